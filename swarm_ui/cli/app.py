@@ -14,22 +14,19 @@ from swarm_ui.cli import exits
 from swarm_ui.cli.commands import (
     adapters,
     compare,
-    credit,
+    config,
     critic,
     doctor,
     evaluate,
     export,
     finetune,
-    init,
-    models,
     play,
     replay,
-    run,
+    runs,
     synthesize,
     train,
     view,
 )
-from swarm_ui.cli.commands.stored import answer, run_list, run_report, status, watch
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.cli.plugin_help import PluginCommand
@@ -55,29 +52,22 @@ app = typer.Typer(
 
 _PLAY, _LEARN, _LOOK, _SET_UP = "Act", "Learn", "Look", "Set up"
 for _name, _command, _panel in (
-    ("run", run.run, _PLAY),
     ("eval", evaluate.evaluate, _PLAY),
     ("compare", compare.compare, _PLAY),
     ("play", play.play, _PLAY),
-    ("answer", answer.answer, _PLAY),
     ("train", train.train, _LEARN),
     ("synthesize", synthesize.synthesize, _LEARN),
     ("finetune", finetune.finetune, _LEARN),
     ("critic", critic.critic, _LEARN),
     ("view", view.view, _LOOK),
-    ("watch", watch.watch, _LOOK),
-    ("status", status.status, _LOOK),
-    ("report", run_report.report, _LOOK),
+    ("runs", runs.runs, _LOOK),
     ("replay", replay.replay, _LOOK),
-    ("credit", credit.credit, _LOOK),
     ("export", export.export, _LOOK),
     ("doctor", doctor.doctor, _SET_UP),
-    ("init", init.init, _SET_UP),
+    ("config", config.config, _SET_UP),
 ):
     app.command(_name, cls=PluginCommand, rich_help_panel=_panel)(_command)
-app.add_typer(adapters.adapters, name="adapters", rich_help_panel=_LEARN)
-app.add_typer(run_list.runs, name="runs", rich_help_panel=_LOOK)
-app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
+app.add_typer(adapters.commands, name="models", rich_help_panel=_SET_UP)
 
 
 @app.callback(invoke_without_command=True)

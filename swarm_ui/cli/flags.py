@@ -29,7 +29,7 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS
 
 PLAYED = ("environment", "model", "team", "run", "ray")
-"""The sections of the configuration that ``run`` and ``eval`` read."""
+"""The sections of the configuration that ``eval`` reads."""
 TRAINED = (*PLAYED, "critic", "train")
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {
@@ -331,7 +331,7 @@ MODEL = option(
 )  # fmt: skip
 LEARNER = also_named(MODEL, "--learner")
 URL = option("url", str, "URL", _URL, setting="model.url")
-CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
+CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui config", "-c", panel="")
 SET = Option(
     "settings", list[str] | None,
     declare("--set", value="SECTION.NAME=VALUE", panel="",
@@ -401,7 +401,6 @@ ENDING = (
     option("resume", Path, "RUN", "continue this run with its original settings"),
     TRUST,
     switch("dry_run", "--dry-run", help="show what would be done, and stop"),
-    switch("watch", "--watch", help="serve a live page about the run on this machine"),
     JSON,
     QUIET,
 )
@@ -458,7 +457,6 @@ TRAINING = (
     option("teacher", str, "NAME", "who shows a right action where no agent proposed one: "
            "scripted (the solver of a simulated environment), llm or none",
            setting="critic.teacher", complete=one_of("scripted", "llm", "none")),
-    Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
     option("actor", str, "URL", "vLLM server that acts with the learner's adapters (default: "
            "none, the learner acts)", setting="model.actor"),
@@ -466,13 +464,15 @@ TRAINING = (
 
 
 def words(settings: Mapping[str, object]) -> list[str]:
-    """The words of a command line of ``run`` or ``eval`` that give these settings."""
-    options = {option.setting: option for option in (TASK, PUBLISHED, *ACTING)}
+    """The words of a command line of ``eval`` that give these settings."""
+    options = {option.setting: option for option in (PUBLISHED, *ACTING)}
     found: list[str] = []
     for setting, value in settings.items():
         option = options.get(setting)
         if setting == "environment.name":
             found.append(str(value))
+        elif setting == "environment.tasks" and isinstance(value, tuple):
+            found += value
         elif option is None:
             found += ["--set", f"{setting}={setting_text(value)}"]
         elif value is True:

@@ -1,4 +1,4 @@
-"""Common parts of ``run`` and ``eval``: playing, final tables, exit codes and dry runs."""
+"""``eval``: playing, final tables, exit codes and dry runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import msgspec
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.failure_table import failure_rows, failure_table
-from swarm_ui.cli.live_page import live_page
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
@@ -29,6 +28,7 @@ from swarm_ui.experiment.config import Config, EnvironmentSection
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.placement.place import on_ray
+from swarm_ui.experiment.progress_file import recorded_progress
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
@@ -55,7 +55,6 @@ def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
 
 
 def perform(
-    command: str,
     arguments: flags.Arguments,
     splits: Sequence[str] = (),
     seeds: Sequence[int] = (),
@@ -64,7 +63,6 @@ def perform(
     """Play the episodes that the arguments name, or the rest of a run, and show the results.
 
     Args:
-        command: ``run`` or ``eval``.
         arguments: what the user gave.
         splits, seeds: used instead of those of the configuration.
         against: a run to compare with.
@@ -74,16 +72,16 @@ def perform(
     """
     output = arguments.output
     if arguments["resume"] is not None:
-        given = arguments.given("config", *(["split", "seed"] if command == "eval" else []))
+        given = arguments.given("config", "split", "seed")
         run = runs.resume(
-            arguments["resume"], command, arguments.draft(*flags.PLAYED, file=False), given,
+            arguments["resume"], "eval", arguments.draft(*flags.PLAYED, file=False), given,
             trusted=arguments["trust"],
         )  # fmt: skip
     else:
         config = runs.check_config(arguments.draft(*flags.PLAYED), splits=splits, seeds=seeds)
         place = config.environment
         first = place.split or runs.first_split(place)
-        run = runs.Run(config, command, tuple(splits or [first]), tuple(seeds or [place.seed]))
+        run = runs.Run(config, "eval", tuple(splits or [first]), tuple(seeds or [place.seed]))
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new, run = run.directory is None, begun(run)
@@ -93,7 +91,7 @@ def perform(
         model = None if on_ray(run.config) else load_model(run.config, output)
         return asyncio.run(runs.evaluate(run, model, output.progress, output.warn))
 
-    with live_page(run.folder, output, wanted=arguments["watch"]):
+    with recorded_progress(output.progress, run.folder.path, output.warn):
         results: Results = stoppable(run, play, new=new)
     if arguments["per_task"]:
         output.show(tasks_table(results))
@@ -214,5 +212,5 @@ def _code(run: runs.Run, results: Results, faults: list[Failure], refused: bool)
     share = sum(counted) / len(counted)
     floor = run.config.run.fail_under
     if floor is None:  # a single episode must be solved
-        floor = 1.0 if run.command == "run" and len(results.outcomes) == 1 else 0.0
+        floor = 1.0 if len(results.outcomes) == 1 else 0.0
     return exits.OK if share >= floor else exits.NOT_GOOD

@@ -292,3 +292,12 @@ def _bars(console: Console) -> Progress:
         console=console,
         transient=True,
     )
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as readable text."""
+    if seconds < 90:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

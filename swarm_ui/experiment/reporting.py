@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results, existing_results
+from swarm_ui.experiment.stored.snapshot import snapshot, summary
 from swarm_ui.files import write_atomic
 from swarm_ui.report import EpisodeSet, ReportData, credit_map, gathered, write_report
 from swarm_ui.report.contents import Episodes
@@ -23,12 +24,13 @@ _PICTURED = 30
 """Episodes whose screens are drawn as pictures, failed ones first."""
 
 
-def run_report(run: Path, to: Path | None = None) -> Path:
+def run_report(run: Path, to: Path | None = None, *, refresh: int | None = None) -> Path:
     """Write the report of a run of any command, a demo's run, or a trace file; returns its path.
 
     Args:
         run: the run's folder, or the trace file.
         to: the file to write; default: ``report.html`` in the folder, or a page beside the file.
+        refresh: seconds after which a browser loads the page again, for a run that plays.
 
     Raises:
         ConfigError: there is no such run or file, its report cannot be made again, or the file
@@ -44,23 +46,27 @@ def run_report(run: Path, to: Path | None = None) -> Path:
         expect_report(to, f"the report of '{run}'")
     directory = RunDirectory.open_to_read(run)
     tested, config = (run / "results.json").exists(), directory.config()
-    if config.get("made_by") == "swarm-ui" and tested:
+    if config.get("made_by") == "swarm-ui" and tested and refresh is None:
         return evaluation_report(directory, existing_results(run), to)
     if _written_by_a_demo(run):
         raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
+    if refresh is not None:
+        now = f"The run is playing: {summary(snapshot(run))}."
+        data = replace(gathered(run), summary=now, headline=None, refresh=refresh)
+        return write_page(to or run / "report.html", data, run)
     if config.get("command") == "train":
         return training_report(directory, to)
     return write_report(run, to=to)
 
 
-def current_report(run: Path, out: Path | None = None) -> Path:
+def current_report(run: Path, out: Path | None = None, *, refresh: int | None = None) -> Path:
     """Write the report of a run, or take the one that a demo wrote; returns its path.
 
-    ``out``: a file for it outside of the run's folder, which is then not changed. Raises the errors
-    of :func:`run_report`.
+    ``out``: a file for it outside of the run's folder, which is then not changed. ``refresh`` and
+    errors: see :func:`run_report`.
     """
     if not _written_by_a_demo(run):
-        return run_report(run, out)
+        return run_report(run, out, refresh=refresh)
     path = run / "report.html"
     if out is None:
         return path
@@ -134,16 +140,16 @@ def trace_report(file: Path, path: Path) -> Path:
     count = solved = 0
     for episode in episodes_in(file):
         count, solved = count + 1, solved + (episode.success is True)
-    summary = f"{count} episode{'s' * (count != 1)}, {solved} solved."
+    told = f"{count} episode{'s' * (count != 1)}, {solved} solved."
     if holds_decisions(file):
-        summary = f"Decisions without their episodes: {count}. They have no outcome."
+        told = f"Decisions without their episodes: {count}. They have no outcome."
 
     def drawn() -> Iterator[Episode]:
         return (found for episode in episodes_in(file) for found in pictured([episode]))
 
     data = ReportData(
         title=file.name,
-        summary=summary,
+        summary=told,
         heat_maps=tuple(filter(None, [credit_map(Episodes(lambda: episodes_in(file), count))])),
         sets=(EpisodeSet(name="", episodes=Episodes(drawn, count), file=file.name),),
     )

@@ -231,6 +231,8 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parts that this run lacks, a sentence each."""
     failures: Mapping[str, Mapping[FailureClass, int]] = {}
     """Number of tested episodes of each class, by set; empty: counted in the shown episodes."""
+    refresh: int | None = None
+    """Seconds after which a browser loads the page again; ``None``: never."""
 
 
 def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:

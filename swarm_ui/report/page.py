@@ -101,11 +101,12 @@ def page(data: ReportData) -> str:
     )
     alive = episodes.episodes or data.edge_histories
     code = Markup(f"<script>{script}</script>") if alive else Markup("")
+    again = data.refresh and f'<meta http-equiv="refresh" content="{data.refresh}">\n'
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{GENERATOR}\n"
+        f"{GENERATOR}\n{again or ''}"
         f"<title>{escape(data.title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{code}\n</body>\n</html>\n"
     )

@@ -3,7 +3,7 @@
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
     ├── status.json      what is finished; --resume continues from there
-    ├── progress.json    progress bars and time left, for swarm-ui watch and status
+    ├── progress.json    progress bars and time left, for swarm-ui runs and view --follow
     ├── metrics.jsonl    one line for each measurement
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format

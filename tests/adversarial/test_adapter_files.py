@@ -258,7 +258,7 @@ def test_the_command_ends_with_code_2_and_writes_nothing(
     torn = folder / "agent_1" / WEIGHTS
     torn.write_bytes(torn.read_bytes()[:-1])
     before = contents(folder)
-    done = shell("run phone --model base --episodes 1 --out run --adapters", str(folder))
+    done = shell("eval phone --model base --episodes 1 --out run --adapters", str(folder))
     assert done.code == 2 and "readable safetensors" in done.err
     assert contents(folder) == before
 

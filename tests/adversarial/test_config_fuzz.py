@@ -12,8 +12,8 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from swarm_ui.cli.commands.init import TEMPLATE
+
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, plain, read_draft
 from swarm_ui.experiment.runs import check_config
@@ -137,7 +137,7 @@ ABSURD = {
 @pytest.mark.parametrize("text", ABSURD.values(), ids=list(ABSURD))
 def test_absurd_files_are_wrong_usage(shell: Shell, text: str | bytes) -> None:  # noqa: F811
     Path("a.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    done = shell(f"run {LAMP} -c a.toml -m script:right.txt --json")
+    done = shell(f"eval {LAMP} -c a.toml -m script:right.txt --json")
     assert done.code == done.json["exit"] == 2, done.err
     assert len(done.json["message"]) < 500 and "Traceback" not in done.err
     assert not Path("runs").exists()
@@ -151,7 +151,7 @@ def test_absurd_files_are_wrong_usage(shell: Shell, text: str | bytes) -> None: 
     ids=range(9),
 )  # fmt: skip
 def test_absurd_settings_are_wrong_usage(shell: Shell, setting: str) -> None:  # noqa: F811
-    words = f"run {LAMP} -a 2 --set model.name=script:right.txt --json --set"
+    words = f"eval {LAMP} -a 2 --set model.name=script:right.txt --json --set"
     done = shell("", *words.split(), setting)
     assert done.code == done.json["exit"] == 2, done.err
     assert "Traceback" not in done.err
@@ -160,9 +160,9 @@ def test_absurd_settings_are_wrong_usage(shell: Shell, setting: str) -> None:  #
 @pytest.mark.parametrize("name", ["config.json", "results.json"])
 @pytest.mark.parametrize("text", ["[" * DEEP, '{"a":' * DEEP, f'{{"arms": {LONG}}}', "", "\0"])
 def test_absurd_documents_of_a_run_are_refused(shell: Shell, name: str, text: str) -> None:  # noqa: F811
-    shell(f"run {LAMP} -n 1 -m script:right.txt --out r")
+    shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     Path("r", name).write_text(text, encoding="utf-8")
-    lines = {"config.json": ("run --resume r", "replay r --again", "export r mermaid", "view r "
+    lines = {"config.json": ("eval --resume r", "replay r --again", "export r mermaid", "view r "
                              "--rebuild --no-open"), "results.json": ("compare r r", "view r "
                              "--rebuild --no-open")}[name]  # fmt: skip
     for line in lines:

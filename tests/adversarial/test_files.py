@@ -13,7 +13,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 
 @pytest.fixture
 def run(shell: Shell) -> Path:  # noqa: F811
-    assert shell(f"run {LAMP} -n 1 -m script:right.txt --out r").code == 0
+    assert shell(f"eval {LAMP} -n 1 -m script:right.txt --out r").code == 0
     return shell.folder / "r"
 
 

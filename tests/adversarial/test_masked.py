@@ -71,7 +71,7 @@ def test_nothing_is_concluded_where_faults_masked_too_much(shell: Shell) -> None
 def test_a_comparison_of_masked_episodes_concludes_nothing(shell: Shell) -> None:  # noqa: F811
     name = moody("masked", 1, 2, 3, 4)
     shell(f"eval {name} -n 6 -j 1 -m script:right.txt --out a")
-    shell("eval cli_world:Lamp --task light -n 6 -j 1 -m script:wrong.txt --out b")
+    shell("eval cli_world:Lamp light -n 6 -j 1 -m script:wrong.txt --out b")
     (row,) = shell("compare a b --json").json["rows"]
     assert row["masked"] == 2 and row["difference"] is None and row["p"] is None
     assert shell("compare a b").code == 0

@@ -22,7 +22,7 @@ def model():
 @pytest.fixture
 def folder(shell: Shell, request: pytest.FixtureRequest) -> Path:  # noqa: F811
     """A run of two agents, with a module beside it that notes its import."""
-    assert shell(f"run {LAMP} -n 2 -a 2 -r 1 --edges chain -m script:right.txt --out r").code == 0
+    assert shell(f"eval {LAMP} -n 2 -a 2 -r 1 --edges chain -m script:right.txt --out r").code == 0
     module = f"evil_{abs(hash(request.node.name))}"
     (shell.folder / f"{module}.py").write_text(EVIL, encoding="utf-8")
     (shell.folder / "module").write_text(module, encoding="utf-8")
@@ -42,8 +42,8 @@ def module(folder: Path) -> str:
 
 
 CHANGED = ("replay r --cut agent_0>agent_1 --json", "replay r --again --json",
-           "replay r/traces/episodes.jsonl --again --json", "credit r --replay --json",
-           "run --resume r --json", "run --resume r --dry-run --json")  # fmt: skip
+           "replay r/traces/episodes.jsonl --again --json",
+           "eval --resume r --json", "eval --resume r --dry-run --json")  # fmt: skip
 
 
 def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -> None:  # noqa: F811
@@ -67,10 +67,10 @@ def test_a_module_is_imported_only_with_trust(shell: Shell, folder: Path, line: 
 
 def test_the_environment_of_a_resumed_run_needs_trust(shell: Shell, folder: Path) -> None:  # noqa: F811
     change(folder, "environment", name=f"{module(folder)}:Lamp")
-    done = shell("run --resume r --dry-run")
+    done = shell("eval --resume r --dry-run")
     assert done.code == 2 and f"'{module(folder)}:Lamp' (the environment)" in done.err
     assert not (folder / "owned").exists()
-    assert shell("run --resume r --dry-run --trust").code == 0
+    assert shell("eval --resume r --dry-run --trust").code == 0
 
 
 @pytest.mark.parametrize("line", CHANGED[:-1])
@@ -87,7 +87,7 @@ def test_a_key_is_sent_only_with_trust(
         change(folder, "model", name="tiny", url=url, key_env="HOME_KEY")
         assert shell("replay r --json").json["asked"] == 0
         for more in ("", "--set model.timeout=1"):
-            done = shell(f"{line} {more}" if "credit" not in line else line)
+            done = shell(f"{line} {more}")
             assert done.code == 2, done.err
             said = f"connect to {url} with the key in the variable HOME_KEY"
             assert said in done.json["message"] and "very-secret" not in done.out + done.err
@@ -113,8 +113,8 @@ def test_settings_of_the_user_need_no_trust(shell: Shell, folder: Path) -> None:
 
 
 def test_the_command_that_goes_on_is_one_that_works(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} -n 2 -m script:right.txt --out r")
+    shell(f"eval {LAMP} -n 2 -m script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
-    assert shell("run --resume r").code == 2, "an environment of the user's own code"
-    assert shell("run --resume r --trust").code == 0
+    assert shell("eval --resume r").code == 2, "an environment of the user's own code"
+    assert shell("eval --resume r --trust").code == 0

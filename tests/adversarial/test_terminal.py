@@ -61,7 +61,7 @@ def test_a_terminal_gets_the_consoles_own_colours_only(monkeypatch: pytest.Monke
 
 
 def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} -n 1 -m script:right.txt --out r")
+    shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     text = path.read_text(encoding="utf-8").replace("light", json.dumps(ALL)[1:-1])
     path.write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noq
     for words in (
         ("replay", "r"), ("replay", "r", "--json"), ("view", file, "--no-open"),
         ("view", file, "--no-open", "--json"), ("compare", "r", file), ("view", f"nowhere{ALL}"),
-        ("run", f"--nothing{ALL}"), ("run", "-c", ALL),
+        ("eval", f"--nothing{ALL}"), ("eval", "-c", ALL),
     ):  # fmt: skip
         done = shell("", *words)
         assert CONTROLS.findall(done.out + done.err) == [], words
@@ -85,7 +85,7 @@ def test_a_server_cannot_write_to_the_terminal(shell: Shell) -> None:  # noqa: F
     module += "class World(Lamp):\n    async def step(self, action):\n"
     module += f"        raise EnvironmentFault({ALL!r})\n"
     Path("hostile_world.py").write_text(module, encoding="utf-8")
-    done = shell("run hostile_world:World -n 1 -m script:right.txt")
+    done = shell("eval hostile_world:World -n 1 -m script:right.txt")
     assert done.code == 3 and "�" in done.err and CONTROLS.findall(done.out + done.err) == []
 
 

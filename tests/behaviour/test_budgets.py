@@ -184,14 +184,14 @@ def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
     written: bool,
 ) -> None:
     with serving() as server:
-        line = f"run {LAMP} -n 6 -j 1 --model tiny --url {server.url} --set model.max_calls=3"
+        line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} --set model.max_calls=3"
         first = shell(f"{line} --set run.report=false --out r")
         assert first.code == 4 and len(server.requests) == 3
         if not written:  # as after a kill: only the traces tell what was spent
             (shell.folder / "r/spent.json").unlink(missing_ok=True)
-        again = shell("run --resume r --trust -j 1")
+        again = shell("eval --resume r --trust -j 1")
         assert again.code == 4 and len(server.requests) == 3
-        rest = shell("run --resume r --trust -j 1 --set model.max_calls=6 --json")
+        rest = shell("eval --resume r --trust -j 1 --set model.max_calls=6 --json")
         assert rest.code == 0 and rest.json["plans"][0]["episodes"] == 6
         assert len(server.requests) == 6
 

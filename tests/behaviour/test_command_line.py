@@ -63,7 +63,7 @@ def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
     (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
     words = shlex.split(told.removeprefix("next: swarm-ui "))
     tested = shell("", *words, "-n", "1", "--set", "run.report=false", "--out", "e")
-    assert tested.code == 0, tested.err
+    assert tested.code in (0, 1), tested.err  # one episode may be failed
 
     before, after = settings_of(shell, "t"), settings_of(shell, "e")
     expected = {**before["environment"], "max_steps": 2, "split": "", "episodes": 1}
@@ -139,7 +139,7 @@ def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: 
         (shell.folder / "e" / written_at_the_end).unlink()
     (trace,) = (shell.folder / "e/traces").iterdir()
     trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:done]))
-    return shell("status e --json")
+    return shell("runs e --json")
 
 
 def test_the_training_tasks_are_evaluated_like_any_other_split(shell: Shell) -> None:  # noqa: F811
@@ -154,24 +154,24 @@ def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell)
     document = json.loads(path.read_bytes())
     document["config"]["command"] = "train"
     path.write_text(json.dumps(document), encoding="utf-8")
-    (found,) = shell("status e --json").json["sets"]
+    (found,) = shell("runs e --json").json["sets"]
     assert (found["done"], found["success"]) == (15, None)
 
 
 def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:  # noqa: F811
     (found,) = interrupted(shell, "parameters", 2, of=30).json["sets"]
     assert (found["done"], found["total"], found["success"]) == (2, 30, None)
-    assert "end first" in " ".join(shell("status e").out.split())
+    assert "end first" in " ".join(shell("runs e").out.split())
     trace = shell.folder / "e/traces/parameters.jsonl"
     trace.write_bytes(trace.read_bytes() * 2)
-    (found,) = shell("status e --json").json["sets"]
+    (found,) = shell("runs e --json").json["sets"]
     assert found["success"]["n"] == 4
-    assert "end first" in " ".join(shell("status e").out.split())
+    assert "end first" in " ".join(shell("runs e").out.split())
 
 
 def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:  # noqa: F811
-    assert shell(f"run {LAMP} -n 2 --model script:right.txt --out r").code == 0
-    done = shell("status r")
+    assert shell(f"eval {LAMP} -n 2 --model script:right.txt --out r").code == 0
+    done = shell("runs r")
     assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
 
 
@@ -210,8 +210,8 @@ def most_memory(shell: Shell, line: str) -> int:  # noqa: F811
     "line",
     [
         "export {} episodes --out x.jsonl --force",
-        "report {} --out x.html",
-        "report {}/traces/episodes.jsonl --out x.html",
+        "view --no-open {} --out x.html",
+        "view --no-open {}/traces/episodes.jsonl --out x.html",
     ],
 )
 def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:  # noqa: F811
@@ -240,10 +240,10 @@ def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # n
     [
         ("train phone --set train.method=rft", "train.update.method"),
         ("train phone --set train.lr=0.1", "train.update.lr"),
-        ("run phone --set model.temperature=1", "team.temperature"),
-        ("run phone --set environment.agents=2", "team.agents"),
-        ("run phone --set team.max_steps=2", "environment.max_steps"),
-        ("run phone --set team.agnets=2", "agents"),
+        ("eval phone --set model.temperature=1", "team.temperature"),
+        ("eval phone --set environment.agents=2", "team.agents"),
+        ("eval phone --set team.max_steps=2", "environment.max_steps"),
+        ("eval phone --set team.agnets=2", "agents"),
     ],
 )
 def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
@@ -262,7 +262,7 @@ def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
     shell: Shell,  # noqa: F811
     agents: int,
 ) -> None:
-    done = shell(f"run {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
+    done = shell(f"eval {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
     said = done.err.partition("--edges")[2]
     assert done.code == 2
     assert "agent_5" in said and "SENDER" not in said
@@ -277,7 +277,7 @@ def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
 
 
 def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:  # noqa: F811
-    line = f"run {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
+    line = f"eval {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
     assert shell(line).code == 0
     (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")
     shown = {

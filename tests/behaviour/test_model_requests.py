@@ -129,7 +129,7 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: 
         return RIGHT
 
     with StandIn("tiny", reply=reply) as server:
-        line = f"run {LAMP} light --model tiny --url {server.address}/v1"
+        line = f"eval {LAMP} light --model tiny --url {server.address}/v1"
         plain = shell(f"{line} --out plain")
         chosen = shell(
             f"{line} --out chosen --temperature 0.5 --set team.max_tokens=64 "
@@ -144,7 +144,7 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: 
 
 def test_settings_of_an_endpoint_are_a_mistake_without_one(shell: Shell) -> None:  # noqa: F811
     for setting in ("token_field=max_completion_tokens", "send_seed=true"):
-        done = shell(f"run phone --dry-run --set model.{setting}")
+        done = shell(f"eval phone --dry-run --set model.{setting}")
         assert done.code == 2 and setting.partition("=")[0] in done.err
 
 

@@ -52,7 +52,7 @@ def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) 
 def test_what_cannot_act_or_learn_is_one_clear_line(shell: Shell, learner: Path) -> None:  # noqa: F811
     base = shell("train phone --actor http://127.0.0.1:9/v1 --dry-run")
     assert base.code == 2 and "--actor: 'base' cannot be trained for a server that acts" in base.err
-    acting = shell("run phone --set model.actor=http://127.0.0.1:9/v1 --dry-run")
+    acting = shell("eval phone --set model.actor=http://127.0.0.1:9/v1 --dry-run")
     assert acting.code == 2 and "an actor is for training" in acting.err
     with StandIn("served", tokens=lambda turns: [1]) as server:
         line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"

@@ -52,7 +52,7 @@ def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Devic
 
 
 def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:  # noqa: F811
-    line = "run handset WifiOn --suite-seed 7 --dry-run --json -m script:right.txt"
+    line = "eval handset WifiOn --suite-seed 7 --dry-run --json -m script:right.txt"
     assert shell(line).json["episodes: episodes"] == "1"
     assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
 
@@ -62,9 +62,9 @@ def test_what_there_is_not_is_said_before_anything_starts(
     device: type[Device],
 ) -> None:
     for line, said in (
-        ("run handset --family miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
-        ("run handset --combinations 2", "combinations are those of a suite: --suite-seed N"),
-        ("run autowebbench", "--data FOLDER"),
+        ("eval handset --family miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
+        ("eval handset --combinations 2", "combinations are those of a suite: --suite-seed N"),
+        ("eval autowebbench", "--data FOLDER"),
         ("train autowebbench --data x", "'autowebbench' has only tests"),
     ):
         done = shell(line)
@@ -83,6 +83,6 @@ def test_autowebbench_with_its_own_measures(shell: Shell) -> None:  # noqa: F811
 
 
 def test_a_table_of_tasks(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {LAMP} -n 4 -m script:mixed.txt -j 1 --per-task")
+    done = shell(f"eval {LAMP} -n 4 -m script:mixed.txt -j 1 --per-task")
     rows = [line.split() for line in done.out.splitlines()]
     assert ["glow", "0/2", "0", "0"] in rows and ["light", "2/2", "100", "0"] in rows

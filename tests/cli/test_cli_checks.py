@@ -10,7 +10,7 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment import runs
 
-RIGHT = f"run {LAMP} light --model script:right.txt"
+RIGHT = f"eval {LAMP} light --model script:right.txt"
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ RIGHT = f"run {LAMP} light --model script:right.txt"
         (f"{RIGHT} -a 2 --edges agent_0>agent_7", "no agent_7; the team has agent_0, agent_1"),
         (f"{RIGHT} -a 1 --edges ring", "--edges: 'ring' is not SENDER>LISTENER"),
         (f"{RIGHT} -a 1 --edges agent_5>agent_6", "there is no agent_5 and no agent_6; the team"),
-        (f"run {LAMP} --model script:none.txt", "--model: cannot read the script 'none.txt'"),
-        (f"run {LAMP} --model script:none.jsonl", "--model: none.jsonl: cannot be opened"),
+        (f"eval {LAMP} --model script:none.txt", "--model: cannot read the script 'none.txt'"),
+        (f"eval {LAMP} --model script:none.jsonl", "--model: none.jsonl: cannot be opened"),
         (f"{RIGHT} -n 0", "greater than or equal to 1"),
         ("eval phone --model script:right.txt -n 0", "greater than or equal to 1"),
-        (f"run {LAMP} ligth --model script:right.txt", "no task 'ligth'; did you mean 'light'?"),
+        (f"eval {LAMP} ligth --model script:right.txt", "no task 'ligth'; did you mean 'light'?"),
         ("train phone --model script:right.txt", "'script:right.txt' cannot be trained"),
         ("train phone -a 2 --edges agent_0>agent_1,agent_1>agent_0", "form a cycle"),
         (f"train {LAMP} --task ligth", "no task 'ligth'; did you mean 'light'?"),
@@ -69,7 +69,7 @@ def test_a_failed_start_leaves_no_folder(
     (shell.folder / "runs" / "other").mkdir(parents=True)
     assert shell(RIGHT).code == 2
     assert [path.name for path in (shell.folder / "runs").iterdir()] == ["other"]
-    assert shell("run --resume kept --trust").code == 2
+    assert shell("eval --resume kept --trust").code == 2
     assert (shell.folder / "kept/traces/episodes.jsonl").exists()
 
 

@@ -1,4 +1,4 @@
-"""The configuration file: every mistake at once, flags over file, and the file that init writes."""
+"""The configuration file: every mistake at once, flags over file, and the commented template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
-from swarm_ui.cli.commands.init import TEMPLATE
+from swarm_ui.cli.commands.config import TEMPLATE
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, checked, read_draft
 from swarm_ui.experiment.runs import (
@@ -79,7 +79,7 @@ edges = "agent_9>agent_0"
 concurrency = 0
 """
     (shell.folder / "bad.toml").write_text(text, encoding="utf-8")
-    told = shell("run -c bad.toml").err.splitlines()
+    told = shell("eval -c bad.toml").err.splitlines()
     assert told == [
         "error: 6 mistakes in the configuration:",
         "  bad.toml:11: [run] concurrency = 0: expected a whole number >= 1",
@@ -97,7 +97,7 @@ concurrency = 0
 
 
 def test_a_section_that_is_wrong_in_form_is_not_judged_by_its_meaning(shell: Shell) -> None:  # noqa: F811
-    done = shell("run --split reference --set environment.name=3 --model base")
+    done = shell("eval --split reference --set environment.name=3 --model base")
     assert "[environment] name = 3: expected text, got a whole number" in done.err
     assert "reference" not in done.err, "of which environment is not known"
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path) -> None:
         read_draft(tmp_path / "none.toml", {}, [])
 
 
-def test_init_writes_every_setting_with_its_default() -> None:
+def test_config_writes_every_setting_with_its_default() -> None:
     values = tomllib.loads(TEMPLATE)
     values.pop("train")
     for name, kind in (("synthesize", CorpusConfig), ("finetune", FinetuneConfig)):
@@ -134,7 +134,7 @@ def test_init_writes_every_setting_with_its_default() -> None:
             assert f"\n{name} = " in TEMPLATE or f"\n# {name} = " in TEMPLATE, name
 
 
-def test_the_training_section_of_init_is_sound(tmp_path: Path) -> None:
+def test_the_training_section_of_config_is_sound(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "a.toml"
     path.write_text(TEMPLATE, encoding="utf-8")
@@ -145,7 +145,7 @@ def test_the_training_section_of_init_is_sound(tmp_path: Path) -> None:
     assert "did you mean 'dpo'?" in str(raised.value)
 
 
-def test_the_file_of_init_changes_no_default_of_a_command(tmp_path: Path) -> None:
+def test_the_file_of_config_changes_no_default_of_a_command(tmp_path: Path) -> None:
     """It used to train one greedy agent."""
     pytest.importorskip("torch")
     path = tmp_path / "a.toml"
@@ -172,17 +172,17 @@ def test_train_and_the_demo_have_one_default_method() -> None:
     assert trainer_config(check_training_config(read_draft(None, given, []))).update.method == "dpo"
 
 
-def test_init_does_not_overwrite(shell: Shell) -> None:  # noqa: F811
-    assert shell("init mine.toml").code == 0
-    again = shell("init mine.toml")
+def test_config_does_not_overwrite(shell: Shell) -> None:  # noqa: F811
+    assert shell("config mine.toml").code == 0
+    again = shell("config mine.toml")
     assert again.code == 2 and "--force" in again.err
-    assert shell("init mine.toml --force").code == 0
-    assert shell("init -").out == TEMPLATE
+    assert shell("config mine.toml --force").code == 0
+    assert shell("config -").out == TEMPLATE
 
 
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> None:  # noqa: F811
     before = sorted(shell.folder.rglob("*"))
-    done = shell(f"run {LAMP} --model script:right.txt --agents 3 --edges chain --dry-run --json")
+    done = shell(f"eval {LAMP} --model script:right.txt --agents 3 --edges chain --dry-run --json")
     assert done.code == 0
     assert done.json["edges"] == "agent_0>agent_1, agent_1>agent_2"
     assert done.json["episodes: episodes"] == "2"

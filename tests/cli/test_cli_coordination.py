@@ -27,7 +27,7 @@ SCRIPTED = "swarm_ui.environments.coordination"
 
 def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
     did = shell(
-        f"run coordination matching-geometric-8 --model {SCRIPTED}:distributed --out r "
+        f"eval coordination matching-geometric-8 --model {SCRIPTED}:distributed --out r "
         "--set run.report=false"
     )
     assert did.code == 0, did.err
@@ -49,7 +49,7 @@ def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> Non
 
 @pytest.mark.parametrize("option", ["--agents 4", "--rounds 2", "--edges chain", "--vote majority"])
 def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:  # noqa: F811
-    did = shell(f"run coordination leader-geometric-4 {option}")
+    did = shell(f"eval coordination leader-geometric-4 {option}")
     flag = option.split()[0]
     assert did.code == 2
     assert f"{flag}: each task of 'coordination' has its own agents, edges and rounds" in did.err
@@ -58,7 +58,7 @@ def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:  # noqa: F8
 def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:  # noqa: F811
     did = shell("train coordination")
     assert did.code == 2 and "'coordination' has only tests" in did.err
-    did = shell("run coordination leader-geometric-17")
+    did = shell("eval coordination leader-geometric-17")
     assert did.code == 2 and "did you mean 'leader-geometric-16'?" in did.err
 
 

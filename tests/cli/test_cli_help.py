@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cli_reference import commands
+from cli_world import commands
 
 from swarm_ui.cli.flags import _LEARNING_DEFAULTS
 from swarm_ui.experiment.config import Draft
@@ -46,7 +46,7 @@ def test_train_shows_its_own_defaults() -> None:
     served = "the endpoint's own, or 0 in this process"
     for name, text in (("agents", "1"), ("rounds", "1"), ("views", "same"),
                        ("temperature", served)):  # fmt: skip
-        assert described("run")[name].help.endswith(f"(default: {text})")
+        assert described("eval")[name].help.endswith(f"(default: {text})")
 
 
 def test_defaults_of_learning_are_those_of_its_settings() -> None:

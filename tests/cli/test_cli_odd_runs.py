@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def played(shell: Shell, folder: str = "r", count: int = 3) -> Path:  # noqa: F811
     """A run of some episodes."""
-    done = shell(f"run {LAMP} -n {count} -j 1 --model script:mixed.txt --fail-under 0", "--out",
+    done = shell(f"eval {LAMP} -n {count} -j 1 --model script:mixed.txt --fail-under 0", "--out",
                  folder)  # fmt: skip
     assert done.code == 0, done.err
     return shell.folder / folder
@@ -50,11 +50,11 @@ def child(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "run --resume r --trust --dry-run",
+        "eval --resume r --trust --dry-run",
         "export r mermaid",
         "export r episodes",
         "replay r",
-        "report r --out page.html",
+        "view r --no-open --out page.html",
     ],
 )
 def test_what_only_reads_a_run_makes_no_folders_in_it(shell: Shell, command: str) -> None:  # noqa: F811
@@ -70,7 +70,7 @@ def test_a_run_without_its_empty_folders_can_be_continued(shell: Shell) -> None:
     without_empty_folders(run)
     (run / "traces/episodes.jsonl").unlink()
     (run / "traces").rmdir()
-    done = shell("run --resume r --trust --fail-under 0")
+    done = shell("eval --resume r --trust --fail-under 0")
     assert done.code == 0, done.err
     assert len(read_jsonl(run / "traces/episodes.jsonl")) == 3
 
@@ -81,10 +81,10 @@ def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> Non
     results["arms"][0]["outcomes"].pop()
     (run / "results.json").write_text(json.dumps(results), encoding="utf-8")
     said = "arm 'episodes' has 3 episodes and 2 outcomes"
-    told = shell("status r")
+    told = shell("runs r")
     assert told.code == 0 and "3 episodes" in told.out
     assert said in " ".join(told.out.split())
-    for command in ("compare r r", "report r"):
+    for command in ("compare r r", "view r --no-open"):
         refused = shell(command)
         assert refused.code == 2 and said in refused.err, command
         assert "Traceback" not in refused.err
@@ -99,12 +99,12 @@ def test_a_full_disk_after_the_episodes_is_one_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(Results, "save", full)
-        done = shell(f"run {LAMP} -n 2 --model script:right.txt", "--out", "a run")
+        done = shell(f"eval {LAMP} -n 2 --model script:right.txt", "--out", "a run")
     assert done.code == 2 and "Traceback" not in done.err
     assert "the run 'a run' cannot be written: [Errno 28] No space left on device" in done.err
     assert "and continue the run" in done.err
     assert RunDirectory(shell.folder / "a run").status()["stage"] == "failed"
-    assert shell("run --trust --resume", "a run").code == 0
+    assert shell("eval --trust --resume", "a run").code == 0
 
 
 def test_only_errors_of_the_disk_are_taken_for_such(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> N
     run = played(shell)
     file = run / "traces/episodes.jsonl"
     file.write_bytes(file.read_bytes()[:-20])
-    done = shell("view r --rebuild --no-open")
+    done = shell("view r --no-open")
     assert done.code == 0, done.err
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "Episodes of episodes.jsonl after the first 2" in page and "2 episodes." in page
@@ -132,8 +132,6 @@ def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  #
     file = run / "traces/episodes.jsonl"
     file.write_bytes(file.read_bytes()[:-20])
     assert shell("export r episodes").out.count("\n") == 2
-    compared = shell("credit r --json")
-    assert compared.code == 0, compared.err
     assert "has 2 episodes" in shell("replay r --trust -e 3").err
     alone = shell("replay r/traces/episodes.jsonl --trust -e 3")
     assert alone.code == 2 and "cut off" in alone.err, "a file of its own should be whole"
@@ -141,13 +139,13 @@ def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  #
 
 def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # noqa: F811
     name = "runs of ä/" + "a long name " * 9 + "x"
-    done = shell(f"run {LAMP} -n 2 --model script:wrong.txt --fail-under 0", "--out", name)
+    done = shell(f"eval {LAMP} -n 2 --model script:wrong.txt --fail-under 0", "--out", name)
     (line,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
     assert shlex.split(line.removeprefix("next: ")) == ["swarm-ui", "view", name]
     (line,) = [line for line in done.err.splitlines() if line.startswith("an example: ")]
     words = shlex.split(line.removeprefix("an example: swarm-ui "))
     assert shell(words[0], *words[1:]).code == 0
-    written = shell("init", "a file.toml")
+    written = shell("config", "a file.toml")
     (line,) = [line for line in written.err.splitlines() if line.startswith("next: ")]
     assert shlex.split(line)[-3:] == ["--config", "a file.toml", "--dry-run"]
 
@@ -174,41 +172,23 @@ def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str
 
 def test_a_configuration_may_begin_with_a_byte_order_mark(shell: Shell) -> None:  # noqa: F811
     Path("bom.toml").write_text("[team]\nagents = 0\n", encoding="utf-8-sig")
-    done = shell("run phone --config bom.toml --dry-run")
+    done = shell("eval phone --config bom.toml --dry-run")
     assert done.code == 2 and "bom.toml:2: [team] agents = 0: expected" in done.err
 
 
-def test_plots_of_credit_need_a_folder(shell: Shell) -> None:  # noqa: F811
-    played(shell)
-    done = shell("credit r --plots right.txt")
-    assert done.code == 2 and "cannot write 'right.txt'" in done.err
-    assert not done.out, "it is said before the work"
-
-
 def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {LAMP} -n 1 --model script:right.txt", "--out", "r\udcff")
+    done = shell(f"eval {LAMP} -n 1 --model script:right.txt", "--out", "r\udcff")
     assert done.code == 2 and "run.out: text that is not Unicode" in done.err
-
-
-def test_the_page_of_several_runs_replaces_the_report_of_none(shell: Shell) -> None:  # noqa: F811
-    first = played(shell)
-    played(shell, "s")
-    before = (first / "report.html").read_bytes()
-    done = shell("report r s --out r/report.html")
-    assert done.code == 2 and "is the report of the run 'r'" in done.err
-    assert (first / "report.html").read_bytes() == before
 
 
 def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa: F811
     played(shell)
-    plain = child("runs", "list", ".", capture_output=True, env={"PYTHONIOENCODING": "ascii"})
+    plain = child("runs", ".", capture_output=True, env={"PYTHONIOENCODING": "ascii"})
     assert plain.returncode == 0 and "episodes of each" not in plain.stderr
-    document = child("status", "r", "--json", capture_output=True,
+    document = child("runs", "r", "--json", capture_output=True,
                      env={"PYTHONIOENCODING": "ascii"})  # fmt: skip
     assert json.loads(document.stdout)["run"] == "r"
-    refused = child("runs", "delete", "r", capture_output=True, preexec_fn=lambda: os.close(0))
-    assert refused.returncode == 2 and "give --yes" in refused.stderr
-    closed = child("runs", "list", ".", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    closed = child("runs", ".", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     assert closed.returncode == 0 and not closed.stderr
 
 
@@ -216,10 +196,10 @@ def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:  # noqa: F811
     played(shell)
     reading, writing = os.pipe()
     os.close(reading)
-    done = child("status", "r", stdout=writing, stderr=subprocess.PIPE)
+    done = child("runs", "r", stdout=writing, stderr=subprocess.PIPE)
     assert done.returncode == 0 and not done.stderr
     # A run goes on, although nobody reads its notes.
-    line = f"run {LAMP} -n 2 --model script:right.txt --out left"
+    line = f"eval {LAMP} -n 2 --model script:right.txt --out left"
     again = child(*line.split(), stdout=subprocess.PIPE, stderr=writing,
                   env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"})  # fmt: skip
     os.close(writing)
@@ -231,6 +211,6 @@ def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:  # noqa: F811
 def test_a_full_disk_behind_the_output_is_one_line(shell: Shell) -> None:  # noqa: F811
     played(shell)
     with open("/dev/full", "w", encoding="utf-8") as full:
-        done = child("status", "r", stdout=full, stderr=subprocess.PIPE)
+        done = child("runs", "r", stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2 and "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr

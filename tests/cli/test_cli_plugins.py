@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_reference import commands
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell, commands, shell  # noqa: F401
 from plugin_sites import KITCHEN, NAMES, install
 
 from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
@@ -49,7 +48,7 @@ def test_names_of_a_package_work_wherever_something_is_named(
     shell: Shell,  # noqa: F811
     site: Path,
 ) -> None:
-    line = "run kitchen --model cook --wrap apron --log cookbook"
+    line = "eval kitchen --model cook --wrap apron --log cookbook"
     done = shell(f"{line} --out r --json")
     assert done.code == 0, done.err
     episodes = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
@@ -60,16 +59,16 @@ def test_names_of_a_package_work_wherever_something_is_named(
     assert shell("play kitchen").out.split() == ["cook", "clean"]
     plan = shell(f"{line} --dry-run --json").json
     assert plan["model"].startswith("plug-in 'cook' of swarm-ui-kitchen 1.0")
-    assert shell("eval kitchen --task cook --model cook -n 1 --out e").code == 0
+    assert shell("eval kitchen cook --model cook -n 1 --out e").code == 0
     (shell.folder / "my.toml").write_text('[environment]\nname = "kitchen"\n[model]\nname = "cook"')
-    assert shell("run --config my.toml --dry-run").code == 0
-    unknown = shell("run kitchen dance --model cook")
+    assert shell("eval --config my.toml --dry-run").code == 0
+    unknown = shell("eval kitchen dance --model cook")
     assert unknown.code == 2 and "'kitchen' has no task 'dance'" in unknown.err
 
 
 def test_names_of_this_package_come_first(shell: Shell, site: Path) -> None:  # noqa: F811
     assert plugin("environments", "phone") is not None
-    told = shell("run phone contacts-add --model script:right.txt --max-steps 1 --out r --json")
+    told = shell("eval phone contacts-add --model script:right.txt --max-steps 1 --out r --json")
     (episode,) = read_jsonl(shell.folder / "r/traces/parameters.jsonl")
     assert episode.environment == "phone (simulated)" and told.code == 1
 
@@ -78,12 +77,12 @@ def test_a_strangers_folder_names_plug_ins_only_with_consent(
     shell: Shell,  # noqa: F811
     site: Path,
 ) -> None:
-    done = shell("run kitchen --model cook --log cookbook --out r")
+    done = shell("eval kitchen --model cook --log cookbook --out r")
     assert done.code == 0
-    refused = " ".join(shell("run --resume r").err.split())
+    refused = " ".join(shell("eval --resume r").err.split())
     for said in ("'kitchen' (the environment)", "'cook' (the model)", "'cookbook' (a logger)"):
         assert f"import and call {said}" in refused
-    assert shell("run --resume r --trust").code == 0
+    assert shell("eval --resume r --trust").code == 0
 
 
 def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None:  # noqa: F811
@@ -91,21 +90,21 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
     assert row["place"] == "swarm_ui_kitchen:Cook" and "swarm-ui-kitchen 1.0" in row["title"]
     shown = shell("models list").out
     assert "cook" in shown and "plug-in of" in shown and "swarm-ui-kitchen 1.0" in shown
-    told = " ".join(shell("run --help").out.replace("│", " ").split())
+    told = " ".join(shell("eval --help").out.replace("│", " ").split())
     for names in ("plug-ins: kitchen", "plug-ins: cook", "plug-ins: apron",
                   "plug-ins: cookbook"):  # fmt: skip
         assert names in told
     assert "kitchen, phone" not in told, "the name of an environment of this package"
-    again = " ".join(shell("run --help").out.replace("│", " ").split())
+    again = " ".join(shell("eval --help").out.replace("│", " ").split())
     assert again == told, "a second look in the same process does not name them twice"
     assert "plug-ins: cook " not in " ".join(shell("train --help").out.replace("│", " ").split())
     for option, word in (("model", "cook"), ("env", "kitchen"), ("wrap", "apron")):
-        (found,) = [p for p in commands()["run"].params if p.name == option]
+        (found,) = [p for p in commands()["eval"].params if p.name == option]
         assert word in [item.value for item in found.shell_complete(None, word[:2])], option
-    wrong = shell("run kichen")
+    wrong = shell("eval kichen")
     assert wrong.code == 2 and "did you mean 'kitchen'?" in " ".join(wrong.err.split())
     assert "base, general, smollm2, cook, the folder" in " ".join(
-        shell("run phone -m nobody").err.split()
+        shell("eval phone -m nobody").err.split()
     )
 
 
@@ -128,14 +127,14 @@ def test_a_package_that_cannot_be_imported_breaks_nothing_else(
     shell: Shell,  # noqa: F811
     broken: Path,
 ) -> None:
-    assert shell("run kitchen --model cook --out r").code == 0
-    assert shell("models list").code == 0 and shell("run --help").code == 0
+    assert shell("eval kitchen --model cook --out r").code == 0
+    assert shell("models list").code == 0 and shell("eval --help").code == 0
     for line in (
-        "run cellar --model cook",
+        "eval cellar --model cook",
         "play cellar",
-        "run kitchen --model ghost",
-        "run kitchen --model cook --wrap odd",
-        "run kitchen --model cook --log gone",
+        "eval kitchen --model ghost",
+        "eval kitchen --model cook --wrap odd",
+        "eval kitchen --model cook --log gone",
     ):
         done = shell(line)
         told = " ".join(done.err.split())
@@ -147,7 +146,7 @@ def test_a_package_that_cannot_be_imported_breaks_nothing_else(
 def test_a_name_that_two_packages_claim_is_refused(shell: Shell, site: Path) -> None:  # noqa: F811
     install(site, "swarm-ui-other", {"environments": {"kitchen": "swarm_ui_kitchen:Kitchen"}}, {})
     sys.path.append(str(site / "."))  # another path: nothing that was read before counts
-    done = shell("run kitchen --model cook")
+    done = shell("eval kitchen --model cook")
     told = " ".join(done.err.split())
     assert done.code == 2 and "of swarm-ui-kitchen 1.0 and swarm-ui-other 1.0" in told
     assert "several packages declare this name" in told
@@ -190,7 +189,7 @@ def test_a_package_that_pip_installed(tmp_path: Path) -> None:
     subprocess.run([*pip, "--no-index", "--target", str(target), str(source)], check=True)
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests/support"), str(target)])
     done = subprocess.run(
-        [sys.executable, "-m", "swarm_ui", "run", "kitchen", "--model", "cook", "--out", "r"],
+        [sys.executable, "-m", "swarm_ui", "eval", "kitchen", "--model", "cook", "--out", "r"],
         env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

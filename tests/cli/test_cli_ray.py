@@ -60,10 +60,10 @@ def test_faults_and_mistakes_of_workers_end_as_they_do_here(
     shell: Shell,  # noqa: F811
     cluster: str,
 ) -> None:
-    broken = shell(f"run {BROKEN} -n 2 --model script:right.txt --on ray --workers 1 --out r")
+    broken = shell(f"eval {BROKEN} -n 2 --model script:right.txt --on ray --workers 1 --out r")
     assert broken.code == 3 and "the bulb is gone" in broken.err
     lacking = shell(
-        f"run {LAMP} -n 2 --model script:right.txt --on ray --set ray.episodes=0 --out s"
+        f"eval {LAMP} -n 2 --model script:right.txt --on ray --set ray.episodes=0 --out s"
     )
     assert lacking.code == 2 and "episodes" in lacking.err
 
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     shell: Shell,  # noqa: F811
     cluster: str,
 ) -> None:
-    words = ["run", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
+    words = ["eval", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
     words += ["--on", f"ray:{cluster}", "--workers", "1"]
     path = f"{ROOT}:{ROOT}/tests/support"
     process = subprocess.Popen(
@@ -92,9 +92,9 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     assert "continue with: swarm-ui run --resume r" in " ".join(err.split())
     saved = read_jsonl(traces)
     assert 2 <= len(saved) < 8
-    refused = shell("run --resume r")
+    refused = shell("eval --resume r")
     assert refused.code == 2 and "send its work to the Ray cluster at" in refused.err
-    done = shell("run --resume r --trust --on local --json")
+    done = shell("eval --resume r --trust --on local --json")
     assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
     assert read_jsonl(traces)[: len(saved)] == saved and len(read_jsonl(traces)) == 8
     import ray
@@ -110,6 +110,6 @@ def test_a_place_that_there_is_not_is_a_mistake_of_the_settings(
         ("ray:", "expected local, ray or ray:HOST:PORT"),
         ("ray://head:10001", "is an address of the Ray Client"),
     ):
-        done = shell(f"run {LAMP} -n 2 --model script:right.txt --out r --on {place}")
+        done = shell(f"eval {LAMP} -n 2 --model script:right.txt --out r --on {place}")
         assert (done.code == 2 and f"--on: {said}" in done.err) or said in done.err
         assert not (shell.folder / "r").exists()

@@ -35,15 +35,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:  # noqa: F811
-    won = shell(f"run {LAMP} light --model script:right.txt --out won --json")
+    won = shell(f"eval {LAMP} light --model script:right.txt --out won --json")
     assert won.code == 0 and won.json["success"]["mean"] == 1.0
-    lost = shell(f"run {LAMP} light --model script:wrong.txt --out lost")
+    lost = shell(f"eval {LAMP} light --model script:wrong.txt --out lost")
     assert lost.code == 1 and "0/1" in lost.out
     assert "swarm-ui view lost" in lost.err
 
 
 def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {LAMP} -n 6 --model script:mixed.txt -j 1 --out r --json")
+    done = shell(f"eval {LAMP} -n 6 --model script:mixed.txt -j 1 --out r --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 3
     episodes = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
     assert len(episodes) == 6 and {e.task for e in episodes} == {"light", "glow"}
@@ -68,25 +68,25 @@ def test_a_full_disk_is_one_line_and_the_rest_is_played_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", writing)
-        line = f"run {LAMP} -n 12 --model script:right.txt -j 1 --out r"
+        line = f"eval {LAMP} -n 12 --model script:right.txt -j 1 --out r"
         done = shell(f"{line} --set run.report=false --quiet")
     assert done.code == 2
     assert "cannot write 'r/traces/episodes.jsonl': No space left on device" in done.err
     assert "Traceback" not in done.err
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) <= 3
-    done = shell("run --resume r --trust --json")
+    done = shell("eval --resume r --trust --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 12
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) == 12
 
 
 def test_fail_under_decides(shell: Shell) -> None:  # noqa: F811
-    line = f"run {LAMP} -n 4 -j 1 --model script:mixed.txt"
+    line = f"eval {LAMP} -n 4 -j 1 --model script:mixed.txt"
     assert shell(f"{line} --fail-under 0.5").code == 0
     assert shell(f"{line} --fail-under 0.6").code == 1
 
 
 def test_a_team_acts_on_its_edges(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} light --model script:right.txt -a 3 -r 2 --edges agent_2>agent_0 --out r")
+    shell(f"eval {LAMP} light --model script:right.txt -a 3 -r 2 --edges agent_2>agent_0 --out r")
     (episode,) = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
     trace = episode.steps[0].trace
     assert trace.agents == ("agent_0", "agent_1", "agent_2") and trace.rounds == 2
@@ -94,14 +94,14 @@ def test_a_team_acts_on_its_edges(shell: Shell) -> None:  # noqa: F811
 
 
 def test_faults_are_masked_and_never_a_success_of_0(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {BROKEN} -n 2 --model script:right.txt --out r --json")
+    done = shell(f"eval {BROKEN} -n 2 --model script:right.txt --out r --json")
     assert done.code == 3
     assert done.json["success"] is None and done.json["plans"][0]["masked"] == 2
     assert "the bulb is gone" in done.err
 
 
 def test_a_model_that_says_nothing_useful_is_the_models_fault(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {LAMP} -m x --url http://127.0.0.1:9/v1 --out r --json")
+    done = shell(f"eval {LAMP} -m x --url http://127.0.0.1:9/v1 --out r --json")
     assert done.code == 4 and done.json["error"] == "ModelUnavailable"
     assert not (shell.folder / "r").exists()
 
@@ -136,13 +136,13 @@ def test_eval_says_why_episodes_failed_and_where_to_look(shell: Shell) -> None: 
 
 
 def test_failures_that_nobody_graded_are_not_known(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"run {LAMP} -n 4 -j 1 --model script:mixed.txt --out r --json")
+    done = shell(f"eval {LAMP} -n 4 -j 1 --model script:mixed.txt --out r --json")
     assert [(row["why"], row["splits"]) for row in done.json["failures"]] == [
         ("not_known", {"": 2})
     ]
-    masked = shell(f"run {BROKEN} -n 2 --model script:right.txt --out b --json").json
+    masked = shell(f"eval {BROKEN} -n 2 --model script:right.txt --out b --json").json
     assert [row["why"] for row in masked["failures"]] == ["world_fault"]
-    assert shell(f"run {LAMP} light --model script:right.txt --json").json["failures"] == []
+    assert shell(f"eval {LAMP} light --model script:right.txt --json").json["failures"] == []
 
 
 def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
@@ -158,7 +158,7 @@ def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F8
 
 
 def test_runs_that_agree_in_four_episodes_are_not_shown_as_certainly_equal(shell: Shell) -> None:  # noqa: F811
-    line = f"eval {LAMP} --task light -n 4 --model script:wrong.txt"
+    line = f"eval {LAMP} light -n 4 --model script:wrong.txt"
     shell(f"{line} --out b")
     done = shell(f"{line} --out a --against b")
     for table in (done, shell("compare a b")):
@@ -201,10 +201,10 @@ def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  
     click, typed = record("CLICK", "", [3], [1]), record("TYPE", "hello", [2], [1], tag="input")
     tasks = [task(f"t{k}", [click, typed]) for k in range(2)]
     (folder / "test_task_0.json").write_text(json.dumps(tasks), encoding="utf-8")
-    done = shell("run mind2web --data data --model script:right.txt --out r")
+    done = shell("eval mind2web --data data --model script:right.txt --out r")
     assert done.code == 0, done.err
     assert "element accuracy (macro)" in done.out
-    again = shell("run --resume r --trust --json")
+    again = shell("eval --resume r --trust --json")
     (plan,) = again.json["plans"]
     assert plan["split"] == "test_task"
     found = {measure["name"]: measure["value"] for measure in plan["measures"]}
@@ -215,8 +215,8 @@ def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  
 
 
 def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} light --model script:right.txt --out a")
-    shell(f"run {LAMP} glow --model script:right.txt --out b")
+    shell(f"eval {LAMP} light --model script:right.txt --out a")
+    shell(f"eval {LAMP} glow --model script:right.txt --out b")
     done = shell("compare a b")
     assert done.code == 2 and "no episode in common" in done.err
 
@@ -242,20 +242,20 @@ def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F
 
 def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
     for line, said in (
-        ("run phone contacts-ad", "did you mean 'contacts-add'?"),
-        ("run phone --split nope", "it has parameters"),
-        ("run phone -m nobody", "no model 'nobody'"),
-        ("run phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
-        ("run mind2web", "--data FOLDER"),
-        (f"run {LAMP} -m script:none.txt", "cannot read the script"),
-        ("run cli_world:nothing -m script:right.txt", "cannot make 'cli_world:nothing'"),
+        ("eval phone contacts-ad", "did you mean 'contacts-add'?"),
+        ("eval phone --split nope", "it has parameters"),
+        ("eval phone -m nobody", "no model 'nobody'"),
+        ("eval phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
+        ("eval mind2web", "--data FOLDER"),
+        (f"eval {LAMP} -m script:none.txt", "cannot read the script"),
+        ("eval cli_world:nothing -m script:right.txt", "cannot make 'cli_world:nothing'"),
     ):
         done = shell(line)
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
     assert not (shell.folder / "runs").exists()
     (shell.folder / "full").mkdir()
     (shell.folder / "full/file").touch()
-    assert "not empty" in shell(f"run {LAMP} -m script:right.txt --out full").err
+    assert "not empty" in shell(f"eval {LAMP} -m script:right.txt --out full").err
 
 
 def test_an_endpoint_plays_and_its_budget_ends_the_run(
@@ -266,18 +266,18 @@ def test_an_endpoint_plays_and_its_budget_ends_the_run(
     with serving(
         [Reply('Action: {"action_type": "click", "target": "on", "index": 0}')] * 3
     ) as url:
-        line = f"run {LAMP} -n 6 -j 1 --model tiny --url {url} --set model.max_calls=3 --out r"
+        line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {url} --set model.max_calls=3 --out r"
         done = shell(f"{line} --json")
     assert done.code == done.json["exit"] == 4, done.err
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) >= 3
-    assert done.json["resume"] == "swarm-ui run --resume r --trust"
+    assert done.json["resume"] == "swarm-ui eval --resume r --trust"
     assert "sk-very-secret" not in done.out + done.err
     written = "".join(p.read_text(encoding="utf-8") for p in shell.folder.rglob("*.json"))
     assert "sk-very-secret" not in written
 
 
 def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shell) -> None:  # noqa: F811
-    words = ["run", SLOW, "-n", "8", "-j", "1", "--model", "script:right.txt", "--out", "r"]
+    words = ["eval", SLOW, "-n", "8", "-j", "1", "--model", "script:right.txt", "--out", "r"]
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words],
         env=_environment(LAMP_SECONDS="0.3"), stderr=subprocess.PIPE, text=True,
@@ -291,17 +291,17 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "continue with: swarm-ui run --resume r" in " ".join(err.split())
+    assert "continue with: swarm-ui eval --resume r" in " ".join(err.split())
     saved = read_jsonl(path)
     assert 2 <= len(saved) < 8
-    done = shell("run --resume r --trust --json")
+    done = shell("eval --resume r --trust --json")
     assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
     assert read_jsonl(path)[: len(saved)] == saved
-    assert "not a run of: swarm-ui eval" in shell("eval --resume r").err
+    assert "not a run of: swarm-ui train" in shell("train --resume r").err
 
 
 def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} -n 4 --model script:right.txt --out r")
+    shell(f"eval {LAMP} -n 4 --model script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:1]))
     for more, place in (
@@ -310,19 +310,19 @@ def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None
         ("--seed 4", "--seed"),
         ("--config x.toml", "--config"),
     ):
-        done = shell(f"run --resume r {more}")
+        done = shell(f"eval --resume r {more}")
         said = f"error: {place}: cannot be changed in a run that has begun\n"
         assert done.code == 2 and done.err == said, done.err
-    left = shell("run --resume r --trust --dry-run --json")
+    left = shell("eval --resume r --trust --dry-run --json")
     assert left.json["of these done"] == "1" and path.read_bytes().count(b"\n") == 1
-    done = shell("run --resume r --trust -j 1 --fail-under 1.0 --json")
+    done = shell("eval --resume r --trust -j 1 --fail-under 1.0 --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 4
-    assert shell("run --resume r --set model.max_calls=0").code == 2
+    assert shell("eval --resume r --set model.max_calls=0").code == 2
 
 
 def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    new = Run(Config(), "run", directory=RunDirectory.create(path, config={}))
+    new = Run(Config(), "eval", directory=RunDirectory.create(path, config={}))
     with (
         only_writer(path, "run"),
         pytest.raises(ConfigError, match="open in another process"),
@@ -332,14 +332,14 @@ def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path)
 
 
 def test_a_dry_run_leaves_a_cut_off_line_as_it_is(shell: Shell) -> None:  # noqa: F811
-    shell(f"run {LAMP} -n 4 --model script:right.txt --out r")
+    shell(f"eval {LAMP} -n 4 --model script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     cut = path.read_bytes()[:-9]  # as while another process writes it
     path.write_bytes(cut)
-    left = shell("run --resume r --trust --dry-run --json")
+    left = shell("eval --resume r --trust --dry-run --json")
     assert left.code == 0, left.err
     assert left.json["of these done"] == "3" and path.read_bytes() == cut
-    assert shell("run --resume r --trust --json").json["plans"][0]["solved"] == 4
+    assert shell("eval --resume r --trust --json").json["plans"][0]["solved"] == 4
 
 
 def test_ctrl_c_while_a_model_is_loaded(
@@ -350,8 +350,8 @@ def test_ctrl_c_while_a_model_is_loaded(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("swarm_ui.cli.outcome.load_in_process", loaded)
-    done = shell("run phone contacts-add --out r --json")
-    assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
+    done = shell("eval phone contacts-add --out r --json")
+    assert done.code == 130 and done.json["resume"] == "swarm-ui eval --resume r"
 
 
 def test_long_work_is_told_where_there_is_no_terminal(

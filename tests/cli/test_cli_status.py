@@ -1,4 +1,4 @@
-"""``status``: how far a run is, from its files alone."""
+"""``runs RUN``: how far a run is, from its files alone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 
-from swarm_ui.experiment.live import following
 from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.stored.run_snapshot import snapshot
+from swarm_ui.experiment.stored.snapshot import snapshot
 from swarm_ui.storage.run_directory import RunDirectory
 
 
 def told(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
-    done = shell(f"status {run} --json")
+    done = shell(f"runs {run} --json")
     assert done.code == 0
     return done.json
 
@@ -37,7 +36,7 @@ def test_a_run_that_has_finished(shell: Shell) -> None:  # noqa: F811
     (only,) = found["sets"]
     listed = shell("runs --json").json["runs"][0]
     assert only["success"] == listed["success"], "the same figure as in the list of runs"
-    text = shell("status runs/one").out
+    text = shell("runs runs/one").out
     assert "finished" in text and "4 of 4 episodes" in text and "2/4" in text
 
 
@@ -45,7 +44,7 @@ def test_masked_episodes_are_counted_by_the_kind_of_their_fault(shell: Shell) ->
     shell(f"eval {BROKEN} -n 3 -m script:right.txt --out runs/one")
     found = told(shell, "runs/one")
     assert found["faults"] == {"environment": 3} and found["sets"][0]["masked"] == 3
-    assert "by kind: environment 3" in shell("status runs/one").out
+    assert "by kind: environment 3" in shell("runs runs/one").out
 
 
 def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:  # noqa: F811
@@ -60,7 +59,7 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
         process.wait()
     found = told(shell, "runs/one")
     assert found["state"] == "killed" and found["elsewhere"], "it wrote a moment ago"
-    assert "No process of this machine" in shell("status runs/one").out
+    assert "No process of this machine" in shell("runs runs/one").out
     later = snapshot(Path("runs/one"), time.time() + 3600)
     assert not later.elsewhere and later.left is None and later.total == 60
 
@@ -117,10 +116,10 @@ def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
 
 def test_what_is_no_run(shell: Shell) -> None:  # noqa: F811
     Path("plain").mkdir()
-    for words, why in (("plain", "is not a run"), ("nowhere", "there is no run")):
-        done = shell(f"status {words}")
+    for words, why in (("nowhere", "there is no folder"),):
+        done = shell(f"runs {words}")
         assert done.code == 2 and why in done.err
-        assert json.loads(shell(f"status {words} --json").out)["ok"] is False
+        assert json.loads(shell(f"runs {words} --json").out)["ok"] is False
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"kind":"sold"}', "\x00"])
@@ -146,21 +145,26 @@ def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None: 
     assert not Path("runs/one").exists()
 
 
-def test_all_episodes_of_a_large_file_are_counted(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shell(f"eval {LAMP} -n 9 -m script:mixed.txt --out runs/one")
-    Path("runs/one/results.json").unlink()  # as while it is running
-    largest = max(map(len, Path("runs/one/traces/episodes.jsonl").read_bytes().splitlines())) + 1
-    monkeypatch.setattr(following, "_MOST_BYTES", 2 * largest)  # of a poll
-    found = told(shell, "runs/one")
-    assert (found["done"], found["sets"][0]["solved"]) == (9, 5)
-
-
 def test_a_demo_has_the_state_that_the_list_of_runs_shows(shell: Shell) -> None:  # noqa: F811
     made = RunDirectory.create(Path("runs/demo"), config=plain(Settings()))
     made.log({"kind": "note"})
     found, (listed,) = told(shell, "runs/demo"), shell("runs --json").json["runs"]
     assert (found["state"], found["command"], found["environment"]) == ("killed", "demo", "phone")
     assert all(found[name] == listed[name] for name in ("state", "command", "environment"))
+
+
+def test_a_report_follows_a_run_that_plays(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
+    page, states = Path("runs/one/report.html"), ["running", "running", "finished"]
+    pages: list[str] = []
+    monkeypatch.setattr(
+        "swarm_ui.experiment.stored.run_status.state_of", lambda _: (states.pop(0), "")
+    )
+    monkeypatch.setattr(time, "sleep", lambda _: pages.append(page.read_text(encoding="utf-8")))
+    assert shell("view runs/one --follow --no-open").code == 0
+    assert [text.count('http-equiv="refresh"') for text in pages] == [1, 1]
+    assert "The run is playing: 2 of 2 episodes" in pages[0]
+    assert 'http-equiv="refresh"' not in page.read_text(encoding="utf-8")

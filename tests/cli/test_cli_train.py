@@ -171,7 +171,7 @@ def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noq
 
 def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
     assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted critic"
-    for outcome in ("--critic outcome", "--no-critic", "--set critic.kind=outcome"):
+    for outcome in ("--critic outcome", "--set critic.kind=outcome"):
         told = shell(f"{_SMALL} --dry-run {outcome} --json").json
         assert told["credit"] == "outcome of the episode" and told["team"] == "2 agents, 1 round"
     told = shell(
@@ -218,7 +218,7 @@ def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F
 
 
 def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:  # noqa: F811
-    done = shell("run phone -n 1 --agents 2 --temperatures 0.2 --temperatures 0.9 --out r --json")
+    done = shell("eval phone -n 1 --agents 2 --temperatures 0.2 --temperatures 0.9 --out r --json")
     assert done.code == 0, done.err
     (episode,) = [e for path in (shell.folder / "r/traces").iterdir() for e in read_jsonl(path)]
     calls = episode.steps[0].trace.calls

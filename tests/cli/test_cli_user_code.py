@@ -91,11 +91,11 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
 )  # fmt: skip
 def test_a_factory_that_cannot_be_used_is_wrong_usage(code: Shell, place: str, said: str) -> None:
     for line in (
-        f"run {place} --model script:right.txt",
-        f"run {place} light --model script:right.txt --dry-run",
+        f"eval {place} --model script:right.txt",
+        f"eval {place} light --model script:right.txt --dry-run",
         f"play {place}",
-        f"run cli_world:Lamp --model {place}",
-        f"run cli_world:Lamp --model {place} --dry-run",
+        f"eval cli_world:Lamp --model {place}",
+        f"eval cli_world:Lamp --model {place} --dry-run",
     ):
         done = code(line)
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
@@ -115,20 +115,23 @@ def test_a_factory_that_cannot_be_used_is_wrong_usage(code: Shell, place: str, s
 def test_an_environment_that_fails_is_a_fault_that_names_the_line(
     code: Shell, name: str, said: str
 ) -> None:
-    done = code(f"run user_code_here:{name} --model script:right.txt --out r")
+    done = code(f"eval user_code_here:{name} --model script:right.txt --out r")
     assert done.code == 3 and said in " ".join(done.err.split()), done.err
     assert "Traceback" not in done.err
 
 
 def test_tasks_that_cannot_be_listed_are_a_fault(code: Shell) -> None:
-    for line in ("play user_code_here:BadTasks", "run user_code_here:BadTasks -m script:right.txt"):
+    for line in (
+        "play user_code_here:BadTasks",
+        "eval user_code_here:BadTasks -m script:right.txt",
+    ):
         done = code(line)
         assert done.code == 3 and "(user_code_here.py:30)" in done.err, done.err
     assert not (code.folder / "runs").exists()
 
 
 def test_a_model_of_the_user_needs_no_close(code: Shell) -> None:
-    done = code("run cli_world:Lamp light --model user_code_here:Patient --out r")
+    done = code("eval cli_world:Lamp light --model user_code_here:Patient --out r")
     assert done.code == 1, done.err
     again = code("replay r --again --trust --json")
     assert again.code == 0 and again.json["asked"] == 1

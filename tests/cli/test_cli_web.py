@@ -26,8 +26,8 @@ def test_a_file_of_tasks_is_played(shell: Shell, monkeypatch: pytest.MonkeyPatch
     with site() as shop:
         monkeypatch.setenv("SHOP", shop.url)
         assert shell("play web --data tasks.json").out.split() == ["terms", "shop"]
-        ended = shell("run web --data tasks.json --model script:done.txt --out r --json")
+        ended = shell("eval web --data tasks.json --model script:done.txt --out r --json")
     assert ended.code == 0, ended.err
     (plan,) = ended.json["plans"]
     assert (plan["solved"], plan["masked"]) == (1, 0), plan
-    assert shell("run web --model script:done.txt").code == 2
+    assert shell("eval web --model script:done.txt").code == 2

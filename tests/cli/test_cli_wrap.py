@@ -48,7 +48,7 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
 
 def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
     line = (
-        "run phone contacts-add --model script:wait.txt --wrap step-limit:steps=2 "
+        "eval phone contacts-add --model script:wait.txt --wrap step-limit:steps=2 "
         "--wrap recorder:path=mine.jsonl,actor=me --wrap user_wrappers:Quiet"
     )
     done = code(f"{line} --out r --json")
@@ -68,13 +68,13 @@ def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
 
 
 def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
-    done = code(f"run {LAMP} --model script:right.txt --wrap fault-injector:step=1 --out r")
+    done = code(f"eval {LAMP} --model script:right.txt --wrap fault-injector:step=1 --out r")
     assert done.code == 3 and "injected fault in step" in done.err
-    again = code("run --resume r --trust")
+    again = code("eval --resume r --trust")
     assert again.code == 3 and "injected fault in step" in again.err
-    other = code("run --resume r --trust --wrap step-limit:steps=3")
+    other = code("eval --resume r --trust --wrap step-limit:steps=3")
     assert other.code == 2 and "--wrap: cannot be changed" in " ".join(other.err.split())
-    right = code(f"run {LAMP} --model script:right.txt --wrap fault-injector --out s --json")
+    right = code(f"eval {LAMP} --model script:right.txt --wrap fault-injector --out s --json")
     assert right.code == 0, "without faults the lamp is lit"
 
 
@@ -98,20 +98,20 @@ def test_a_wrong_wrapper_is_found_before_anything_is_written(
     code: Shell, wrap: str, said: str
 ) -> None:
     for more in ("", "--dry-run"):
-        done = code(f"run {LAMP} --model script:right.txt --wrap {wrap} {more}")
+        done = code(f"eval {LAMP} --model script:right.txt --wrap {wrap} {more}")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
         assert "Traceback" not in done.err
     assert not (code.folder / "runs").exists()
 
 
 def test_a_wrapper_that_raises_is_a_fault_that_names_the_line(code: Shell) -> None:
-    done = code(f"run {LAMP} --model script:right.txt --wrap user_wrappers:Breaks --out r")
+    done = code(f"eval {LAMP} --model script:right.txt --wrap user_wrappers:Breaks --out r")
     assert done.code == 3
     assert "ValueError: the wrapper broke (user_wrappers.py:8)" in " ".join(done.err.split())
 
 
 def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
-    assert code("run phone contacts-add --model script:wait.txt --max-steps 1 --out r").code == 1
+    assert code("eval phone contacts-add --model script:wait.txt --max-steps 1 --out r").code == 1
     path = code.folder / "r/config.json"
     document = json.loads(path.read_text())
     for wrap, said in (
@@ -120,7 +120,7 @@ def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
     ):
         document["config"]["environment"]["wrap"] = [wrap]
         path.write_text(json.dumps(document))
-        done = code("run --resume r")
+        done = code("eval --resume r")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
 
 

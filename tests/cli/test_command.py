@@ -27,8 +27,8 @@ from swarm_ui.errors import (
     TraceError,
 )
 
-COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "finetune", "view",
-            "replay", "credit", "export", "doctor", "init")  # fmt: skip
+COMMANDS = ("eval", "compare", "play", "train", "synthesize", "finetune", "critic", "view", "runs",
+            "replay", "export", "doctor", "config")  # fmt: skip
 
 
 def test_without_a_command_it_says_what_there_is(shell: Shell) -> None:  # noqa: F811
@@ -51,12 +51,12 @@ def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
 
 
 def test_an_unknown_option_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
-    done = shell("run phone --agnts 4")
-    assert done.code == 2 and "--agnts" in done.err and "swarm-ui run --help" in done.err
+    done = shell("eval phone --agnts 4")
+    assert done.code == 2 and "--agnts" in done.err and "swarm-ui eval --help" in done.err
 
 
 def test_a_mistake_is_one_json_object_too(shell: Shell) -> None:  # noqa: F811
-    done = shell("run fridge --json")
+    done = shell("eval fridge --json")
     assert done.code == done.json["exit"] == 2
     assert done.json["ok"] is False and "no environment 'fridge'" in done.json["message"]
 

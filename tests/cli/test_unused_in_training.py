@@ -29,7 +29,7 @@ def _file(folder: Path, text: str) -> Draft:
         ("environment.episodes=8", "in training; give the number of rollouts with --rollouts"),
         ("environment.seed=7", "the seed of training is --seed"),
         ("run.concurrency=3", "episodes at once are train.concurrency"),
-        ("run.fail_under=0.5", "it is for run and eval"),
+        ("run.fail_under=0.5", "it is for eval"),
         ("run.on=ray train.concurrency=3", "in workers of a Ray cluster"),
         ("team.seed=9", "where edges are redraw; the seed of training is --seed"),
         ("train.update.clip=0.5", "with method 'rft', only with pg"),

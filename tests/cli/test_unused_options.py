@@ -9,14 +9,13 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("run phone --set train.iterations=3", "--set train.iterations: this command does not"),
+        ("eval phone --set train.iterations=3", "--set train.iterations: this command does not"),
         ("finetune m c o --set model.device=cuda", "does not read it, only [finetune]"),
-        ("train phone --critic scripted --no-critic", "--critic: contradicts --no-critic"),
         ("synthesize phone --url http://h/v1 -o c", "--url: no role asks a model"),
         ("synthesize phone --set model.name=x -o c", "name the model with --model"),
         ("synthesize phone --devices 3 -o c", "devices = 3 has no effect in 'phone'"),
         ("synthesize phone --set environment.max_steps=3 -o c", "--set synthesize.max_steps=3"),
-        ("run invented --split blind --devices 4", "devices = 4 has no effect on split 'blind'"),
+        ("eval invented --split blind --devices 4", "devices = 4 has no effect on split 'blind'"),
         ("play phone contacts-add --port 8000", "only a web page has one; add --browser"),
         ("export r mermaid --solved", "--solved: chooses episodes or pairs, not mermaid"),
         ("export r episodes --prompt-format json", "rewrites pairs, not episodes"),
@@ -31,8 +30,8 @@ def test_an_option_without_effect_is_a_mistake(shell: Shell, line: str, told: st
 
 
 def test_a_resumed_run_is_not_played_somewhere_else_than_asked(shell: Shell) -> None:  # noqa: F811
-    assert shell(f"run {LAMP} -n 1 --model script:right.txt --out r").code == 0
-    resumed = "run --resume r --trust"
+    assert shell(f"eval {LAMP} -n 1 --model script:right.txt --out r").code == 0
+    resumed = "eval --resume r --trust"
     assert "expected local, ray or ray:HOST:PORT" in shell(f"{resumed} --on rya").err
     assert "workers = 2 has no effect without" in shell(f"{resumed} --workers 2").err
     assert shell(resumed).code == 0

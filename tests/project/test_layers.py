@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -166,16 +165,6 @@ def test_imports_have_no_cycle() -> None:
     )
     cycles = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
     assert cycles == []
-
-
-def test_no_folder_has_many_loose_modules() -> None:
-    folders = Counter(
-        str(path.relative_to(ROOT).parent)
-        for path in (*LIBRARY, *BENCHMARKS)
-        if not path.stem.startswith("__")
-    )
-    found = {f: n for f, n in folders.items() if n > 16 and f not in COLLECTIONS}
-    assert found == {}
 
 
 def test_a_loose_module_of_benchmarks_is_a_command() -> None:

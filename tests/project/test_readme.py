@@ -89,7 +89,7 @@ def test_console_runs_as_printed(
             words = shlex.split(command)
             assert words[0] == "swarm-ui", command
             done = shell("", *words[1:])
-            assert done.code in ((0, 1) if words[1] in ("run", "doctor") else (0,)), (
+            assert done.code in ((0, 1) if words[1] in ("eval", "doctor") else (0,)), (
                 command,
                 done.err,
             )
@@ -173,7 +173,7 @@ def test_nothing_is_excused_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "swarm-ui run phone --rouds 3",
+        "swarm-ui eval phone --rouds 3",
         "swarm-ui fly",
         "swarm-ui models fly",
         "swarm-ui models pull --fast smollm2",

@@ -281,7 +281,7 @@ async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_pat
 
 def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:  # noqa: F811
     run = "it's a run"
-    done = shell(f"run {LAMP} light --model script:right.txt -n 2 --out", run)
+    done = shell(f"eval {LAMP} light --model script:right.txt -n 2 --out", run)
     assert done.code == 0, done.err
     report = shell.folder / run / "report.html"
 
@@ -313,8 +313,8 @@ def test_the_command_of_a_page_elsewhere_replays_the_step(
     chromium: SharedBrowser,
     source: str,
 ) -> None:
-    shell(f"run {LAMP} light --model script:right.txt -n 2 --out", "a run")
-    done = shell("report --out pages/page.html", source)
+    shell(f"eval {LAMP} light --model script:right.txt -n 2 --out", "a run")
+    done = shell("view --no-open --out pages/page.html", source)
     assert done.code == 0, done.err
 
     async def told() -> str:

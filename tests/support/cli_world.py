@@ -15,6 +15,7 @@ import typer.main
 
 from swarm_ui.__main__ import main
 from swarm_ui.action import Action
+from swarm_ui.cli.app import app
 from swarm_ui.environment import Step
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation
@@ -119,3 +120,14 @@ def shell(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(typer.main, "get_command", _built)
     return Shell(tmp_path, capsys)
+
+
+def commands() -> dict[str, Any]:
+    """Every command by name (``"models pull"`` in a group), as typer made it."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {part}": each for part, each in (inner or {}).items()}
+        if inner is None:
+            found[name] = command
+    return found

@@ -72,7 +72,6 @@ _BUILTINS = ("cd", "export", "set", "test")
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares; and "
     "a server of the package mcp, which test_mcp_tools.py starts",
-    ("docs/checklist.md", "text"): "output of the commands and tests that the page names",
     ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
     "test_trainer_ray.py do the same",
     ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",

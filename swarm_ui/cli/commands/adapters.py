@@ -1,4 +1,4 @@
-"""``swarm-ui adapters``: LoRA adapters as folders."""
+"""``swarm-ui models``: LoRA adapters as folders."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from swarm_ui.adapter_metadata import METADATA_FILE, AdapterMetadata
 from swarm_ui.cli import flags
+from swarm_ui.cli.commands.models import models as commands
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection
@@ -21,7 +22,6 @@ from swarm_ui.nodes.models.pretrained.catalogue import SHIPPED_ADAPTERS, adapter
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS, format_named
 
-adapters = typer.Typer(help="LoRA adapters: list, import, merge, export.")
 _Adapter = Annotated[
     Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format; or the "
                          "name of one in this package")
@@ -29,7 +29,7 @@ _Adapter = Annotated[
 _Out = Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")]
 
 
-@adapters.command("list")
+@commands.command("adapters")
 def list_adapters(
     folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="a run of train, its "
                       "folder 'adapters', or the folder of one adapter; default: the adapters in "
@@ -38,7 +38,7 @@ def list_adapters(
 ) -> int:  # fmt: skip
     """List the adapters in a folder: version, size, and what they were trained with.
 
-    Example: [bold]swarm-ui adapters list runs/trained[/]
+    Example: [bold]swarm-ui models adapters runs/trained[/]
     """
     output, files = Output(machine=json), _files()
     if folder is None:
@@ -64,7 +64,7 @@ def list_adapters(
     return output.done(adapters=rows)
 
 
-@adapters.command("import")
+@commands.command("import")
 def import_adapters(
     adapter: _Adapter,
     out: _Out,
@@ -84,8 +84,8 @@ def import_adapters(
 ) -> int:  # fmt: skip
     """Copy one adapter once for each agent of a new team.
 
-    Give the new folder to --adapters of run, eval or train.
-    Example: [bold]swarm-ui adapters import final start --agents 4[/]
+    Give the new folder to --adapters of eval or train.
+    Example: [bold]swarm-ui models import final start --agents 4[/]
     """
     output = Output(machine=json, quiet=quiet)
     _expect_replaceable(out, force)
@@ -110,7 +110,7 @@ def import_adapters(
     return output.done(folder=str(out), adapters=list(names), **msgspec.structs.asdict(about))
 
 
-@adapters.command("merge")
+@commands.command("merge")
 def merge_adapter(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="base, general, smollm2, a folder, "
                                          "or org/name on the Hugging Face Hub")],
@@ -123,7 +123,7 @@ def merge_adapter(
     """Write a model with an adapter added to its weights, for --model.
 
     The adapter's prompt format becomes that of the new model.
-    Example: [bold]swarm-ui adapters merge smollm2 final merged[/]
+    Example: [bold]swarm-ui models merge smollm2 final merged[/]
     """
     output = Output(machine=json, quiet=quiet)
     _expect_replaceable(out, force)
@@ -139,11 +139,11 @@ def merge_adapter(
 
     save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")
-    output.command("next", "swarm-ui", "run", "phone", "contacts-add", "--model", str(out))
+    output.command("next", "swarm-ui", "eval", "phone", "contacts-add", "--model", str(out))
     return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
 
 
-@adapters.command("export")
+@commands.command("export")
 def export_one(
     adapter: _Adapter,
     out: _Out,
@@ -153,7 +153,7 @@ def export_one(
 ) -> int:
     """Write a copy of one adapter to share, in bfloat16 and without paths of this machine.
 
-    Example: [bold]swarm-ui adapters export base-agent/final my-adapter[/]
+    Example: [bold]swarm-ui models export base-agent/final my-adapter[/]
     """
     output = Output(machine=json, quiet=quiet)
     _expect_replaceable(out, force)
@@ -190,7 +190,7 @@ def _expect_replaceable(out: Path, force: bool) -> None:
     empty = out.is_dir() and not any(out.iterdir())
     if out.exists() and not empty and not any((out / name).is_file() for name in ours):
         raise ConfigError(
-            f"'{out}' holds other files; --force replaces only what 'swarm-ui adapters' wrote"
+            f"'{out}' holds other files; --force replaces only what 'swarm-ui models' wrote"
         )
 
 

@@ -1,4 +1,4 @@
-"""``swarm-ui eval``: success over splits and seeds, with intervals."""
+"""``swarm-ui eval``: agents act in a task, a suite or a split; success with intervals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from swarm_ui.experiment.comparing import outcomes_of
 
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, flags.PUBLISHED,
+    flags.ENVIRONMENT, flags.TASKS, flags.SPLITS, flags.SEEDS, flags.PUBLISHED,
     *flags.ACTING, flags.AGAINST, *flags.PLAYING,
 )  # fmt: skip
 def evaluate(arguments: flags.Arguments) -> int:
-    """Measure success over splits and seeds, with 95 % intervals.
+    """Play one task, a suite or a split, and measure success with 95 % intervals.
 
     Each seed selects its own episodes. Equal settings give equal episodes, so runs can be
-    compared. Example: [bold]swarm-ui eval phone --split parameters --split apps -n 100[/]
+    compared. Example: [bold]swarm-ui eval phone contacts-add --agents 4[/] or
+    [bold]swarm-ui eval phone --split parameters --split apps -n 100[/]
     """
     against, splits, seeds = arguments["against"], arguments["split"], arguments["seed"]
     if against is not None:
         outcomes_of(str(against))  # an unreadable run is reported before anything is played
-    return perform("eval", arguments, splits or (), seeds or (), against)
+    return perform(arguments, splits or (), seeds or (), against)

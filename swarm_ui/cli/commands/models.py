@@ -21,7 +21,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
 _FIRST_ESTIMATE = 0.1
 """The share of a task from which its remaining time is estimated."""
 
-models = typer.Typer(help="Pretrained language models by name.")
+models = typer.Typer(help="Pretrained models by name, and LoRA adapters as folders.")
 
 
 @models.command("list")
@@ -92,7 +92,7 @@ def pull_model(
         return output.done(name=name, folder=str(known), changed=False)
     folder = _pull(name, file, force, output)
     output.say(f"{model.title} ({model.licence}, dequantised from {model.quantisation}): {folder}")
-    output.command("next", "swarm-ui", "run", "phone", "contacts-add", "--model", name)
+    output.command("next", "swarm-ui", "eval", "phone", "contacts-add", "--model", name)
     return output.done(name=name, folder=str(folder), changed=True)
 
 

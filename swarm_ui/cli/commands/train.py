@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.live_page import live_page
 from swarm_ui.cli.outcome import Stopped, begun, environment_shown, load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import LearningError
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.models import describe_model, learned_adapters
+from swarm_ui.experiment.progress_file import recorded_progress
 from swarm_ui.experiment.teams import team_size
 from swarm_ui.experiment.training.learner_processes import (
     EndedByLauncher,
@@ -58,15 +58,11 @@ def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
     """The command in its first process."""
     output = arguments.output
     if arguments["resume"] is not None:
-        more = [*arguments.given("config"), *(["--no-critic"] if arguments["no_critic"] else [])]
+        more = arguments.given("config")
         overrides, trusted = arguments.draft(*flags.TRAINED, file=False), arguments["trust"]
         run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
     else:
         draft = arguments.draft(*flags.TRAINED)
-        if arguments["no_critic"]:  # the name of earlier versions
-            if arguments["critic"] not in (None, "outcome"):
-                draft.found(("critic", "kind"), "contradicts --no-critic; leave one of them out")
-            draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")
     if processes is not None:
         placed(run.config.model, processes)
@@ -74,7 +70,7 @@ def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
         return _show_plan(run, output, 1 if processes is None else processes.size)
     new = run.directory is None
     run = begun(run)
-    with live_page(run.folder, output, wanted=arguments["watch"]):
+    with recorded_progress(output.progress, run.folder.path, output.warn):
         history = _learn(run, output, processes, new=new)
     return _show_training(run, output, history)
 

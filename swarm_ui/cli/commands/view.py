@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,24 +11,38 @@ import typer
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
 
+_SECONDS = 5
+"""Time between two reports of a run that is followed."""
+
 
 def view(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
-    rebuild: Annotated[
-        bool, flags.declare("--rebuild", help="write the report again", panel="")
-    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="where to write "
+                   "the report (default: report.html in the folder of the run)")] = None,
+    follow: Annotated[bool, flags.declare("--follow", "-f", help="while the run plays, write the "
+                      "report again every few seconds; the page in the browser follows",
+                      panel="")] = False,
     show: Annotated[
         bool, flags.declare("--open/--no-open", help="open the report in the browser", panel="")
     ] = True,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Open the report of a run; create it first if it does not exist.
+    """Write the report of a run and open it.
 
     The report is one self-contained HTML file.
     Example: [bold]swarm-ui view runs/demo[/]
     """
-    from swarm_ui.experiment.reporting import run_report
+    from swarm_ui.experiment.reporting import current_report
+    from swarm_ui.experiment.stored.run_status import state_of
+    from swarm_ui.storage.run_directory import RunDirectory
 
-    written = run / "report.html"
-    path = written if written.is_file() and not rebuild else run_report(run)
-    return Output(machine=json).report(path, browser=show)
+    output = Output(machine=json)
+    if follow and run.is_dir():
+        opened = False
+        while state_of(RunDirectory(run))[0] == "running":
+            path = current_report(run, out, refresh=_SECONDS)
+            if not opened:
+                output.report(path, browser=show)
+                opened, show = True, False
+            time.sleep(_SECONDS)
+    return output.report(current_report(run, out), browser=show)

@@ -21,7 +21,6 @@ from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
-from swarm_ui.experiment.live.progress_file import record_progress
 from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.models import (
     adapter_names,
@@ -30,6 +29,7 @@ from swarm_ui.experiment.models import (
     silence_transformers,
 )
 from swarm_ui.experiment.progress import ProgressDisplay, counting
+from swarm_ui.experiment.progress_file import ProgressFile
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
@@ -165,7 +165,7 @@ def open_run(request: Request, *, rehearsal: Callable[[Any], Rehearse] | None = 
     if directory is None:
         directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
     display = ProgressDisplay()
-    record_progress(display, directory.path, display.say)
+    display.listener = ProgressFile(directory.path, display.say)
     return DemoRun(settings, directory, display, Results.load(directory.path), rehearsal)
 
 

@@ -142,10 +142,11 @@ class EnvironmentSpec:
                 problem = f"'{strange[0]}' is not in the split '{split}'; leave the split out"
                 yield ("environment", "tasks"), problem
         yield from wrapper_findings(section.wrap)
-        for finding in self.findings(section):
-            yield finding
-            if finding[0] == ("environment", "name"):
-                return
+        for split in splits or (section.split,):
+            for finding in self.findings(replace(section, split=split)):
+                yield finding
+                if finding[0] == ("environment", "name"):
+                    return
         for task in section.tasks:
             if mistake := self.unknown_task(task):
                 yield ("environment", "tasks"), mistake

@@ -37,8 +37,8 @@ _NOT_IN_TRAINING: dict[Name, str] = {
     ("environment", "suite_seed"): "its suite is for tests; leave it out",
     ("environment", "combinations"): "its suite is for tests; leave it out",
     ("run", "concurrency"): "episodes at once are train.concurrency",
-    ("run", "fail_under"): "it is for run and eval; leave it out",
-    ("run", "max_masked"): "it is for run and eval; leave it out",
+    ("run", "fail_under"): "it is for eval; leave it out",
+    ("run", "max_masked"): "it is for eval; leave it out",
 }
 _RAY = ("workers", "episodes", "cpus", "gpus", "resources", "model_actors", "gpus_per_model",
         "shared_folder")  # fmt: skip

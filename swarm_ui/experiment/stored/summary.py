@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,6 @@ _DEPTH = 3
 """Maximum depth of folders that are searched for runs."""
 _MOST_EPISODES = 10**6
 """Maximum plausible number of episodes in an iteration; a larger number means a damaged file."""
-_AGE = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +31,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     state: RunState
     command: str = ""
-    """``run``, ``eval``, ``train`` or ``demo``; empty: made from Python."""
+    """``eval``, ``train`` or ``demo``; empty: made from Python."""
     environment: str = ""
     model: str = ""
     created: datetime | None = None
@@ -53,30 +50,14 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         """The time in ``created`` for tables, in the local time zone."""
         return "–" if self.created is None else f"{self.created.astimezone():%Y-%m-%d %H:%M}"
 
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter for a list of runs. Empty fields do not restrict the list."""
-
-    command: str = ""
-    environment: str = ""
-    states: tuple[RunState, ...] = ()
-    since: datetime | None = None
-    text: str = ""
-    """Text that occurs in the path, command, environment, model or headline; case does not
-    matter."""
-
-    def holds(self, run: RunSummary) -> bool:
-        words = (run.path, run.command, run.environment, run.model, run.of, run.problem)
-        return (
-            self.command in ("", run.command)
-            and self.environment in ("", run.environment)
-            and (not self.states or run.state in self.states)
-            and (self.since is None or (run.created is not None and run.created >= self.since))
-            and self.text.casefold() in "\n".join(words).casefold()
-        )
+    def mentions(self, text: str) -> bool:
+        """Whether a text occurs in the path, command, environment, model, policy or problem; case
+        does not matter."""
+        words = (self.path, self.command, self.environment, self.model, self.of, self.problem)
+        return text.casefold() in "\n".join(words).casefold()
 
 
-def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
+def runs_in(folder: Path) -> list[RunSummary]:
     """The runs in a folder and its sub-folders, the newest first; the folder may itself be a run.
 
     Raises:
@@ -84,8 +65,7 @@ def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
     """
     if not folder.is_dir():
         raise ConfigError(f"there is no folder '{folder}'; expected one that holds runs")
-    wanted = wanted or Wanted()
-    found = [run for path in run_folders(folder) if wanted.holds(run := summary_of(path))]
+    found = [summary_of(path) for path in run_folders(folder)]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(found, key=lambda run: (run.created or oldest, run.path), reverse=True)
 
@@ -227,21 +207,3 @@ def _size(path: Path) -> tuple[int, int]:
                 size += os.lstat(os.path.join(folder, name)).st_size
                 files += 1
     return files, size
-
-
-def point_in_time(text: str, now: datetime) -> datetime:
-    """Read a date such as ``"2025-01-31"``, a local time such as ``"2025-01-31T14:00"``, or an age
-    such as ``"12h"``, ``"7d"`` or ``"2w"``.
-
-    Raises:
-        ConfigError: the text has none of these forms.
-    """
-    if age := _AGE.fullmatch(text.strip()):
-        with suppress(OverflowError):
-            return now - timedelta(**{_UNITS[age[2]]: float(age[1])})
-    with suppress(ValueError, OverflowError, OSError):
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)
-    raise ConfigError(
-        f"'{text}' is not a point in time; expected a date (2025-01-31), date and time "
-        "(2025-01-31T14:00), or an age such as 12h, 7d or 2w"
-    )

@@ -142,7 +142,7 @@ def described(
     return msgspec.structs.replace(
         known,
         prompt_format=known.prompt_format or prompt_format,
-        made_by=known.made_by or "swarm-ui adapters import",
+        made_by=known.made_by or "swarm-ui models import",
     )
 
 
@@ -204,7 +204,7 @@ def save_merged(model: Any, adapter: str, out: Path) -> None:
     about = AdapterMetadata(
         prompt_format=known.prompt_format,
         base_model=model.name,
-        made_by="swarm-ui adapters merge",
+        made_by="swarm-ui models merge",
     )
     with _written(out) as made:
         with disk_errors():

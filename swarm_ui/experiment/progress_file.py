@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -71,9 +72,16 @@ class ProgressFile:
             self._warn(f"the progress is not recorded: {error}")
 
 
-def record_progress(display: ProgressDisplay, folder: Path, warn: Callable[[str], None]) -> None:
-    """Record the progress that a display shows in the folder of a run."""
+@contextmanager
+def recorded_progress(
+    display: ProgressDisplay, folder: Path, warn: Callable[[str], None]
+) -> Iterator[None]:
+    """Record the progress that a display shows in the folder of a run while the block works."""
     display.listener = ProgressFile(folder, warn)
+    try:
+        yield
+    finally:
+        display.listener = None
 
 
 def read_progress(folder: Path) -> Written | None:

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import shlex
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, FailureKind
+from swarm_ui.errors import ConfigError, FailureKind, SwarmError, brief
+from swarm_ui.experiment.demo.arm_settings import is_of_a_demo
 from swarm_ui.experiment.evaluation import trace_name
-from swarm_ui.experiment.live.following import Look, RunFollower
-from swarm_ui.experiment.live.progress_file import Written
-from swarm_ui.experiment.progress import TaskProgress
+from swarm_ui.experiment.progress import TaskProgress, duration_text
+from swarm_ui.experiment.progress_file import Written, read_progress
 from swarm_ui.experiment.results import ArmResult, Results, success_interval
-from swarm_ui.experiment.stored.run_status import RunState
-from swarm_ui.experiment.stored.summary import looks_like_a_run
+from swarm_ui.experiment.stored.run_status import RunState, state_of
+from swarm_ui.experiment.stored.summary import environment_name, looks_like_a_run
 from swarm_ui.report.totals import set_name
+from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import iter_jsonl
 
+_TRAINING = "train"
+"""Name of the set of training episodes, and of a split of some environments. Of its training a run
+keeps only a selection, which has no success rate."""
 _ALIVE = 60.0
 """Seconds without any written file after which a run without a lock no longer counts as running on
 another machine."""
-
-
 _LEAST_SHARE = 0.1
-"""Share of a set's episodes that must have ended before its success is shown."""
+"""Share of a set's episodes that must have ended before its success is shown: short ones, often
+solved, end first."""
 
 
 class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +52,7 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The information that ``swarm-ui status`` shows."""
+    """The information that ``swarm-ui runs RUN`` shows."""
 
     run: str
     state: RunState
@@ -84,40 +89,70 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     if not path.is_dir():
         raise ConfigError(f"there is no run '{path}': expected the folder of a run")
     if not looks_like_a_run(path):
-        raise ConfigError(
-            f"'{path}' is not a run: it has no config.json of a run; to list the runs in a folder: "
-            f"swarm-ui runs {shlex.quote(str(path))}"
-        )
+        raise ConfigError(f"'{path}' is not a run: expected a folder with the config.json of a run")
     at = time.time() if now is None else now
-    follower = RunFollower(path)
-    look = follower.look()
-    while follower.behind:  # one look reads a part of a large file
-        look = follower.look()
-    silent = _silent(path, at)
-    state: RunState = look.state if look.state != "killed" or look.command else "unknown"
+    run, problems = RunDirectory(path), list[str]()
+    state, ending = state_of(run)
+    config: Mapping[str, object] = {}
+    with suppress(ConfigError):  # told as the state of the run
+        config = run.config()
+    command = str(config.get("command") or config.get("script") or "")
+    command = command or ("demo" if is_of_a_demo(config) else "")
+    state = state if state != "killed" or command else "unknown"
+    progress, silent = read_progress(path), _silent(path, at)
     unlocked = state in ("killed", "unknown") and silent is not None and silent < _ALIVE
-    running = look.state == "running" or unlocked
-    problems = list(look.problems)
-    sets = tuple(_sets(path, look, problems))
+    running = state == "running" or unlocked
+    recorded = _recorded(path, problems)
+    sets = tuple(_sets(path, recorded, command, progress, problems))
     totals = [each.total for each in sets]
     return RunSnapshot(
         run=str(path),
         state=state,
-        elsewhere=unlocked and look.progress is not None,
-        command=look.command,
-        environment=look.environment,
-        problem=" ".join("; ".join(filter(None, [look.error, *problems])).split()),
+        elsewhere=unlocked and progress is not None,
+        command=command,
+        environment=environment_name(config),
+        problem=" ".join("; ".join(filter(None, [ending, *problems])).split()),
         silent=silent,
         done=sum(each.done for each in sets),
         total=None if None in totals else sum(total or 0 for total in totals),
-        left=_left(look.progress, at) if running else None,
+        left=_left(progress, at) if running else None,
         sets=sets,
-        tasks=look.progress.tasks if running and look.progress is not None else (),
-        faults=look.fault_kinds,
+        tasks=progress.tasks if running and progress is not None else (),
+        faults=dict(Counter(kind for found in recorded.values() for kind in found.faults)),
     )
 
 
-def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
+@dataclass(slots=True)
+class _Recorded:
+    """The recorded episodes of a set."""
+
+    jobs: list[Job] = field(default_factory=list)
+    outcomes: list[bool | None] = field(default_factory=list)
+    faults: list[FailureKind] = field(default_factory=list)
+
+
+def _recorded(path: Path, problems: list[str]) -> dict[str, _Recorded]:
+    """The episodes in the trace files by set, as far as they can be read."""
+    found: dict[str, _Recorded] = {}
+    for file in sorted((path / "traces").glob("*.jsonl")):
+        try:
+            for episode in iter_jsonl(file, whole=False):  # a line may be just being written
+                into = found.setdefault(set_name(file.stem), _Recorded())
+                into.jobs.append((episode.task, episode.seed))
+                into.outcomes.append(episode.success)
+                into.faults += [episode.fault.kind] if episode.fault is not None else []
+        except (SwarmError, OSError) as error:
+            problems.append(brief(error))
+    return found
+
+
+def _sets(
+    path: Path,
+    recorded: Mapping[str, _Recorded],
+    command: str,
+    progress: Written | None,
+    problems: list[str],
+) -> Iterable[SetStatus]:
     """The sets in order: with results, without results, not started."""
     arms: dict[str, ArmResult] = {}
     try:
@@ -133,29 +168,24 @@ def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
             masked=arm.masked,
             success=arm.success,
         )
-    begun = _begun(look.progress)
-    for name in dict.fromkeys([*look.outcomes, *_planned(path)]):
+    begun, evaluates = _begun(progress), command == "eval"
+    for name in dict.fromkeys([*recorded, *_planned(path)]):
         if name in arms or any(set_name(arm) == name for arm in arms):
             continue
-        values = look.outcomes.get(name, ())
-        numbers = [None if value is None else float(value) for value in values]
-        selected = look.is_selection(name)
+        found = recorded.get(name, _Recorded())
+        done = len(found.outcomes)
+        selected = name == _TRAINING and not evaluates
         total = None if selected else begun.get(name)
+        few = evaluates if total is None else done < _LEAST_SHARE * total
+        numbers = [None if value is None else float(value) for value in found.outcomes]
         yield SetStatus(
             name=name,
-            done=len(values),
-            total=len(values) if selected else None if total is None else max(total, len(values)),
-            solved=sum(value is True for value in values),
-            masked=sum(value is None for value in values),
-            success=None
-            if selected or _too_early(look, len(values), total)
-            else success_interval(look.jobs.get(name, ()), numbers),
+            done=done,
+            total=done if selected else None if total is None else max(total, done),
+            solved=found.outcomes.count(True),
+            masked=found.outcomes.count(None),
+            success=None if selected or few else success_interval(found.jobs, numbers),
         )
-
-
-def _too_early(look: Look, done: int, total: int | None) -> bool:
-    """Whether too few episodes ended for a success rate: short ones, often solved, end first."""
-    return look.evaluates if total is None else done < _LEAST_SHARE * total
 
 
 def _begun(progress: Written | None) -> dict[str, int]:
@@ -170,7 +200,7 @@ def _planned(path: Path) -> list[str]:
     """The sets that an evaluation plays, in their order."""
     with suppress(ConfigError, msgspec.ValidationError):
         config: Mapping[str, object] = RunDirectory(path).config()
-        if config.get("made_by") == "swarm-ui" and config.get("command") in ("run", "eval"):
+        if config.get("made_by") == "swarm-ui" and config.get("command") == "eval":
             splits = msgspec.convert(config.get("splits"), list[str])
             seeds = msgspec.convert(config.get("seeds"), list[int])
             return [trace_name(split, seed, seeds) for split in splits for seed in seeds]
@@ -194,3 +224,14 @@ def _left(progress: Written | None, now: float) -> float | None:
         return None
     known = [task.left for task in progress.tasks if task.left is not None]
     return max(0.0, max(known) - (now - progress.written)) if known else None
+
+
+def summary(found: RunSnapshot) -> str:
+    """A sentence: episodes, time left, and the last event."""
+    total = "" if found.total is None else f" of {found.total:,}"
+    said = [f"{found.done:,}{total} episodes"]
+    if found.left is not None:
+        said.append(f"about {duration_text(found.left)} left")
+    if found.silent is not None:
+        said.append(f"last event {duration_text(found.silent)} ago")
+    return ", ".join(said)

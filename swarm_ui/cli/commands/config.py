@@ -1,4 +1,4 @@
-"""``swarm-ui init``: writes a commented configuration file."""
+"""``swarm-ui config``: writes a commented configuration file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from swarm_ui.files import write_atomic
 TEMPLATE = """\
 # Settings of swarm-ui. Every line is the default; delete the # of a line to change its value.
 # Lines with # depend on the command or on the model, or have no default.
-# swarm-ui run --config swarm-ui.toml        flags and --set SECTION.NAME=VALUE override this file
-# swarm-ui eval --config swarm-ui.toml --dry-run
+# swarm-ui eval --config swarm-ui.toml       flags and --set SECTION.NAME=VALUE override this file
 
 [environment]
 name = "phone"            # phone, invented, phone-split, miniwob, androidworld, handset,
@@ -142,7 +141,7 @@ max_length = 4096         # tokens of a sample; longer ones are left out
 """
 
 
-def init(
+def config(
     path: Annotated[Path, typer.Argument(metavar="FILE",
                                          help="file to write; - for standard output")]
     = Path("swarm-ui.toml"),
@@ -150,7 +149,7 @@ def init(
 ) -> int:  # fmt: skip
     """Write a commented configuration file.
 
-    Example: [bold]swarm-ui init swarm-ui.toml[/]
+    Example: [bold]swarm-ui config swarm-ui.toml[/]
     """
     output = Output()
     if str(path) == "-":
@@ -160,5 +159,5 @@ def init(
     with writing(path):
         write_atomic(path, TEMPLATE)
     output.say(f"wrote {path}")
-    output.command("next", "swarm-ui", "run", "--config", str(path), "--dry-run")
+    output.command("next", "swarm-ui", "eval", "--config", str(path), "--dry-run")
     return exits.OK

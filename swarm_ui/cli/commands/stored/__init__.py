@@ -1,1 +1,0 @@
-"""Commands about runs that are on disk."""
