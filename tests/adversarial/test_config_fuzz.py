@@ -12,8 +12,8 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from swarm_ui.cli.commands.config import TEMPLATE
 
+from swarm_ui.cli.commands.config import TEMPLATE
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, plain, read_draft
 from swarm_ui.experiment.runs import check_config
