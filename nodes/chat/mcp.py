@@ -81,9 +81,8 @@ async def mcp_tools(
 
 
 async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
-    found: list[Any] = []
     page = await client.list_tools(cursor=None)
-    found += page.tools
+    found = list(page.tools)
     while page.next_cursor:
         page = await client.list_tools(cursor=page.next_cursor)
         found += page.tools

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, MissingExtra, ReplyError, brief
-from swarm_ui.json_text import LONGEST, last_object
+from swarm_ui.json_text import last_object
 
 _LANGUAGE = re.compile(r"\A(?:json(?=\W)|[\w+.-]+\n)", re.IGNORECASE)
 """The language at the beginning of a fenced block: ``json``, or a word on a line of its own."""
@@ -38,65 +39,39 @@ class ReplySchema:
     """
 
     def __init__(self, schema: Any, where: str) -> None:
-        self._kind, self._where = schema, where
-        self._validator: Any = None
-        self._pydantic = hasattr(schema, "model_validate_json")
+        self._decode: Callable[[str], Any]
         if isinstance(schema, Mapping):
-            self._validator = _validator(schema, where)
-            found: Any = schema
-        elif self._pydantic:
-            found = schema.model_json_schema()
+            self._decode, found = _checked_by(schema, where), schema
+        elif hasattr(schema, "model_validate_json"):  # pydantic
+            self._decode, found = schema.model_validate_json, schema.model_json_schema()
         else:
             found = _closed(schema_of(schema, where))
+            self._decode = partial(msgspec.json.decode, type=schema)
         self.text = msgspec.json.encode(found).decode()
 
     def find(self, reply: str) -> str:
         """The JSON text in a reply that follows the schema: the whole reply, the last fenced block,
-        or the last object in it. Raises ``ReplyError`` if there is none, and ``ConfigError`` as
-        :meth:`value` does."""
-        if len(reply) > LONGEST:
-            raise ReplyError(f"the reply has {len(reply)} characters; at most {LONGEST} are read")
-        problem: ReplyError | None = None
-        for text in _candidates(reply):
+        or the last object in it. Raises ``ReplyError`` if there is none."""
+        problem = ReplyError("there is no JSON value in the reply")
+        for k, text in enumerate(_candidates(reply)):
             try:
                 self.value(text)
                 return text
             except ReplyError as error:
-                problem = problem or error
-        raise problem or ReplyError("there is no JSON value in the reply")
+                problem = problem if k else error
+        raise problem
 
     def value(self, text: str) -> Any:
-        """The value of a JSON text, of the type of the schema.
-
-        Raises:
-            ReplyError: it does not follow the schema.
-            ConfigError: the schema refers to something that is not in it.
-        """
+        """The value of a JSON text, of the type of the schema. Raises ``ReplyError`` if it does not
+        follow the schema."""
         try:
-            if self._validator is not None:
-                return self._checked(msgspec.json.decode(text))
-            if self._pydantic:
-                return self._kind.model_validate_json(text)
-            return msgspec.json.decode(text, type=self._kind)
+            return self._decode(text)
         except UNREADABLE as error:
             raise ReplyError(brief(error)) from None
 
-    def _checked(self, value: object) -> object:
-        from referencing.exceptions import Unresolvable
 
-        try:
-            wrong = next(self._validator.iter_errors(value), None)
-        except Unresolvable as error:
-            raise ConfigError(
-                f"{self._where}: the schema refers to '{error.ref}', which is not in it. Put "
-                "the definition into its '$defs'; references to other documents are not followed"
-            ) from error
-        if wrong is not None:
-            raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
-        return value
-
-
-def _validator(schema: Mapping[str, Any], where: str) -> Any:
+def _checked_by(schema: Mapping[str, Any], where: str) -> Callable[[str], Any]:
+    """The function that decodes a JSON text and checks it against a JSON schema."""
     try:
         import jsonschema
         import referencing
@@ -109,7 +84,15 @@ def _validator(schema: Mapping[str, Any], where: str) -> Any:
     except jsonschema.SchemaError as error:
         raise ConfigError(f"{where}: the schema is not a JSON schema: {error.message}") from error
     # An empty registry: references to other documents are errors, and nothing is fetched.
-    return kind(schema, registry=referencing.Registry())
+    validator = kind(schema, registry=referencing.Registry())
+
+    def decode(text: str) -> Any:
+        value = msgspec.json.decode(text)
+        for wrong in validator.iter_errors(value):
+            raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
+        return value
+
+    return decode
 
 
 def _closed(schema: Any) -> Any:
@@ -119,12 +102,10 @@ def _closed(schema: Any) -> Any:
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {
-        word: {name: _closed(each) for name, each in value.items()}
-        if word in ("properties", "$defs")  # the names in these are not words of the schema
-        else _closed(value)
-        for word, value in schema.items()
-    }
+    closed = {word: _closed(value) for word, value in schema.items()}
+    for word in ("properties", "$defs"):  # the names in these are not words of the schema
+        if isinstance(schema.get(word), dict):
+            closed[word] = {name: _closed(each) for name, each in schema[word].items()}
     if isinstance(closed.get("properties"), dict):
         closed.setdefault("additionalProperties", False)
     return closed

@@ -130,28 +130,14 @@ def cut_result(text: str) -> str:
 def _parameters(function: Callable[..., object], name: str) -> type[msgspec.Struct]:
     """A record with the parameters of a function as its fields, without those that a partial
     function decides."""
-    called: Any = function.func if isinstance(function, functools.partial) else function
-    decided = function.keywords if isinstance(function, functools.partial) else {}
+    partial = isinstance(function, functools.partial)
+    called: Any = function.func if partial else function  # type: ignore[attr-defined]
     called = called if inspect.isroutine(called) else type(called).__call__
-    fields: list[Any] = []
+    decided = function.keywords if partial else {}  # type: ignore[attr-defined]
     try:
         hints = typing.get_type_hints(called, include_extras=True)
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.name in decided:
-                continue
-            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise ConfigError(
-                    f"tool '{name}': expected parameters that can be given by name, got "
-                    f"'{parameter}'. Wrap it in a function with named parameters"
-                )
-            if parameter.name not in hints:
-                raise ConfigError(
-                    f"tool '{name}': parameter '{parameter.name}' has no type. Annotate it, such "
-                    f"as '{parameter.name}: str': the model reads the types"
-                )
-            field = (parameter.name, hints[parameter.name])
-            given = parameter.default is not parameter.empty
-            fields.append((*field, _default(parameter.default)) if given else field)
+        given = inspect.signature(function).parameters.values()
+        fields = [_field(each, hints, name) for each in given if each.name not in decided]
         return msgspec.defstruct(
             name or "arguments", fields, kw_only=True, forbid_unknown_fields=True
         )
@@ -159,8 +145,20 @@ def _parameters(function: Callable[..., object], name: str) -> type[msgspec.Stru
         raise ConfigError(f"tool '{name}': its parameters cannot be read: {error}") from error
 
 
-def _default(value: object) -> object:
-    # msgspec refuses mutable defaults, which functions may have.
-    if isinstance(value, list | dict | set):
-        return msgspec.field(default_factory=lambda: value)
-    return value
+def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], tool: str) -> Any:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise ConfigError(
+            f"tool '{tool}': expected parameters that can be given by name, got '{parameter}'. "
+            "Wrap it in a function with named parameters"
+        )
+    if parameter.name not in hints:
+        raise ConfigError(
+            f"tool '{tool}': parameter '{parameter.name}' has no type. Annotate it, such as "
+            f"'{parameter.name}: str': the model reads the types"
+        )
+    kind, default = hints[parameter.name], parameter.default
+    if default is parameter.empty:
+        return parameter.name, kind
+    if isinstance(default, list | dict | set):  # msgspec refuses mutable defaults
+        default = msgspec.field(default_factory=lambda: parameter.default)
+    return parameter.name, kind, default

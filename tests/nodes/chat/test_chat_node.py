@@ -140,16 +140,6 @@ def test_a_fenced_block_may_name_its_language_in_any_way(reply: str) -> None:
     assert CollabGraph([node]).run_sync("go").output == "[3]"
 
 
-@pytest.mark.parametrize("reference", ["#/$defs/missing", "https://example.org/schema.json"])
-def test_a_schema_that_refers_to_what_it_lacks_ends_the_run(reference: str) -> None:
-    schema = {"type": "object", "properties": {"x": {"$ref": reference}}}
-    node = ChatNode("one", ScriptedModel(['{"x": 1}']), schema=schema)
-    with pytest.raises(
-        ConfigError, match=r"chat node 'one': the schema refers to '.*', which is not"
-    ):
-        CollabGraph([node]).run_sync("go")
-
-
 @pytest.mark.parametrize("schema", [POINT, Point, Place])
 def test_the_content_is_the_json_value_and_value_parses_it(schema: Any) -> None:
     model = ScriptedModel(['Here it is:\n```json\n{"x": 4}\n```\nDone.'])
