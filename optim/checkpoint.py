@@ -39,6 +39,8 @@ class TeamState(msgspec.Struct, kw_only=True):
     version: int = _VERSION
     iteration: int = 0
     """Number of finished iterations."""
+    untrained: list[str] = []
+    """The adapters that nothing had trained when the training began."""
     trust: dict[str, Any] | None = None
     """State of the critic's weight; ``None``: it is not learned."""
     history: list[dict[str, Any]] = []

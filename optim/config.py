@@ -16,7 +16,9 @@ from torch import nn
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences import PairConfig
 
-Method = Literal["rft", "dpo", "ipo", "pg"]
+Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
+POLICY_GRADIENT = ("grpo", "gspo")
+"""Methods that learn from the agents' own replies."""
 Reference = Literal["start", "base"]
 EdgeMode = Literal["redraw", "fixed", "learned"]
 
@@ -47,8 +49,9 @@ class UpdateConfig:
 
     method: Method = "rft"
     """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
-    replies only (the paper's "PO to RFT"), and ``pg`` from the agents' own replies with their
-    advantages. On the phone, ``rft`` is as good as ``dpo``, the paper's method, in less time."""
+    replies only (the paper's "PO to RFT"), and ``grpo`` and ``gspo`` from the agents' own replies
+    with their advantages: with an importance ratio for each token, or for each reply. On the phone,
+    ``rft`` is as good as ``dpo``, the paper's method, in less time."""
     steps: Natural | None = None
     """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
     equal work. ``None``: 35 for models below 5 M parameters, else 20."""
@@ -58,12 +61,13 @@ class UpdateConfig:
     """Highest learning rate. ``None``: 3e-3 for models below 5 M parameters, else 2e-4."""
     beta: Positive = 0.05
     """The ``beta`` of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2
-    gained 1 and 0.05 gained 10 points over the base agent. With ``pg``: weight of the divergence
-    from the reference."""
+    gained 1 and 0.05 gained 10 points over the base agent. With ``grpo`` and ``gspo``: weight of
+    the divergence from the reference."""
     nll_weight: Amount = 1.0
     """Weight of the supervised term of DPO or IPO. It prevents a collapse of the likelihood."""
     clip: Open = 0.2
-    """``pg``: the importance ratio is clipped to 1 ± ``clip``."""
+    """``grpo`` and ``gspo``: the importance ratio is clipped to 1 ± ``clip``. The ratios of GSPO
+    are much nearer to 1: its paper clips at 0.0003."""
     reference: Reference = "start"
     """The adapter at the start of the update, or the base model without adapters."""
     micro_batch_tokens: Count | None = None
@@ -120,8 +124,8 @@ class TeamConfig:
     update: UpdateConfig = field(default_factory=UpdateConfig)
     """The update of one adapter in one iteration."""
     shared_iterations: Natural = 0
-    """The first iterations train *one* adapter on the pairs of all agents and copy it to all, if
-    nothing has trained their adapters yet or they are equal. Others are never overwritten."""
+    """The first iterations train *one* adapter on the pairs of all agents and copy it to all whose
+    adapters nothing had trained when the training began. Others are never overwritten."""
     shared_steps: Natural | None = None
     """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
     5 M parameters, else 40."""

@@ -74,7 +74,8 @@ class Trainable(Protocol):
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) of replies under the active adapter, and their numbers of tokens.
+        """Log-probability (nats) of each token of replies under the active adapter, and the
+        numbers of these tokens.
 
         Args:
             ids: ``[B, T]``: prompt, reply, padding on the right.
@@ -82,7 +83,8 @@ class Trainable(Protocol):
             reply_mask: ``[B, T]``, 1 on the reply's tokens.
 
         Returns:
-            Sum over the reply's tokens, and their number; both ``[B]``.
+            ``[B, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the number
+            of the reply's tokens, ``[B]``.
         """
         ...
 
@@ -107,6 +109,9 @@ class Example(NamedTuple):
     """Log-probability (nats) of the chosen and of the rejected reply under the reference."""
     sampled: float | None = None
     """Log-probability (nats) of a scored reply under the weights that sampled it."""
+    by_token: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    """Log-probability (nats) of each token of a scored reply, under its adapter at the start of the
+    update and under the reference."""
 
     @property
     def sides(self) -> int:
@@ -177,6 +182,26 @@ def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
 
     Each row comes with the name of its adapter. There is one forward for each adapter.
     """
+    order, found = _forwards(model, rows)
+    sums = torch.cat([tokens.sum(1) for tokens in found])
+    return sums if len(found) == 1 else sums[torch.tensor(order, device=sums.device)]
+
+
+def token_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
+    """Log-probability (nats) of each token of each reply, ``[rows, longest reply]``, with gradient;
+    0 after the end of a reply. See :func:`reply_logprobs`."""
+    order, found = _forwards(model, rows)
+    names = dict.fromkeys(adapter for adapter, _ in rows)
+    own = [[row for adapter, row in rows if adapter == name] for name in names]
+    each = [
+        tokens for some, part in zip(found, own, strict=True) for tokens in _of_replies(some, part)
+    ]
+    return pad_sequence([each[k] for k in order], True)
+
+
+def _forwards(model: Trainable, rows: Sequence[tuple[str, Row]]) -> tuple[list[int], list[Tensor]]:
+    """Log-probabilities of tokens for the rows of each adapter, ``[rows, columns]``; before them
+    the place in these of each given row."""
     device = next(model.module.parameters()).device
     training = model.module.training
     order: list[int] = []
@@ -189,13 +214,19 @@ def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
             found.append(model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0])
         order += own
     model.module.train(training)
-    if len(names) == 1:
-        return found[0]
-    for name in names:  # whichever adapter was active last, the gradient reaches all
-        for parameter in model.adapter_parameters(name):
+    if len(names) > 1:  # whichever adapter was active last, the gradient reaches all
+        for parameter in (p for name in names for p in model.adapter_parameters(name)):
             parameter.requires_grad_(True)
-    places = torch.tensor(sorted(range(len(order)), key=order.__getitem__), device=device)
-    return torch.cat(found)[places]
+    return sorted(range(len(order)), key=order.__getitem__), found
+
+
+def _of_replies(tokens: Tensor, rows: Sequence[Row]) -> list[Tensor]:
+    """The part of each row of a forward that is the reply's."""
+    start = max(map(length, rows)) - tokens.shape[1]  # the column of `ids` of the first one here
+    return [
+        found[len(prompt) - start : len(prompt) - start + len(reply)]
+        for found, (prompt, reply) in zip(tokens, rows, strict=True)
+    ]
 
 
 # -- examples ---------------------------------------------------------------------------------
@@ -257,7 +288,7 @@ def encode(
 def _encoded_reply(model: Trainable, reply: ScoredReply, adapter: str) -> Example:
     if reply.staleness and reply.logprob is None:
         raise ConfigError(
-            f"method 'pg' with overlapping rollouts: the reply {reply.text[:60]!r} of "
+            f"a policy gradient with overlapping rollouts: the reply {reply.text[:60]!r} of "
             f"'{reply.node}' has no recorded log-probability; use a model that reports them, or "
             "overlap=False"
         )
@@ -293,18 +324,30 @@ def with_reference(
     now = _scored(model, given, tokens, base=False)
     under = _scored(model, given, tokens, base=True) if base else now
     return [
-        e._replace(reference=reference, sampled=own[0] if e.sampled is None else e.sampled)
-        for e, own, reference in zip(given, now, under, strict=True)
+        e._replace(
+            reference=(anchor.chosen, anchor.rejected),
+            sampled=own.chosen if e.sampled is None else e.sampled,
+            by_token=(own.tokens, anchor.tokens),
+        )
+        for e, own, anchor in zip(given, now, under, strict=True)
     ]
+
+
+class _Sides(NamedTuple):
+    """Log-probabilities (nats) of both replies of an example, and of the chosen one's tokens."""
+
+    chosen: float = 0.0
+    rejected: float = 0.0
+    tokens: tuple[float, ...] = ()
 
 
 def _scored(
     model: Trainable, examples: Sequence[Example], tokens: int, *, base: bool
-) -> list[tuple[float, float]]:
+) -> list[_Sides]:
     """The log-probabilities of both sides of each example, in evaluation mode."""
     device = next(model.module.parameters()).device
     training = model.module.training
-    values = [[0.0, 0.0] for _ in examples]
+    values = [_Sides() for _ in examples]
     rows = [(k, side, row) for k, e in enumerate(examples)
             for side, row in enumerate((e.chosen, e.rejected)) if row is not None]  # fmt: skip
     for name in [None] if base else list(dict.fromkeys(e.adapter for e in examples)):
@@ -314,10 +357,16 @@ def _scored(
             with model.reference() if name is None else model.activate(name):
                 model.module.eval()
                 found = model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0]
-            for (k, side, _), value in zip(part, found.tolist(), strict=True):
-                values[k][side] = value
+            each = _of_replies(found, [row for _, _, row in part])
+            for (k, side, _), value, own_tokens in zip(
+                part, found.sum(1).tolist(), each, strict=True
+            ):
+                if side:
+                    values[k] = values[k]._replace(rejected=value)
+                else:
+                    values[k] = values[k]._replace(chosen=value, tokens=tuple(own_tokens.tolist()))
     model.module.train(training)
-    return [(chosen, rejected) for chosen, rejected in values]
+    return values
 
 
 # -- batches ----------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
-from swarm_ui.optim.examples import Batch, Trainable, reply_logprobs
+from swarm_ui.optim.examples import Batch, Trainable, reply_logprobs, token_logprobs
 
 Loss = Callable[[Trainable, Batch], Tensor]
 
@@ -63,40 +64,41 @@ def policy_gradient_loss(
     *,
     clip: float = 0.2,
     beta: float = 0.0,
-    ratio: Literal["gspo", "reply"] = "gspo",
+    ratio: Literal["token", "sequence"] = "token",
 ) -> Tensor:
-    """Clipped policy gradient on whole replies: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
+    """Clipped policy gradient: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
 
-    ``s`` is the ratio of a reply's probabilities under the policy and under the weights that
-    sampled it. Credit is given to messages, so the ratio is one number for each message too, where
-    GRPO (arXiv 2402.03300) has one for each token. The advantage is ``Example.weight``: a negative
-    one lowers the probability.
+    ``s`` is the ratio of probabilities under the policy and under the weights that sampled the
+    reply. The advantage ``A`` is ``Example.weight``: a negative one lowers the probability. The
+    terms of a reply's tokens are averaged, then those of the replies.
 
     Args:
         model: gives the log-probabilities of replies.
         batch: scored replies with their reference.
         clip: the largest distance of the ratio from 1 that has a gradient.
         beta: weight of the KL divergence from the reference per token (nats), by the estimator
-            ``exp(d) - d - 1`` of GRPO (eq. 4) with ``d = (reference - policy) / tokens``.
-        ratio: ``gspo``: normalised by the reply's length, as in GSPO (arXiv 2507.18071, eqs. 5 and
-            7). ``reply``: the plain ratio of the reply.
+            ``exp(d) - d - 1`` of GRPO (eq. 4) with ``d = reference - policy``.
+        ratio: ``token``: one for each token, as in GRPO (arXiv 2402.03300, eq. 3). ``sequence``:
+            one for the reply, the geometric mean of those of its tokens, as in GSPO (arXiv
+            2507.18071, eqs. 5 and 7).
     """
-    policy = reply_logprobs(model, [(e.adapter, e.chosen) for e in batch])
-    old, reference, advantage, tokens = (
-        torch.tensor(values, dtype=policy.dtype, device=policy.device)
-        for values in (
-            [e.sampled for e in batch],
-            [e.reference[0] for e in batch],
-            [e.weight for e in batch],
-            [max(1, len(e.chosen[1])) for e in batch],
-        )
+    policy = token_logprobs(model, [(e.adapter, e.chosen) for e in batch])
+    old, reference = (
+        pad_sequence([policy.new_tensor(e.by_token[side]) for e in batch], True) for side in (0, 1)
     )
-    s = ((policy - old) / (tokens if ratio == "gspo" else 1)).exp()
+    mask = pad_sequence([policy.new_ones(len(e.chosen[1])) for e in batch], True)
+    tokens = mask.sum(1).clamp(min=1)
+    advantage = policy.new_tensor([e.weight for e in batch])[:, None]
+    if ratio == "token":
+        s = (policy - old).exp()
+    else:
+        sampled = policy.new_tensor([e.sampled for e in batch])
+        s = ((policy.sum(1) - sampled) / tokens).exp()[:, None].expand_as(policy)
     loss = -torch.minimum(s * advantage, s.clamp(1.0 - clip, 1.0 + clip) * advantage)
     if beta:
-        d = (reference - policy) / tokens
+        d = reference - policy
         loss = loss + beta * (d.exp() - d - 1.0)
-    return loss.sum() / len(batch.whole)
+    return ((loss * mask).sum(1) / tokens).sum() / len(batch.whole)
 
 
 def _of_pairs(

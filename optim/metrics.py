@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.optim.preferences import (
     PreferencePair,
@@ -152,7 +152,7 @@ def why_nothing_was_learned(
         return "the settings give an adapter 0 optimiser steps; raise update.steps"
     if examples:
         return f"none of the {examples} examples can be used by method '{method}'"
-    if method == "pg":
+    if method in POLICY_GRADIENT:
         return (
             "all replies to a screen got the same credit, so none is better than the others; use "
             "a higher temperature, more episodes, or a critic"

@@ -19,7 +19,7 @@ from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import Failure, FailureKind, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.preferences import preference_pairs, scored_replies
@@ -110,9 +110,9 @@ async def play_graphs(
 def examples_of(
     graphs: Sequence[GraphRollout], config: TeamConfig, iteration: int, staleness: int
 ) -> Examples:
-    """Preference pairs of the episodes, or scored replies for ``method="pg"``. Each records how
+    """Preference pairs of the episodes, or scored replies for a policy gradient. Each records how
     many updates older the weights were that played its episode."""
-    if config.update.method == "pg":
+    if config.update.method in POLICY_GRADIENT:
         replies = scored_replies([e for graph in graphs for e in graph.episodes])
         return [replace(reply, staleness=staleness) for reply in replies]
     rng = random.Random(derive(config.seed, "pairs", iteration))

@@ -53,7 +53,14 @@ from swarm_ui.optim.metrics import (
 )
 from swarm_ui.optim.playing import GraphRollout, answered, examples_of, play_graphs
 from swarm_ui.optim.team import check_needs, models_of, with_adapters
-from swarm_ui.optim.update import Examples, Rehearse, UpdateStats, alike, follow, update_in_thread
+from swarm_ui.optim.update import (
+    Examples,
+    Rehearse,
+    UpdateStats,
+    follow,
+    untrained,
+    update_in_thread,
+)
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
@@ -96,7 +103,7 @@ class TeamTrainer:
     These attributes may be set before the run:
 
     - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
-      whether pairs or scored replies (``pg``) are learned from;
+      whether pairs or scored replies are learned from;
     - ``rehearse``: draws earlier examples for ``config.rehearsal``, in the update's thread;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
       done, total);
@@ -164,6 +171,7 @@ class TeamTrainer:
         self.warn: Callable[[str], object] = warnings.warn
         self._processes: Processes | None = None
         self._iteration, self._ahead = 0, list[_Begun]()
+        self._fresh: Sequence[str] = ()
 
     def __repr__(self) -> str:
         agents = ", ".join(f"{agent}: {name}" for agent, name in self.adapters.items())
@@ -239,9 +247,7 @@ class TeamTrainer:
                 # Here the agents and the update would use one network at the same time.
                 await asyncio.wait({self._ahead[-1].task})
         began = time.perf_counter()
-        shared = iteration < self.config.shared_iterations and bool(
-            alike(self.model, list(dict.fromkeys(self.adapters.values())))
-        )
+        shared = iteration < self.config.shared_iterations and bool(self._fresh)
         updates = await self._update(examples)
         edges = self._update_edges(begun.graphs)
         source, trust = name_of(self._critic), self._trust
@@ -365,6 +371,7 @@ class TeamTrainer:
             self.adapters,
             self.config,
             self._iteration,
+            together=self._fresh if self._iteration < self.config.shared_iterations else (),
             loss=self.loss,
             rehearse=self.rehearse,
             processes=self._processes,
@@ -450,7 +457,12 @@ class TeamTrainer:
         if state is not None and state.trust is not None and self._trust is not None:
             self._trust.load_state_dict(state.trust)
         self._add_adapters()
-        return state or TeamState()
+        if state is None:
+            state = TeamState(
+                untrained=untrained(self.model, dict.fromkeys(self.adapters.values()))
+            )
+        self._fresh = state.untrained
+        return state
 
     def _save(self, state: TeamState) -> None:
         """Write the checkpoint and the log of the newest iteration."""

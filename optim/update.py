@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
@@ -18,7 +18,7 @@ from torch import nn
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.node import derive
-from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule, with_reference
 from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
@@ -62,8 +62,9 @@ def loss_of(settings: UpdateConfig) -> Loss:
     """The loss that the settings name."""
     if settings.method == "rft":
         return rft_loss
-    if settings.method == "pg":
-        return partial(policy_gradient_loss, clip=settings.clip, beta=settings.beta)
+    if settings.method in POLICY_GRADIENT:
+        ratio = "token" if settings.method == "grpo" else "sequence"
+        return partial(policy_gradient_loss, clip=settings.clip, beta=settings.beta, ratio=ratio)
     loss = dpo_loss if settings.method == "dpo" else ipo_loss
     return partial(loss, beta=settings.beta, nll_weight=settings.nll_weight)
 
@@ -75,6 +76,7 @@ def update_team(
     config: TeamConfig,
     iteration: int,
     *,
+    together: Sequence[str] = (),
     loss: Loss | None = None,
     rehearse: Rehearse | None = None,
     processes: Processes | None = None,
@@ -84,9 +86,11 @@ def update_team(
 
     Args:
         model: the model; it is changed in place.
-        examples: pairs of all nodes, or scored replies for ``method="pg"``.
+        examples: pairs of all nodes, or scored replies for a policy gradient.
         adapters: the adapter of each node; nodes may share one.
         config, iteration: the settings, and the iteration, counted from 0.
+        together: adapters of one shape that are trained as one, with which all of them are then
+            overwritten.
         loss: ``None``: that of ``config.update.method``.
         rehearse: gives examples to repeat, in the share ``config.rehearsal``.
         processes: share every batch. The others :func:`follow`.
@@ -95,7 +99,6 @@ def update_team(
     """
     config = config.filled(model)
     names = list(dict.fromkeys(adapters.values()))
-    together = alike(model, names) if iteration < config.shared_iterations else []
     alone = [name for name in names if name not in together]
     total = len(together[:1]) + len(alone)
     stats: list[UpdateStats] = []
@@ -162,24 +165,14 @@ async def update_in_thread(
     return thread.result()
 
 
-def alike(model: Trainable, adapters: Sequence[str]) -> list[str]:
-    """The adapters that a shared iteration trains as one: the largest group of at least two that
-    compute the same, because nothing has trained them yet, or because they have equal weights. An
-    adapter that differs is never overwritten."""
-    groups: list[list[str]] = []
+def untrained(model: Trainable, adapters: Iterable[str]) -> list[str]:
+    """The adapters of one shape that nothing has trained yet, so that they change nothing: those
+    that the first iterations may train as one. Fewer than two are none."""
     weights = {name: [p.detach() for p in model.adapter_parameters(name)] for name in adapters}
-    for name in adapters:
-        for group in groups:
-            ours, theirs = weights[name], weights[group[0]]
-            fresh = not any(bool(p.any()) for p in (*ours[1::2], *theirs[1::2]))
-            same_shape = [p.shape for p in ours] == [p.shape for p in theirs]
-            if same_shape and (fresh or all(map(torch.equal, ours, theirs))):
-                group.append(name)
-                break
-        else:
-            groups.append([name])
-    most = max(groups, key=len, default=[])
-    return most if len(most) > 1 else []
+    fresh = [name for name, parts in weights.items() if not any(bool(p.any()) for p in parts[1::2])]
+    shapes = {name: [p.shape for p in weights[name]] for name in fresh}
+    found = [name for name in fresh if shapes[name] == shapes[fresh[0]]]
+    return found if len(found) > 1 else []
 
 
 def prepare(
@@ -196,7 +189,7 @@ def prepare(
     Args:
         model: encodes prompts and replies.
         adapter: the adapter to train.
-        examples: pairs, or scored replies for ``pg``.
+        examples: pairs, or scored replies for a policy gradient.
         settings: method and sizes, with rate and steps set.
         rng: draws the batches and the seed of dropout; not used if there is nothing to learn.
         rejected: use the rejected replies of pairs also with method ``rft``.
@@ -204,11 +197,18 @@ def prepare(
     Raises:
         ConfigError: the examples are not of the kind that the method learns from.
     """
-    wanted = ScoredReply if settings.method == "pg" else PreferencePair
+    wanted = ScoredReply if settings.method in POLICY_GRADIENT else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
     if wrong is not None:
         raise ConfigError(
             f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
+        )
+    if settings.method == "grpo" and any(
+        isinstance(e, ScoredReply) and e.staleness for e in examples
+    ):
+        raise ConfigError(
+            "method 'grpo' with overlapping rollouts: the probabilities of single tokens under the "
+            "weights that sampled them are not recorded; use method 'gspo', or overlap=False"
         )
     found = encode(model, examples, adapter, rejected=rejected or settings.method != "rft")
     if not found or not settings.steps:

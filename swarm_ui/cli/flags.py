@@ -435,8 +435,8 @@ TRAINING = (
     option("iterations", int, "N", "number of iterations of rollouts and updates",
            setting="train.iterations"),
     option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
-    option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
-           complete=one_of("rft", "dpo", "ipo", "pg")),
+    option("method", str, "NAME", "rft, dpo, ipo, grpo or gspo", setting="train.update.method",
+           complete=one_of("rft", "dpo", "ipo", "grpo", "gspo")),
     option("learn_edges", str, "HOW", "redraw (new random edges in each iteration), fixed or "
            "learned (default: redraw; fixed if --edges is given)", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),

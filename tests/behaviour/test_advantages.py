@@ -207,7 +207,7 @@ def trained(critic: Any, on_episodes: Any = lambda *_: None) -> float | None:
     )
     config = TeamConfig(
         iterations=1, shared_iterations=0, episodes=3, edges="fixed", rank=4,
-        update=UpdateConfig(method="pg", steps=1, batch_size=4),
+        update=UpdateConfig(method="grpo", steps=1, batch_size=4),
     )  # fmt: skip
     jobs = [("go", 0), ("go", 1), ("go", 3)]
     trainer = TeamTrainer(team, Fated, lambda *_, **__: jobs, config=config, critic=critic)

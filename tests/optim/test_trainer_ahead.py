@@ -92,17 +92,17 @@ def assert_equal(ours: TinyModel, theirs: TinyModel) -> None:
 @pytest.mark.parametrize(
     ("staleness", "method"),
     [
-        (0, "pg"),
+        (0, "grpo"),
         (1, "dpo"),
         pytest.param(0, "dpo", marks=pytest.mark.slow),
-        pytest.param(1, "pg", marks=pytest.mark.slow),
+        pytest.param(1, "gspo", marks=pytest.mark.slow),
     ],
 )
 def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     tmp_path: Path, staleness: int, method: Any
 ) -> None:
     config = replace(SHORT, overlap=bool(staleness), update=replace(SHORT.update, method=method))
-    if method == "pg" and staleness:
+    if method == "gspo" and staleness:
         config = replace(config, update=replace(config.update, method="rft"))
     here, there = TinyModel(), TinyModel()
     train(here, tmp_path / "here", config=config)

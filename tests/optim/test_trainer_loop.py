@@ -48,7 +48,7 @@ def untrained() -> float:
 
 
 @pytest.mark.parametrize(
-    "method", ["dpo", *(pytest.param(m, marks=pytest.mark.slow) for m in ("rft", "pg"))]
+    "method", ["dpo", *(pytest.param(m, marks=pytest.mark.slow) for m in ("rft", "grpo", "gspo"))]
 )
 def test_the_team_learns(method: str, untrained: float) -> None:
     model = TinyModel()

@@ -56,11 +56,11 @@ class TinyModule(nn.Module):
         return logits
 
 
-def summed_logprobs(logits: Tensor, ids: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of the reply's log-probabilities, and its number of tokens."""
+def token_logprobs(logits: Tensor, ids: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability of each token of the reply, and its number of tokens."""
     taken = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
     mask = replies[:, 1:].to(taken.dtype)
-    return (taken * mask).sum(1), mask.sum(1)
+    return taken * mask, mask.sum(1)
 
 
 def precise(adapters: Sequence[str] = ()) -> TinyModel:
@@ -149,7 +149,7 @@ class TinyModel:
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        return summed_logprobs(self.module(ids), ids, reply_mask)
+        return token_logprobs(self.module(ids), ids, reply_mask)
 
     def logprobs(
         self, adapter: str | None, prompt: list[int], replies: list[list[int]]

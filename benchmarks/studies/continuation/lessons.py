@@ -82,5 +82,6 @@ class Lessons:
         assert config.shared_steps is not None
         lessons = self.pairs(config.shared_steps * config.update.batch_size)
         random.Random(derive(config.seed, "order", iteration)).shuffle(lessons)
-        update_team(model, lessons, {name: name for name in self._names}, config, iteration)
+        adapters = {name: name for name in self._names}
+        update_team(model, lessons, adapters, config, iteration, together=self._names)
         return time.process_time() - began

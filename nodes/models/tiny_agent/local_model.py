@@ -195,15 +195,14 @@ class LocalModel(InProcessModel[Encoded]):
 
     # -- training -----------------------------------------------------------------------------
 
-    def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
+    def _token_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
         """Like the method of the base class, but logits are computed only at the marked tokens."""
         network: Any = self.network
         hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
         marked = replies[:, 1:] > 0
         logits = network.get_output_embeddings()(hidden[marked]).float()
         gained = logits.log_softmax(-1).gather(1, ids[:, 1:][marked][:, None])[:, 0]
-        spread = torch.zeros(marked.shape, dtype=gained.dtype).masked_scatter(marked, gained)
-        return spread.sum(1)
+        return torch.zeros(marked.shape, dtype=gained.dtype).masked_scatter(marked, gained)
 
     def lesson(
         self, decision: Decision, action: Action | Abstain, rng: random.Random

@@ -269,7 +269,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 ids, replies = _right_padded(samples, self.pad_id)
                 ids, replies = ids.to(network.device), replies.to(network.device)
                 with torch.inference_mode():
-                    sums = summed_logprobs(network, ids, replies)
+                    sums = token_logprobs(network, ids, replies).sum(1)
             for i, value in zip(chunk, sums.tolist(), strict=True):
                 out[i] = value
         self.counters.seconds += time.perf_counter() - begun
@@ -340,7 +340,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         reply_mask: Tensor,
         adapters: Sequence[str | None] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) and number of tokens of replies.
+        """Log-probability (nats) of each token of replies, and their number of tokens.
 
         Args:
             ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
@@ -351,16 +351,17 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 model). Not given: all rows use the adapter of :meth:`activate`.
 
         Returns:
-            Sum over the reply's tokens, and their number; both of shape ``[batch]``.
+            ``[batch, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the
+            number of its tokens, ``[batch]``.
         """
         mask = reply_mask.to(torch.float)
         if adapters is None:
-            return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
+            return self._token_logprobs(ids, mask), mask[:, 1:].sum(1)
         with self.routed_live(adapters):
-            return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
+            return self._token_logprobs(ids, mask), mask[:, 1:].sum(1)
 
-    def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
-        return summed_logprobs(self.network, ids, replies)
+    def _token_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
+        return token_logprobs(self.network, ids, replies)
 
 
 def run_of(requests: Sequence[Request]) -> str | None:
@@ -368,9 +369,10 @@ def run_of(requests: Sequence[Request]) -> str | None:
     return (requests[0].run or None) if requests else None
 
 
-def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
-    """Summed log-probability (nats) of the tokens that ``replies`` marks with 1, ``[batch]``; both
-    inputs ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then)."""
+def token_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
+    """Log-probability (nats) of the tokens that ``replies`` marks with 1, and 0 elsewhere:
+    ``[batch, columns]`` for the last columns of ``ids``, from the first reply on. Both inputs are
+    ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then)."""
     first = int(replies.argmax(1).min())  # no logits are needed before the first reply
     read = ids[:, :-1]
     output = network(input_ids=read, use_cache=False, **keeping_logits(network, first - 1, read))
@@ -378,8 +380,8 @@ def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
     # Tokens of pictures in a prompt have ids that no logit has.
     wanted = ids[:, first:, None].clamp(max=logits.shape[-1] - 1)
     gained = logits.log_softmax(-1).gather(2, wanted)[:, :, 0]
-    sums: Tensor = (gained * replies[:, first:]).sum(1)
-    return sums
+    found: Tensor = gained * replies[:, first:]
+    return found
 
 
 def _right_padded(

@@ -119,8 +119,8 @@ url = ""                  # llm: the endpoint of that model
 # shared_iterations = 0   # the first iterations that train one adapter for all agents
 
 [train.update]
-# method = "rft"          # train on right actions; dpo, ipo: on preference pairs; pg: policy
-                          # gradient
+# method = "rft"          # train on right actions; dpo, ipo: on preference pairs; grpo,
+                          # gspo: policy gradient
 # batch_size = 32
 
 [synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference

@@ -42,12 +42,12 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
     if config.model.adapters and given.get("rank") is not None:
         because = f"on the adapters in '{config.model.adapters}', which keep theirs"
         yield unused(("train", "rank"), given["rank"], because)
-    if config.critic.adversary == "llm" and settings.update.method in ("rft", "pg"):
+    if config.critic.adversary == "llm" and settings.update.method in ("rft", "grpo", "gspo"):
         instead = "use --method dpo or ipo, or leave the adversary out"
         because = f"with method '{settings.update.method}', which learns from no wrong replies"
         yield unused(("critic", "adversary"), "llm", because, instead)
-    if config.critic.teacher != "none" and settings.update.method == "pg":
-        because = "with method 'pg', which learns from the agents' own replies"
+    if config.critic.teacher != "none" and settings.update.method in ("grpo", "gspo"):
+        because = "with a policy gradient, which learns from the agents' own replies"
         instead = "use --method rft, dpo or ipo, or leave the teacher out"
         yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
     elif config.critic.teacher != "none" and not settings.pairs.corrections and settings.guide == 0:
@@ -66,13 +66,14 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
 
 def _of_method(settings: TeamConfig) -> Iterator[_Rule]:
     method = settings.update.method
+    gradient = method in ("grpo", "gspo")
     because = f"with method '{method}', only with "
-    yield "update.clip", method == "pg", because + "pg"
+    yield "update.clip", gradient, because + "grpo and gspo"
     for name in ("update.beta", "update.reference"):
-        yield name, method != "rft", because + "dpo, ipo and pg"
+        yield name, method != "rft", because + "dpo, ipo, grpo and gspo"
     yield "update.nll_weight", method in ("dpo", "ipo"), because + "dpo and ipo"
     for name in ("corrections", "adversary_share", "easy_share", "unique"):
-        yield f"pairs.{name}", method != "pg", because + "dpo, ipo and rft"
+        yield f"pairs.{name}", not gradient, because + "dpo, ipo and rft"
 
 
 def _of_iterations(

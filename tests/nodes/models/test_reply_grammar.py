@@ -20,7 +20,7 @@ from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.transformers.decoding import generate
 from swarm_ui.nodes.models.transformers.grammar import ReplyGrammars, token_texts
-from swarm_ui.nodes.models.transformers.in_process_model import summed_logprobs
+from swarm_ui.nodes.models.transformers.in_process_model import token_logprobs
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import FreeText, Reply, format_named
 
@@ -125,7 +125,7 @@ def test_the_logprob_is_that_of_the_unconstrained_model(form: str) -> None:
         ids = torch.tensor([[*row.prompt, *new.ids, 1]])
         marks = torch.arange(ids.shape[1])[None] >= len(row.prompt)
         with torch.no_grad():
-            [whole] = summed_logprobs(bound.network, ids, marks.float()).tolist()
+            [whole] = token_logprobs(bound.network, ids, marks.float()).sum(1).tolist()
         assert new.end is not None
         assert new.logprob == pytest.approx(whole, abs=1e-3)
 

@@ -129,7 +129,8 @@ async def test_it_learns_from_screenshots(kind: str) -> None:
         ids[row, : len(prompt) + len(reply)] = torch.tensor(prompt + reply)
         replies[row, len(prompt) : len(prompt) + len(reply)] = 1
     with model.activate("agent_0"):
-        sums, counts = model.forward_logprobs(ids, torch.ones_like(ids), replies)
+        tokens, counts = model.forward_logprobs(ids, torch.ones_like(ids), replies)
+        sums = tokens.sum(1)
         sums.sum().backward()
         assert all(weight.grad is not None for weight in model.adapter_parameters("agent_0"))
     assert counts.tolist() == [len(reply) for _, reply in pairs]

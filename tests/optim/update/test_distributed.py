@@ -38,7 +38,7 @@ def decision(k: int) -> Decision:
 
 def examples(method: str, count: int = 13) -> Any:
     """Of different weights; every third pair has no rejected side."""
-    if method == "pg":
+    if method == "gspo":
         return [
             ScoredReply(node=f"agent_{k % 3}", decision=decision(k),
                         reply=click(k % 6, WORDS[k % 6]), advantage=(-1.0) ** k * (1 + k % 3))
@@ -102,7 +102,7 @@ def together(folder: Path, config: TeamConfig, processes: int) -> list[UpdateSta
 @pytest.mark.parametrize(
     ("method", "processes", "batch_size"),
     [
-        ("dpo", 3, 5), ("pg", 2, 5), ("dpo", 3, 1),  # unequal shares, and empty ones
+        ("dpo", 3, 5), ("gspo", 2, 5), ("dpo", 3, 1),  # unequal shares, and empty ones
         pytest.param("ipo", 2, 5, marks=pytest.mark.slow),
         pytest.param("rft", 3, 4, marks=pytest.mark.slow),
     ],

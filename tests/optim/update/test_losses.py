@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import summed_logprobs
+from learning_fakes import token_logprobs
 from torch import Tensor, nn
 
 from swarm_ui.optim import Batch, Example, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
@@ -37,7 +37,8 @@ class Given:
 
     def forward_logprobs(self, ids: Tensor, mask: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
         named = (ids * replies).max(1).values
-        return self.module.weights[named], replies.sum(1)  # type: ignore[index]
+        share = replies / replies.sum(1, keepdim=True)
+        return self.module.weights[named][:, None] * share, replies.sum(1)  # type: ignore[index]
 
     @property
     def gradient(self) -> list[float]:
@@ -99,39 +100,61 @@ def test_an_example_without_a_rejected_reply_counts_in_the_supervised_term_only(
     assert found == pytest.approx(preference + 2.0 * (4.0 + 1.0) / 2)
 
 
-def scored(number: int, advantage: float, sampled: float, tokens: int, ref: float = 0.0) -> Example:
-    return Example("one", reply(number, tokens), None, advantage, (ref, 0.0), sampled)
+class Tokens(Given):
+    """A model in which a token has the log-probability of the weight that it names."""
+
+    def forward_logprobs(self, ids: Tensor, mask: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
+        return self.module.weights[ids] * replies, replies.sum(1)  # type: ignore[index]
 
 
-def test_the_policy_gradient_is_the_clipped_ratio_times_the_advantage() -> None:
-    batch = Batch([scored(1, 1.0, -4.0, 2), scored(2, -1.0, -4.0, 2), scored(3, 2.0, -4.0, 4)])
-    e = math.exp(1.0)  # ratios by length: e, e and 1 / e
-    by_hand = [min(e, 1.2), -e, 2 * math.exp(-1.0)]
-    model = Given(-2.0, -2.0, -8.0)
-    assert policy_gradient_loss(model, batch).item() == pytest.approx(-sum(by_hand) / 3)
-    plain = [min(math.exp(2.0), 1.2), -math.exp(2.0), 2 * math.exp(-4.0)]
-    found = policy_gradient_loss(model, batch, ratio="reply").item()
-    assert found == pytest.approx(-sum(plain) / 3)
+def scored(
+    numbers: list[int], advantage: float, old: list[float], ref: list[float] | None = None
+) -> Example:
+    """A reply of these tokens with their log-probabilities before, and under the reference."""
+    by_token = tuple(old), tuple(old if ref is None else ref)
+    return Example("one", ([0, 0], numbers), None, advantage, sampled=sum(old), by_token=by_token)
 
 
-def test_its_gradient_is_that_of_the_likelihood_at_first_and_ends_at_the_clip() -> None:
-    model = Given(-3.0, -3.0)
-    batch = Batch([scored(1, 2.0, -3.0, 3), scored(2, -1.0, -3.0, 3)])
-    policy_gradient_loss(model, batch).backward()  # type: ignore[no-untyped-call]
-    assert model.gradient == pytest.approx([-2.0 / 3 / 2, 1.0 / 3 / 2])
-    far = Given(0.0, 0.0)
-    batch = Batch([scored(1, 2.0, -3.0, 3), scored(2, 2.0, -3.0, 3)])
-    policy_gradient_loss(far, batch).backward()  # type: ignore[no-untyped-call]
-    assert far.gradient == [0.0, 0.0]
+TWO = [scored([1, 2], 1.0, [-2.0, -2.0]), scored([3], -2.0, [-1.0])]
+"""With the log-probabilities -1.9, -3 and -0.5 the ratios are e^0.1, e^-1 and e^0.5."""
 
 
-def test_the_divergence_is_zero_at_the_reference_and_positive_elsewhere() -> None:
-    here = [scored(1, 0.0, -4.0, 4, ref=-4.0), scored(2, 0.0, -2.0, 2, ref=-2.0)]
-    away = [scored(1, 0.0, -4.0, 4, ref=0.0), scored(2, 0.0, -2.0, 2, ref=-4.0)]
-    model = Given(-4.0, -2.0)
-    assert policy_gradient_loss(model, Batch(here), beta=1.0).item() == 0.0
-    found = policy_gradient_loss(model, Batch(away), beta=1.0).item()
-    assert found == pytest.approx((math.e - 2 + math.exp(-1.0)) / 2)
+def test_grpo_clips_the_ratio_of_each_token() -> None:
+    first = (math.exp(0.1) + math.exp(-1.0)) / 2  # 1.105 is within the clip
+    loss = policy_gradient_loss(Tokens(-1.9, -3.0, -0.5), Batch(TWO), clip=0.2)
+    assert loss.item() == pytest.approx(-(first - 2 * math.exp(0.5)) / 2)
+    narrow = policy_gradient_loss(Tokens(-1.9, -3.0, -0.5), Batch(TWO), clip=0.05)
+    first = (1.05 + math.exp(-1.0)) / 2
+    assert narrow.item() == pytest.approx(-(first - 2 * math.exp(0.5)) / 2)
+
+
+def test_gspo_clips_one_ratio_of_the_reply_by_its_length() -> None:
+    model = Tokens(-1.9, -3.0, -0.5)
+    loss = policy_gradient_loss(model, Batch(TWO), ratio="sequence", clip=0.2)
+    first = math.exp((0.1 - 1.0) / 2)  # 0.638: a positive advantage has no lower bound
+    assert loss.item() == pytest.approx(-(first - 2 * math.exp(0.5)) / 2)
+    stale = [TWO[0]._replace(sampled=-8.9), TWO[1]]  # the ratio is e^2: clipped
+    found = policy_gradient_loss(model, Batch(stale), ratio="sequence", clip=0.2)
+    assert found.item() == pytest.approx(-(1.2 - 2 * math.exp(0.5)) / 2)
+
+
+@pytest.mark.parametrize("ratio", ["token", "sequence"])
+def test_its_gradient_is_that_of_the_likelihood_at_first_and_ends_at_the_clip(ratio: Any) -> None:
+    model = Tokens(-2.0, -2.0, -1.0)
+    policy_gradient_loss(model, Batch(TWO), ratio=ratio).backward()  # type: ignore[no-untyped-call]
+    assert model.gradient == pytest.approx([-1 / 4, -1 / 4, 2 / 2])
+    far = Tokens(0.0, 0.0, -4.0)  # all beyond the clip
+    policy_gradient_loss(far, Batch(TWO), ratio=ratio).backward()  # type: ignore[no-untyped-call]
+    assert far.gradient == [0.0, 0.0, 0.0]
+
+
+def test_the_divergence_is_that_of_each_token_from_the_reference() -> None:
+    model = Tokens(-1.0, -2.0)
+    here = Batch([scored([1, 2], 0.0, [-1.0, -2.0])])
+    assert policy_gradient_loss(model, here, beta=1.0).item() == 0.0
+    away = Batch([scored([1, 2], 0.0, [-1.0, -2.0], ref=[0.0, -3.0])])
+    found = policy_gradient_loss(model, away, beta=0.5).item()
+    assert found == pytest.approx(0.5 * ((math.e - 2) + math.exp(-1.0)) / 2)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +162,13 @@ def test_the_divergence_is_zero_at_the_reference_and_positive_elsewhere() -> Non
     [
         lambda m, b: dpo_loss(m, b, beta=0.3, nll_weight=0.5), rft_loss,
         lambda m, b: policy_gradient_loss(m, b, beta=0.1),
+        lambda m, b: policy_gradient_loss(m, b, ratio="sequence"),
     ],
 )  # fmt: skip
 def test_the_losses_of_the_parts_add_up_to_that_of_the_batch(loss: Callable[..., Tensor]) -> None:
     examples = [
         Example("one", reply(k + 1, 1 + k), reply(4 - k, 2) if k % 2 else None, 0.5 + k,
-                (-3.0, -2.0), -2.5)
+                (-3.0, -2.0), -2.5, ((-1.0,) * (1 + k),) * 2)
         for k in range(4)
     ]  # fmt: skip
     whole = Batch(examples)
@@ -180,7 +204,7 @@ class Transformer:
         yield
 
     def forward_logprobs(self, ids: Tensor, mask: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
-        return summed_logprobs(self.module(ids, attention_mask=mask).logits, ids, replies)
+        return token_logprobs(self.module(ids, attention_mask=mask).logits, ids, replies)
 
 
 def tiny(seed: int, vocabulary: int) -> Any:

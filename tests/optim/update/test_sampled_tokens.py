@@ -109,7 +109,7 @@ def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -
         return fmean(e.sampled or 0.0 for e in with_reference(model, examples))
 
     before = likelihood()
-    config = UpdateConfig(method="pg", steps=6, batch_size=8, lr=1e-3, clip=0.5)
+    config = UpdateConfig(method="gspo", steps=6, batch_size=8, lr=1e-3, clip=0.5)
     stats = fitted(model, "one", lesson, config)
     assert stats.examples == len(replies)
     assert likelihood() > before + 0.1
