@@ -6,29 +6,20 @@ library and were found on the embedded phone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Annotated, Literal, Protocol, get_type_hints
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 
-import msgspec
-from msgspec import Meta
 from torch import nn
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences import PairConfig
+from swarm_ui.optim.settings import Amount, Count, Natural, Open, Part, Positive, Share, check
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")
 """Methods that learn from the agents' own replies."""
 Reference = Literal["start", "base"]
 EdgeMode = Literal["redraw", "fixed", "learned"]
-
-Natural = Annotated[int, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
-Amount = Annotated[float, Meta(ge=0.0)]
-Positive = Annotated[float, Meta(gt=0.0)]
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-Part = Annotated[float, Meta(ge=0.0, lt=1.0)]
-Open = Annotated[float, Meta(gt=0.0, lt=1.0)]
 
 GUIDE = 0.7
 """Probability of guidance if there is a judge and nothing else is set."""
@@ -179,20 +170,3 @@ class TeamConfig:
         steps = self.shared_steps if shared else self.update.steps
         return replace(self.update, lr=self.update.lr * (1.0 - self.lr_decay * progress),
                        steps=steps)  # fmt: skip
-
-
-def check(settings: object, where: str) -> None:
-    """Raise ``ConfigError`` that names every setting whose value its type does not allow."""
-    wrong = []
-    for name, kind in get_type_hints(type(settings), include_extras=True).items():
-        value = getattr(settings, name)
-        if is_dataclass(kind):
-            if not isinstance(value, kind):  # type: ignore[arg-type]
-                wrong.append(f"{name} must be {kind.__name__}(...), got {value!r}")  # type: ignore[union-attr]
-            continue
-        try:
-            msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            wrong.append(f"{name}: {error}, got {value!r}")
-    if wrong:
-        raise ConfigError(f"{where}: " + "; ".join(wrong))

@@ -63,8 +63,12 @@ def loss_of(settings: UpdateConfig) -> Loss:
     if settings.method == "rft":
         return rft_loss
     if settings.method in POLICY_GRADIENT:
-        ratio = "token" if settings.method == "grpo" else "sequence"
-        return partial(policy_gradient_loss, clip=settings.clip, beta=settings.beta, ratio=ratio)
+        return partial(
+            policy_gradient_loss,
+            clip=settings.clip,
+            beta=settings.beta,
+            ratio="token" if settings.method == "grpo" else "sequence",
+        )
     loss = dpo_loss if settings.method == "dpo" else ipo_loss
     return partial(loss, beta=settings.beta, nll_weight=settings.nll_weight)
 

@@ -17,7 +17,6 @@ FILES = "files"
 """
 _COMMANDS = {
     "coordination": "python benchmarks/coordination.py --record",
-    "critic": "python -m benchmarks.studies.critic --model MODEL --out FOLDER --record",
     "edge_power": "python benchmarks/edge_power.py --record",
     "invented_training_general": "python -m benchmarks.studies.invented_training --study general "
     "--out FOLDER --record",

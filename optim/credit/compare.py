@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
 from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
-from swarm_ui.optim.credit.judging import (
+from swarm_ui.optim.credit.figures import (
     Bin,
     auc_by_bootstrap,
     calibration_error,

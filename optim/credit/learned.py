@@ -1,43 +1,48 @@
 """A critic that a language model learned: it answers whether a reply is right on a screen.
 
 The model sees goal, history, screen and one action, never the solution, the sender or its reason.
-An adapter is trained on judged replies (:mod:`swarm_ui.optim.credit.judged`). The loss is the
-cross-entropy of the label over the two answers, and all replies to a screen are packed into one row
-of tokens, so they cost little more than one reply. TRL's ``SFTTrainer`` would train the probability
-of the answer over the whole vocabulary, with a row for each reply.
+An adapter learns to answer yes or no (:func:`train_critic`, with trl's ``SFTTrainer``). The score
+is the probability of yes relative to no, scaled on held-out replies, whose AUC stands on the
+critic's card.
+
+    replies = labelled_replies(episodes, await critic(episodes))
+    train_critic(Path("smollm2"), replies, Path("critic"))
+    model = CausalModel.from_pretrained(Path("smollm2"))
+    learned = await calibrated(learned_critic(model, Path("critic")), held_out, Path("critic"))
 """
 
 from __future__ import annotations
 
 import math
 import random
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.adapter_metadata import CRITIC_FILE
-from swarm_ui.credit import Credit, proposals, unreadable
+from swarm_ui.adapter_metadata import CRITIC_FILE, AdapterMetadata
+from swarm_ui.credit import Credit, credited, proposals, unreadable
 from swarm_ui.engine.scheduler import together
-from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import with_label
-from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.credit.judged import JudgedScreen, balanced
-from swarm_ui.optim.examples import Trainable, full_batches
-from swarm_ui.optim.update import training_mode
+from swarm_ui.optim.credit.figures import (
+    Bin,
+    auc_by_bootstrap,
+    calibration_error,
+    inside_auc,
+    reliability,
+)
+from swarm_ui.optim.finetuning import FinetuneConfig, Result
+from swarm_ui.optim.preferences import Alternatives, scored_proposals
 from swarm_ui.prompts import PromptFormat, format_named
+from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
 
 ADAPTER = "critic"
@@ -45,55 +50,67 @@ ADAPTER = "critic"
 OPTIONS = ("yes", "no")
 """The two possible answers. The score is the probability of the first one, relative to both."""
 CARD_VERSION = 2
+TRAINING = FinetuneConfig(learning_rate=5e-4, batch_size=16, accumulate=1)
+"""Settings of :func:`train_critic` if none are given."""
 _ASKED = "Is this reply right?"
 _CACHED_SCREENS = 20_000
-_STEEPEST, _FLATTEST = 20.0, 0.05
 _LARGEST = 30.0
 """Bound of log-odds, since a probability may be exactly 0 or 1."""
-_WARMUP, _FLOOR = 20, 0.02
-"""Steps of linear warm-up. Then the rate falls linearly to ``_FLOOR`` times its peak."""
 
 
 def question(
     observation: Observation, action: Action, form: PromptFormat
 ) -> tuple[ChatMessage, ...]:
-    """The chat of a critic about one proposal.
+    """The chat of a critic about one proposal, in the indices of the whole screen.
 
     It is the chat of an agent on that screen, with the action as its reply, and one more turn that
-    asks whether the reply is right. An adapter of an agent, which predicts such replies, is
-    therefore a good start for the training of a critic.
-
-    The sender and its reason are left out. So the wording of a reply cannot influence its score,
-    and the questions about all proposals on a screen have a common prefix.
-
-    Args:
-        observation: the screen.
-        action: the proposal, in the indices of the whole screen.
-        form: how screen and action are written.
+    asks whether the reply is right. An adapter of an agent is therefore a good start for the
+    training. Without sender and reason, the wording of a reply cannot influence its score, and the
+    questions about one screen have a common prefix.
     """
     chat = form.chat(Decision(observation=observation))
     reply = form.write(with_label(action, observation), observation)
     return (*chat, ChatMessage("assistant", reply), ChatMessage("user", _ASKED))
 
 
+# -- use --------------------------------------------------------------------------------------
+
+
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """``sigmoid(slope * log-odds + offset)``; the default changes nothing."""
+    """``sigmoid(slope * log-odds + offset)`` (Platt 1999); the default changes nothing."""
 
     slope: float = 1.0
     offset: float = 0.0
 
     def __call__(self, probability: float) -> float:
         """The scaled probability."""
-        z = self.slope * log_odds(probability) + self.offset
+        z = self.slope * _log_odds(probability) + self.offset
         return 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
 
+    @classmethod
+    def fitted(cls, probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
+        """The scaling of maximum likelihood, by Newton's method.
 
-def log_odds(probability: float) -> float:
-    """``log(p / (1 - p))``, within bounds."""
-    if probability <= 0.0 or probability >= 1.0:
+        The slope is positive, so the order of the scores does not change. A prior of the weight of
+        one reply keeps few replies from changing them much. If all have one label, nothing changes.
+        """
+        if not any(right) or all(right):
+            return cls()
+        x = np.array([[_log_odds(p), 1.0] for p in probabilities])
+        target, start = np.array(right, dtype=float), np.array([1.0, 0.0])
+        weights = start.copy()
+        for _ in range(50):
+            p = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -_LARGEST, _LARGEST)))
+            gradient = x.T @ (p - target) + (weights - start)
+            curvature = (x * (p * (1.0 - p))[:, None]).T @ x + np.eye(2)
+            weights -= np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
+        return cls(slope=min(20.0, max(0.05, float(weights[0]))), offset=float(weights[1]))
+
+
+def _log_odds(probability: float) -> float:
+    if not 0.0 < probability < 1.0:
         return -_LARGEST if probability <= 0.0 else _LARGEST
-    found = math.log(probability) - math.log1p(-probability)
-    return max(-_LARGEST, min(_LARGEST, found))
+    return max(-_LARGEST, min(_LARGEST, math.log(probability) - math.log1p(-probability)))
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +121,7 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt format of the questions to the critic."""
     options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
-    """The calibration, fitted on validation episodes."""
+    """The calibration, fitted on held-out replies."""
     base_model: str = ""
     """Name of the model that the adapter was trained on."""
     replies: int = 0
@@ -112,15 +129,14 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, object] = {}
     """Settings of its training, as JSON values."""
     validation: dict[str, float | None] = {}
-    """How well the critic judges the validation episodes."""
+    """How well the critic judges held-out replies."""
 
 
 class LearnedCritic:
     """The probability that a reply is right, according to a language model.
 
-    The model sees goal, history, screen and one action, never the solution, the sender or its
-    reason. One call scores all distinct proposals of a decision. Each proposal is scored once for
-    a screen. A :class:`~swarm_ui.credit.Judge` too.
+    One call scores all distinct proposals of a decision. Each proposal is scored once for a screen.
+    A :class:`~swarm_ui.credit.Judge` too.
     """
 
     def __init__(
@@ -138,8 +154,8 @@ class LearnedCritic:
             card: its prompt format, answers and scaling.
             name: for tables and records.
         """
-        self._model, self._adapter, self._card = model, adapter, card or CriticCard()
-        self._form = format_named(self._card.prompt_format)
+        self._model, self._adapter, self.card = model, adapter, card or CriticCard()
+        self._form = format_named(self.card.prompt_format)
         self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
         self.calls = 0
@@ -160,10 +176,8 @@ class LearnedCritic:
         return [*await self.scores(observation, actions)]
 
     async def _credit(self, episode: Episode) -> Credit:
-        if episode.success is None:
-            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
         values: list[dict[str, float | None]] = []
-        for record in episode.steps:
+        for record in episode.steps if episode.success is not None else ():
             said = {m.id: m.action for m in proposals(record.trace) if m.action is not None}
             found = await self.scores(
                 record.trace.observation, list(said.values()), run=record.trace.run
@@ -184,18 +198,13 @@ class LearnedCritic:
         new = {a.key: a for a in actions if a.key not in known}
         if new:
             asked = [
-                Request(
-                    chat=question(screen, action, self._form),
-                    adapter=self._adapter,
-                    run=run,
-                )
-                for action in new.values()
+                Request(chat=question(screen, a, self._form), adapter=self._adapter, run=run)
+                for a in new.values()
             ]
-            answers = await self._model.probabilities(asked, self._card.options)
-            known.update(
-                (key, self._card.scaling(answer[0]))
-                for key, answer in zip(new, answers, strict=True)
-            )
+            answers = await self._model.probabilities(asked, self.card.options)
+            known |= {
+                k: self.card.scaling(answer[0]) for k, answer in zip(new, answers, strict=True)
+            }
             self.calls += len(asked)
         found = [known[action.key] for action in actions]
         if len(self._known) > _CACHED_SCREENS:
@@ -204,7 +213,7 @@ class LearnedCritic:
 
 
 def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> LearnedCritic:
-    """The critic in a folder, as the training of a critic writes it.
+    """The critic in a folder, as :func:`train_critic` writes it.
 
     Args:
         model: the language model that it was trained on, into which the adapter is loaded. It may
@@ -225,27 +234,6 @@ def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> Learn
     return LearnedCritic(
         model, adapter=adapter, card=card, name=f"learned critic ({folder.name}, {model.name})"
     )
-
-
-def save_critic(model: Any, adapter: str, card: CriticCard, folder: Path) -> None:
-    """Write an adapter of the model as a critic. The folder is written atomically.
-
-    Raises:
-        ConfigError: the folder exists, or cannot be written.
-    """
-    if folder.exists():
-        raise ConfigError(f"cannot write a critic to '{folder}': it exists; choose another folder")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            model.save_adapters(Path(beside))
-            fresh = Path(beside) / adapter
-            write_atomic(
-                fresh / CRITIC_FILE, msgspec.json.format(msgspec.json.encode(card), indent=1)
-            )
-            fresh.rename(folder)
-    except OSError as error:
-        raise ConfigError(f"cannot write the critic '{folder}': {error}") from error
 
 
 def read_card(folder: Path) -> CriticCard:
@@ -273,227 +261,213 @@ def read_card(folder: Path) -> CriticCard:
     return card
 
 
-def fit_scaling(probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
-    """The maximum-likelihood scaling, by Newton's method (Platt 1999).
-
-    The slope is positive, so the order of the scores does not change. A prior of the weight of one
-    reply keeps few replies from changing them much. If all replies have one label, the scores are
-    left as they are.
-    """
-    if not any(right) or all(right):
-        return Scaling()
-    x = np.array([log_odds(p) for p in probabilities])
-    features = np.stack([x, np.ones_like(x)], axis=1)
-    target = np.array(right, dtype=float)
-    start = np.array([1.0, 0.0])
-    weights = start.copy()
-    for _ in range(50):
-        z = np.clip(features @ weights, -_LARGEST, _LARGEST)
-        p = 1.0 / (1.0 + np.exp(-z))
-        gradient = features.T @ (p - target) + (weights - start)
-        curvature = (features * (p * (1.0 - p))[:, None]).T @ features + np.eye(2)
-        change = np.linalg.solve(curvature, gradient)
-        weights -= np.clip(change, -1.0, 1.0)
-        if float(np.abs(change).max()) < 1e-9:
-            break
-    slope = min(_STEEPEST, max(_FLATTEST, float(weights[0])))
-    return Scaling(slope=slope, offset=float(weights[1]))
+def write_card(card: CriticCard, folder: Path) -> None:
+    """Write the card beside the adapter in a folder."""
+    write_atomic(folder / CRITIC_FILE, msgspec.json.format(msgspec.json.encode(card), indent=1))
 
 
-@runtime_checkable
-class TrainableJudge(Trainable, Protocol):
-    """A choosing model whose adapters can be trained."""
-
-    def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> Sequence[Any]:
-        """Chats as rows of tokens, in order. Adjacent chats with a common prefix may share a row.
-        A row has its token ``ids``, and in ``ends`` the last position of each chat."""
-        ...
-
-    def option_logits(self, rows: Sequence[Any], options: Sequence[str]) -> list[Tensor]:
-        """Logits of the answer options (such as "yes" and "no") after each prompt: one tensor
-        ``[prompts in the row, options]`` for each row."""
-        ...
+# -- training ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriticConfig:
-    """Settings of the training."""
+class LabelledReply(msgspec.Struct, frozen=True, kw_only=True):
+    """An action on a screen, and whether it is right: one line of a critic's training data."""
 
-    prompt_format: str = "compact"
-    epochs: float = 1.0
-    """Passes over the screens."""
-    minutes: float = math.inf
-    """The training ends after this time at the latest. The learning rate then also depends on the
-    time, so that it reaches its final value; but then equal seeds do not give equal weights."""
-    tokens_per_batch: int = 2_400
-    """Tokens in one optimiser step, padding included."""
-    most: int = 6
-    """Maximum number of replies to one screen; see
-    :func:`~swarm_ui.optim.credit.judged.balanced`."""
-    learning_rate: float = 5e-4
-    rank: int = 16
-    """Rank of a new adapter; alpha is twice it."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        names = ("epochs", "minutes", "learning_rate", "tokens_per_batch", "rank")
-        wrong = [
-            f"{n} must be above 0, got {getattr(self, n)}"
-            for n in names
-            if not getattr(self, n) > 0
-        ]
-        wrong += [f"most must be >= 2, got {self.most}"] * (self.most < 2)
-        if wrong:
-            raise ConfigError(f"critic training: {'; '.join(wrong)}")
-
-
-class CriticProgress(NamedTuple):
-    """State of the training, for a progress bar."""
-
-    share: float
-    """Finished share of the training, in [0, 1]."""
+    task: str
+    seed: int
     step: int
-    replies: int
-    """Replies trained on so far."""
-    loss: float
-    """Mean loss over the last steps, nats; a random guess has ``log 2``. NaN before the first
-    step."""
-    accuracy: float
-    """Share of replies in the last steps whose label had more than half of the probability."""
-    seconds: float
-    """Wall time so far."""
+    source: Literal["agent", "adversary", "teacher"]
+    observation: Observation
+    """The screen with its goal and history, without a picture."""
+    action: Action
+    """In the indices of the whole screen."""
+    right: bool
 
 
-class _Row(NamedTuple):
-    packed: Any
-    right: list[bool]
+def labelled_replies(
+    episodes: Sequence[Episode], credit: Sequence[Credit] | None = None
+) -> list[LabelledReply]:
+    """The distinct proposals of each decision with credit above one half as right, and below it as
+    wrong; and what adversary and teacher wrote under guidance.
 
-
-def train_critic(
-    model: TrainableJudge,
-    adapter: str,
-    screens: Sequence[JudgedScreen],
-    config: CriticConfig | None = None,
-    *,
-    report: Callable[[CriticProgress], None] | None = None,
-    every: int = 10,
-) -> CriticProgress:
-    """Train an adapter in place; returns the final state.
+    The labels are as good as the critic that gave the credit: those of a scripted critic are its
+    solver's, while the outcome also blames the right steps of failed episodes.
 
     Args:
-        model: the language model.
-        adapter: its name; it is added if the model does not have it.
-        screens: judged screens, which are balanced first.
-        config: settings.
-        report: called after ``every`` steps and at the end.
-
-    Raises:
-        ConfigError: the screens do not have both right and wrong replies.
-        LearningError: a loss or a gradient is not a number; the adapter has the weights of the
-            step before.
+        episodes: what was played, with its notes. Masked episodes are left out.
+        credit: one record for each episode; ``None``: the credit that the episodes hold.
     """
-    settings = config or CriticConfig()
-    rows = _rows(model, screens, settings)
-    if not rows:
-        raise ConfigError(
-            "critic training: there are no right and wrong replies to learn from; "
-            f"got {len(screens)} screens"
-        )
-    if adapter not in model.adapters:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            model.add_adapter(adapter, rank=settings.rank, alpha=2 * settings.rank)
-    with (
-        torch.random.fork_rng(devices=[]),
-        model.activate(adapter),
-        training_mode(model.module, UpdateConfig()),
-    ):
-        torch.manual_seed(settings.seed)
-        return _trained(model, adapter, _batches(rows, settings), settings, report, every)
-
-
-def _rows(
-    model: TrainableJudge, screens: Sequence[JudgedScreen], settings: CriticConfig
-) -> list[_Row]:
-    form, found = format_named(settings.prompt_format), []
-    for screen in balanced(screens, random.Random(settings.seed), most=settings.most):
-        chats = [question(screen.observation, reply.action, form) for reply in screen.replies]
-        labels = [reply.right for reply in screen.replies]
-        for packed in model.packed(chats):
-            found.append(_Row(packed, labels[: len(packed.ends)]))
-            labels = labels[len(packed.ends) :]
+    given = [None] * len(episodes) if credit is None else credit
+    found: list[LabelledReply] = []
+    for episode, one in zip(episodes, given, strict=True):
+        own = episode if one is None else credited(episode, one)
+        notes = own.notes or (None,) * len(own.steps)
+        for step, (record, note) in enumerate(zip(own.steps, notes, strict=True)):
+            if own.success is None:
+                continue
+            wrong, shown = cast("Alternatives | None", note) or ((), ())
+            actions = [("agent", g) for g in scored_proposals(record.trace, record.credit or ())]
+            actions += [("adversary", g) for g in wrong] + [("teacher", g) for g in shown]
+            labels = {g.action.key: (source, g) for source, g in reversed(actions)}
+            found += [
+                LabelledReply(
+                    task=own.task,
+                    seed=own.seed,
+                    step=step,
+                    source=source,  # type: ignore[arg-type]
+                    observation=msgspec.structs.replace(record.trace.observation, png=None),
+                    action=g.action,
+                    right=g.credit > 0.5,
+                )
+                for source, g in labels.values()
+                if g.credit != 0.5
+            ]
     return found
 
 
-def _trained(
-    model: TrainableJudge,
-    adapter: str,
-    batches: Sequence[Sequence[_Row]],
-    settings: CriticConfig,
-    report: Callable[[CriticProgress], None] | None,
-    every: int,
-) -> CriticProgress:
-    """The steps of one training."""
-    parameters = model.adapter_parameters(adapter)
-    optimizer = torch.optim.AdamW(parameters, lr=settings.learning_rate)
-    began, replies, recent = time.monotonic(), 0, list[tuple[float, float]]()
-    progress = CriticProgress(0.0, 0, 0, math.nan, math.nan, 0.0)
-
-    def share(step: int) -> float:
-        """The finished share of the training, by steps or by time."""
-        passed = (time.monotonic() - began) / 60 / settings.minutes
-        return min(1.0, max(step / len(batches), passed))
-
-    for step, batch in enumerate(batches):
-        before = share(step)
-        if before >= 1.0:
-            break
-        logits = torch.cat(model.option_logits([row.packed for row in batch], OPTIONS))
-        labels = [label for row in batch for label in row.right]
-        right = torch.tensor(labels, device=logits.device)
-        odds = logits[:, 0] - logits[:, 1]
-        loss = F.binary_cross_entropy_with_logits(odds, right.float())
-        _check_finite("loss", loss, step, settings)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(parameters, 1.0)
-        _check_finite("gradient's norm", norm, step, settings)
-        warm = min(1.0, (step + 1) / _WARMUP)
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * warm * max(_FLOOR, 1.0 - before)
-        optimizer.step()
-        hits = float(((odds.detach() > 0) == right).float().mean())
-        recent = [*recent, (float(loss.detach()), hits)][-4 * every :]
-        replies += len(labels)
-        mean, hit = (sum(found) / len(found) for found in zip(*recent, strict=True))
-        done, seconds = share(step + 1), time.monotonic() - began
-        progress = CriticProgress(done, step + 1, replies, mean, hit, seconds)
-        if report is not None and ((step + 1) % every == 0 or done >= 1.0):
-            report(progress)
-    return progress
+def balanced(replies: Sequence[LabelledReply], rng: random.Random) -> list[LabelledReply]:
+    """As many right as wrong replies, drawn at random, in random order."""
+    sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
+    count = min(map(len, sides))
+    drawn = [reply for side in sides for reply in rng.sample(side, count)]
+    rng.shuffle(drawn)
+    return drawn
 
 
-def _check_finite(what: str, value: Tensor, step: int, settings: CriticConfig) -> None:
-    """Raise ``LearningError`` before a step whose loss or gradient is infinite or not a number."""
-    if not bool(value.isfinite()):
-        raise LearningError(
-            f"critic training: the {what} is {float(value.detach())} at step {step + 1}; the "
-            "weights are those of the step before. Lower learning_rate (it is "
-            f"{settings.learning_rate:g})"
+def train_critic(
+    model: Path,
+    replies: Sequence[LabelledReply],
+    out: Path,
+    *,
+    config: FinetuneConfig = TRAINING,
+    prompt_format: str = "compact",
+    start: Path | None = None,
+    name: str = "",
+    settings: dict[str, object] | None = None,
+    report: Callable[[int, int, float], None] = lambda step, steps, loss: None,
+) -> Result:
+    """Train an adapter to answer yes for right replies and no for wrong ones, by supervised
+    fine-tuning. An interrupted training continues from its last checkpoint.
+
+    Args:
+        model: folder of a causal transformer with its tokenizer.
+        replies: the training data, of which as many right as wrong ones are used.
+        out: the folder to write: the adapter in peft's format, and its card.
+        config: settings of the training; ``config.seed`` draws the replies.
+        prompt_format: how screens and replies are written in the questions.
+        start: folder of an adapter to start from; ``None``: a new one.
+        name: a readable name of the base model; by default the name of its folder.
+        settings: what the card tells of the origin of the replies.
+        report: called with the step, the number of steps and the loss.
+
+    Raises:
+        ConfigError: there are no right and wrong replies, or no model in the folder.
+        LearningError: a loss or a gradient was not a number.
+        MissingExtra: trl or peft is not installed.
+    """
+    try:
+        from swarm_ui.optim import sft
+    except ModuleNotFoundError as error:
+        raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
+    form = format_named(prompt_format)
+    rows = []
+    for reply in balanced(replies, random.Random(config.seed)):
+        chat = question(reply.observation, reply.action, form)
+        answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
+        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+        rows.append({"prompt": turns, "completion": [answer]})
+    tokenizer = sft.load_tokenizer(model)
+    sizes = [(row, sft.length(tokenizer, row)) for row in rows]
+    fits = [(row, tokens) for row, tokens in sizes if tokens <= config.max_length]
+    if not fits:
+        raise ConfigError(
+            "critic training: there are no right and wrong replies to learn from; got "
+            f"{len(replies)} replies, of which {len(rows)} in equal parts, none of at most "
+            f"{config.max_length} tokens"
         )
+    about = AdapterMetadata(
+        prompt_format=prompt_format, base_model=name or model.name, made_by="critic"
+    )
+    end = math.inf if config.minutes is None else time.monotonic() + 60.0 * config.minutes
+    watch = sft.Watch("critic", report, end)
+    stage = sft.Stage(model, start, out, config, about)
+    counts = {"skipped": len(rows) - len(fits), "tokens": sum(tokens for _, tokens in fits)}
+    made = stage.train([row for row, _ in fits], tokenizer, watch, **counts)
+    card = CriticCard(
+        prompt_format=prompt_format,
+        base_model=about.base_model,
+        replies=len(fits),
+        settings={
+            **(settings or {}),
+            **{name: getattr(config, name) for name in ("seed", "learning_rate", "epochs")},
+            **{name: getattr(made, name) for name in ("steps", "loss")},
+        },
+    )
+    write_card(card, out)
+    return made
 
 
-def _batches(rows: Sequence[_Row], settings: CriticConfig) -> list[list[_Row]]:
-    """Batches of about ``tokens_per_batch``, each of rows of about the same length."""
-    rng = random.Random(settings.seed)
-    wanted = max(1, round(settings.epochs * len(rows)))
-    drawn: list[_Row] = []
-    while len(drawn) < wanted:
-        drawn += rng.sample(list(rows), min(len(rows), wanted - len(drawn)))
-    batches: list[list[_Row]] = []
-    for first in range(0, len(drawn), 256):
-        part = drawn[first : first + 256]
-        here = full_batches(part, lambda row: len(row.packed.ids), settings.tokens_per_batch)
-        rng.shuffle(here)
-        batches += here
-    return batches
+# -- how well it judges -----------------------------------------------------------------------
+
+
+class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """How well scores separate right from wrong replies of agents. Intervals are 95 % and resample
+    whole tasks."""
+
+    replies: int
+    right: float | None
+    """Share of right replies; ``None``: there are no replies."""
+    auc: Interval | None
+    """Probability that a right reply has a higher score than a wrong one; ties count half."""
+    inside: Interval | None
+    """The same of two replies to one screen, over the screens on which the agents disagree."""
+    error: float | None
+    """Expected calibration error, 10 bins."""
+    bins: tuple[Bin, ...]
+    """The reliability curve."""
+
+
+def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) -> CriticFigures:
+    """How well the scores of replies judge; only replies of agents count."""
+    rows = [(r, score) for r, score in zip(replies, scores, strict=True) if r.source == "agent"]
+    tasks = {task: k for k, task in enumerate(dict.fromkeys(r.task for r, _ in rows))}
+    right, values = [r.right for r, _ in rows], [score for _, score in rows]
+    bins = reliability(values, right)
+    return CriticFigures(
+        replies=len(rows),
+        right=sum(right) / len(right) if right else None,
+        auc=auc_by_bootstrap(values, right, [tasks[r.task] for r, _ in rows]),
+        inside=inside_auc(
+            [(tasks[r.task], (r.task, r.seed, r.step), r.right, score) for r, score in rows]
+        ),
+        error=calibration_error(bins),
+        bins=bins,
+    )
+
+
+async def scores_of(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> list[float]:
+    """The score of each reply."""
+    found = await together([critic.scores(r.observation, [r.action]) for r in replies])
+    return [score for (score,) in found]
+
+
+async def calibrated(
+    critic: LearnedCritic, replies: Sequence[LabelledReply], folder: Path
+) -> tuple[LearnedCritic, CriticFigures]:
+    """The critic with a scaling that fits replies on which it was not trained, and its figures on
+    them, which are written on the card in the folder."""
+    raw = await scores_of(critic, replies)
+    agents = [(p, r.right) for p, r in zip(raw, replies, strict=True) if r.source == "agent"]
+    scaling = Scaling.fitted([p for p, _ in agents], [right for _, right in agents])
+    before = critic_figures(replies, raw)
+    figures = critic_figures(replies, [scaling(p) for p in raw])
+    validation = {
+        "replies": figures.replies,
+        "right": figures.right,
+        "auc": None if figures.auc is None else figures.auc.mean,
+        "error_unscaled": before.error,
+        "error": figures.error,
+    }
+    card = msgspec.structs.replace(critic.card, scaling=scaling, validation=validation)
+    write_card(card, folder)
+    scaled = LearnedCritic(critic._model, adapter=critic._adapter, card=card, name=critic.name)
+    return scaled, figures

@@ -16,7 +16,8 @@ agents of this package were made in another way: see ``demos/base_agent``.
 
 from __future__ import annotations
 
-from swarm_ui.optim.stage1.config import CorpusConfig, FinetuneConfig
+from swarm_ui.optim.finetuning import FinetuneConfig
+from swarm_ui.optim.stage1.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus import FORMATS, Totals, export, read_corpus, totals
 from swarm_ui.optim.stage1.finetune import finetune
 from swarm_ui.optim.stage1.samples import HeldOut, Origin, Sample

@@ -21,7 +21,7 @@ import msgspec
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder, write_atomic
-from swarm_ui.optim.stage1.config import FinetuneConfig, Progress, Result
+from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
 from swarm_ui.optim.stage1.corpus import (
     PARTS,
     Folders,
@@ -100,19 +100,19 @@ def finetune(
     settings = config or FinetuneConfig()
     end = time.monotonic() + (math.inf if settings.minutes is None else 60.0 * settings.minutes)
     try:
-        from swarm_ui.optim.stage1 import stage
+        from swarm_ui.optim import sft
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
     samples = gather(corpus, held_out=held_out)
-    tokenizer, group = stage.load_tokenizer(model), stage.processes()
+    tokenizer, group = sft.load_tokenizer(model), sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    fits = partial(stage.length, tokenizer)
+    fits = partial(sft.length, tokenizer)
     work, before = _Work(settings, parts(samples), group.num_processes, fits), adapter
     for part, rows in work.rows.items():
         place = out / part
         if not (place / "stage.json").exists():
-            watch = stage.Watch(part, work.reporting(part, report), end)
-            made = stage.Stage(model, before, place, settings, about)
+            watch = sft.Watch(part, work.reporting(part, report), end)
+            made = sft.Stage(model, before, place, settings, about)
             made.train(rows, tokenizer, watch, **work.counts[part])
         before = place
     _finish(out / list(work.rows)[-1], out / FINAL, group)

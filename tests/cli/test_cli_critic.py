@@ -12,23 +12,22 @@ pytest.importorskip("peft")
 
 import torch
 from safetensors.torch import load_file
+from tiny_model import write_tiny_model
 
-from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
 from swarm_ui.experiment.config import Config, CriticSection, ModelSection
 from swarm_ui.experiment.critics import critic_run
+from swarm_ui.experiment.critics.critic_run import read_replies
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
-from swarm_ui.optim.credit.judged import read_judged
 
 QUICK = "--episodes 1 --validation 1 --minutes 0.02"
 
 
 def judged(folder: Path, name: str) -> list[tuple[str, int]]:
-    purpose = "train" if name.endswith("train") else "validation"
-    _, episodes = read_judged(folder / "judged" / f"{name}.jsonl", purpose=purpose)  # type: ignore[arg-type]
-    assert episodes and all(episode.split == purpose for episode in episodes)
-    return [(episode.task, episode.seed) for episode in episodes]
+    labels, replies = read_replies(folder / "replies" / f"{name}.jsonl")
+    assert replies and labels == "solver"
+    return list(dict.fromkeys((reply.task, reply.seed) for reply in replies))
 
 
 def test_a_critic_is_made_measured_and_used(
@@ -100,8 +99,8 @@ def test_an_interrupted_training_keeps_its_episodes(
     with monkeypatch.context() as patched:
         patched.setattr(critic_run, "_train", stopped)
         cut = shell(line)
-    assert cut.code == 130 and "finished episodes in out are kept" in cut.json["resume"]
-    files = {path: path.read_bytes() for path in (shell.folder / "out/judged").iterdir()}
+    assert cut.code == 130 and "what is finished in out is kept" in cut.json["resume"]
+    files = {path: path.read_bytes() for path in (shell.folder / "out/replies").iterdir()}
     assert len(files) == 2
     done = shell(line)
     assert done.code == 0, done.err
@@ -120,14 +119,10 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noq
     assert "--critic learned --critic-model out/final" in " ".join(shown.err.split())
 
 
-def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F811
+def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
-    few = "--agent script:mixed.txt --episodes 40 --validation 10"
-    done = shell(f"critic tiny {LAMP} out {few} --dry-run --json")
-    assert done.code == 0, done.err
-    (place,) = done.json["places"]
-    assert (place["labels"], place["episodes"]) == ("outcome", 50)
-    assert 0 < done.json["replies"] <= 40 and done.json["seconds"] > 0
+    done = shell(f"critic tiny {LAMP} out --episodes 40 --validation 10 --dry-run --json")
+    assert done.code == 0 and list(done.json["episodes"].values()) == [50]
     assert not (shell.folder / "out").exists()
 
 
@@ -141,7 +136,7 @@ def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F
         ("tiny phone phone out", "an environment is named twice"),
         ("tiny phone out --episodes 0", "--episodes must be at least 1"),
         ("tiny phone out --minutes 0", "--minutes must be above 0"),
-        ("tiny phone out --learning-rate -1", "learning_rate must be above 0"),
+        ("tiny phone out --learning-rate -1", "learning_rate"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
         ("tiny phone out --start nobody", "'nobody'"),
         ("tiny phone full", "is not empty and holds no critic"),

@@ -67,7 +67,8 @@ async def test_a_team_of_a_language_model_is_trained_from_adapters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("peft")
-    from benchmarks.studies.critic.tiny_model import write_tiny_model
+    from tiny_model import write_tiny_model
+
     from swarm_ui.nodes import CausalModel
 
     base = write_tiny_model(tmp_path / "base")

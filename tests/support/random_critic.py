@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import torch
 from local_models import disturb
 
 from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.learned import CriticCard, save_critic
+from swarm_ui.optim.credit.learned import CriticCard, write_card
 
 
 def save_random_critic(base: Path, folder: Path, *, seed: int = 8) -> Path:
@@ -18,5 +20,8 @@ def save_random_critic(base: Path, folder: Path, *, seed: int = 8) -> Path:
         torch.manual_seed(seed)
         model.add_adapter("critic", rank=2)
     disturb(model, "critic", seed=seed, size=2.0)
-    save_critic(model, "critic", CriticCard(), folder)
+    with tempfile.TemporaryDirectory() as beside:
+        model.save_adapters(Path(beside))
+        shutil.move(Path(beside) / "critic", folder)
+    write_card(CriticCard(), folder)
     return folder

@@ -36,7 +36,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.compare import Scored, assess, scored
-from swarm_ui.optim.credit.judging import auc_by_bootstrap, inside_auc
+from swarm_ui.optim.credit.figures import auc_by_bootstrap, inside_auc
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.rollout import WAIT, GraphPolicy, rollout_many
 from swarm_ui.stats import Interval

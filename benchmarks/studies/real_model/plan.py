@@ -58,8 +58,7 @@ class Plan:
     """All cells, in an order in which they can be done."""
 
     def __init__(self, sizes: Sizes, out: Path, seeds: Sequence[int], critic: Path | None) -> None:
-        """``critic``: folder of a learned critic (``python -m benchmarks.studies.critic`` makes
-        one); ``None``: no arm uses it."""
+        """``critic``: folder of a learned critic (``swarm-ui critic`` makes one); ``None``: no arm uses it."""
         self.sizes, self.out, self.seeds, self.critic = sizes, out, tuple(seeds), critic
         spread = tuple(word for t in TEMPERATURES for word in ("--temperatures", t))
         members = ("--agents", str(AGENTS), *spread, "--vote", "probability")

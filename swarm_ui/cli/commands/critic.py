@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,12 @@ import msgspec
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.outcome import Stopped
-from swarm_ui.cli.output import Output, facts_table, rough_time, table
+from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import BudgetExceeded
 from swarm_ui.experiment.config import ModelSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
 
 if TYPE_CHECKING:
-    from swarm_ui.experiment.critics.critic_estimate import CriticSize
     from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
     from swarm_ui.stats import Interval
 
@@ -49,8 +47,8 @@ if TYPE_CHECKING:
                  "weights", setting="environment.seed"),
     flags.CONFIG,
     flags.SET,
-    flags.switch("dry_run", "--dry-run", help="play four episodes of each environment, measure the "
-                 "speed of the training, and stop"),
+    flags.switch("dry_run", "--dry-run", help="check the settings, show the "
+                 "work, and stop"),
     flags.JSON,
     flags.QUIET,
 )  # fmt: skip
@@ -66,17 +64,14 @@ def critic(arguments: flags.Arguments) -> int:
     output, out = arguments.output, arguments["out"]
     work = _work(arguments)
     if arguments["dry_run"]:
-        from swarm_ui.experiment.critics.critic_estimate import estimate_critic
-
-        with output.busy("measuring a few episodes …"):
-            size = asyncio.run(estimate_critic(work))
-        return _show_plan(work, size, output)
+        work.check()
+        return _show_plan(work, output)
     from swarm_ui.experiment.critics.critic_run import make_critic
 
     try:
         made = make_critic(work, out, output.progress)
     except (KeyboardInterrupt, BudgetExceeded) as error:
-        resume = f"the same command (finished episodes in {out} are kept)"
+        resume = f"the same command (what is finished in {out} is kept)"
         raise Stopped(out, resume, error) from error
     return _show(work, made, output)
 
@@ -113,11 +108,12 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
     )  # fmt: skip
     for name, at in made.figures.items():
         shown.add_row(
-            name, at.labels, str(at.replies), "–" if at.right is None else f"{100 * at.right:.0f}",
+            name, made.labels[name], str(at.replies),
+            "–" if at.right is None else f"{100 * at.right:.0f}",
             _interval(at.auc), _interval(at.inside), "–" if at.error is None else f"{at.error:.3f}",
         )  # fmt: skip
     output.show(shown)
-    if any(at.labels == "outcome" for at in made.figures.values()):
+    if "outcome" in made.labels.values():
         output.say("labels by outcome: right steps of failed episodes count as wrong")
     output.command("next", "swarm-ui", "train", "ENV", "--model", work.model.name, "--critic",
                    "learned", "--critic-model", str(made.folder))  # fmt: skip
@@ -126,27 +122,24 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
         replies=made.card.replies,
         training=made.card.settings,
         validation=made.card.validation,
-        environments=msgspec.to_builtins(made.figures),
+        environments={
+            name: {"labels": made.labels[name], **msgspec.to_builtins(at)}
+            for name, at in made.figures.items()
+        },
     )
 
 
-def _show_plan(work: CriticRun, size: CriticSize, output: Output) -> int:
+def _show_plan(work: CriticRun, output: Output) -> int:
     limit = "" if work.minutes is None else f", ended after {work.minutes:g} min"
+    episodes = {place.name: work.episodes + work.validation for place in work.places}
     facts = {
         "model": work.model.name,
         "replies of": f"{work.agent.name}, 4 agents",
-        **{
-            f"episodes, {at.name}": f"{at.episodes} (labels: {at.labels}), about "
-            f"{rough_time(at.seconds)}"
-            for at in size.places
-        },
-        "replies in a pass": f"about {size.replies}",
-        "training": "not known: the few episodes have no right and wrong replies"
-        if size.seconds is None
-        else f"about {rough_time(size.seconds)}{limit} ({size.replies_per_second:.1f} replies/s)",
+        **{f"episodes, {name}": f"{count}" for name, count in episodes.items()},
+        "training": f"{work.epochs:g} epochs{limit}",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))
-    return output.done(dry_run=True, **msgspec.to_builtins(size))
+    return output.done(dry_run=True, episodes=episodes)
 
 
 def _interval(found: Interval | None) -> str:

@@ -1,9 +1,10 @@
-"""``swarm-ui critic``: collects replies, trains a critic on them, and measures it.
+"""``swarm-ui critic``: collects labelled replies, trains a critic on them, and measures it.
 
 The folder of a run::
 
     critic_run.json   the settings, with which the same command continues
-    judged/           one file for each environment and purpose, with one episode in each line
+    replies/          one file for each environment and split: the source of the labels, then the
+                      labelled replies of some episodes in each line
     validation.json   the figures on validation episodes
     final/            the adapter with its critic.json, for train --critic learned
 """
@@ -11,34 +12,54 @@ The folder of a run::
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from swarm_ui.environment import Graded
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import EnvironmentSection, ModelSection, plain
-from swarm_ui.experiment.critics.judged_places import judged, opened
-from swarm_ui.experiment.critics.judged_replies import AGENTS, continued, keep, temperatures
+from swarm_ui.experiment.config import EnvironmentSection, ModelSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
-from swarm_ui.experiment.models import adapter_names, kind_of, model_findings, open_model
+from swarm_ui.experiment.models import (
+    adapter_names,
+    kind_of,
+    load_in_process,
+    model_findings,
+    open_model,
+)
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
-from swarm_ui.files import write_atomic
-from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
-from swarm_ui.optim.credit.judged import JudgedHead, Purpose
+from swarm_ui.experiment.stage1.finetuning import quiet
+from swarm_ui.files import LineFile, whole_lines, write_atomic
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
 from swarm_ui.optim.stage1.corpus import check_empty, check_same
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
+from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.credit.judging import JudgingFigures
-    from swarm_ui.optim.credit.learned import CriticCard, CriticConfig
+    from swarm_ui.optim.credit.learned import CriticCard, CriticFigures, LabelledReply
+    from swarm_ui.optim.finetuning import FinetuneConfig
 
 FINAL = "final"
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
+Split = Literal["train", "validation"]
+_TEMPERATURES: dict[Split, tuple[float, ...]] = {
+    "train": (0.0, 0.8, 1.2, 1.6),  # the hot ones make more independent mistakes
+    "validation": (0.0, 0.5, 0.6, 0.8),  # the paper's, with a greedy first agent
+}
+AGENTS = 4
+_GUIDE = 0.1
+"""Share of the steps of training episodes at which a right action is executed instead of the
+vote."""
+_GRADED_AT_ONCE, _PLAYED_AT_ONCE = 32, 8
+"""Numbers of concurrent episodes, with and without graded actions."""
 
 
 class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,14 +96,14 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
         if len({*names}) < len(names):
             raise ConfigError(f"critic: an environment is named twice: {', '.join(names)}")
 
-    def training(self) -> CriticConfig:
+    def training(self) -> FinetuneConfig:
         """The settings of the training. Raises ``ConfigError`` for wrong ones."""
-        from swarm_ui.optim.credit.learned import CriticConfig
+        from swarm_ui.optim.credit.learned import TRAINING
 
-        return CriticConfig(
-            prompt_format=self.prompt_format,
+        return msgspec.structs.replace(
+            TRAINING,
             epochs=self.epochs,
-            minutes=math.inf if self.minutes is None else self.minutes,
+            minutes=self.minutes,
             learning_rate=self.learning_rate,
             seed=self.seed,
         )
@@ -119,14 +140,14 @@ class CriticResult(NamedTuple):
 
     folder: Path
     card: CriticCard
-    figures: dict[str, JudgingFigures]
+    figures: dict[str, CriticFigures]
     """Figures on the validation episodes, by environment."""
+    labels: dict[str, str]
+    """Source of the labels by environment: ``solver`` or ``outcome``."""
 
 
 def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:
     """Collect replies, train a critic and measure it, or continue an interrupted run.
-
-    Episodes that were collected are kept. A training that was interrupted begins again.
 
     Raises:
         ConfigError: wrong settings, a folder that holds something else, nothing to learn from, or
@@ -136,97 +157,180 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
     """
     work.check()
     _begin(work, out)
-    if not (out / FINAL).exists():
-        with threads_kept():
-            asyncio.run(_collect(work, out, display))
+    if not (out / _FIGURES).exists():
+        import torch
+
+        threads = torch.get_num_threads()
+        asyncio.run(_collect(work, out, display))
+        torch.set_num_threads(threads)  # the embedded agent sets one, too few for a training
         _train(work, out, display)
-    from swarm_ui.optim.credit.judging import JudgingFigures
-    from swarm_ui.optim.credit.learned import read_card
+    from swarm_ui.optim.credit.learned import CriticFigures, read_card
 
     try:
-        figures = msgspec.json.decode((out / _FIGURES).read_bytes(), type=dict[str, JudgingFigures])
+        figures, labels = msgspec.json.decode(
+            (out / _FIGURES).read_bytes(), type=tuple[dict[str, CriticFigures], dict[str, str]]
+        )
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
         raise ConfigError(
             f"'{out / _FIGURES}' does not hold the figures of a critic: {error}"
         ) from error
-    return CriticResult(out / FINAL, read_card(out / FINAL), figures)
+    return CriticResult(out / FINAL, read_card(out / FINAL), figures, labels)
 
 
-def judged_file(work: CriticRun, out: Path, section: EnvironmentSection, purpose: Purpose) -> Path:
+def replies_file(work: CriticRun, out: Path, section: EnvironmentSection, split: Split) -> Path:
     """The file of an environment's replies."""
     name = f"{work.places.index(section) + 1}-{section.name}".replace(":", ".").replace("/", ".")
-    return out / "judged" / f"{name}-{purpose}.jsonl"
+    return out / "replies" / f"{name}-{split}.jsonl"
+
+
+class _Place(NamedTuple):
+    """An opened environment and its episodes."""
+
+    make: MakeEnvironment
+    graded: bool
+    concurrency: int
+    jobs: dict[Split, list[Job]]
+
+
+@asynccontextmanager
+async def _opened(work: CriticRun, section: EnvironmentSection) -> AsyncIterator[_Place]:
+    """Open an environment and choose its episodes. Equal sections give equal episodes.
+
+    Raises:
+        ConfigError: the environment is for tests only, or an episode has a held-out task or, in
+            training, a held-out seed.
+    """
+    spec = spec_of(section.name)
+    section = spec.for_training(section)
+    async with spec.opened(section) as environment:
+        if environment.jobs is not None:
+            raise ConfigError(
+                f"'{section.name}' replays recorded episodes; a critic learns from replies on "
+                "screens that its agents reached themselves"
+            )
+        async with environment.one() as one:
+            name, graded = one.name, isinstance(one, Graded)
+        tasks = await spec.task_names(section, environment)
+        rng = random.Random(derive(section.seed, "critic", section.name))
+        jobs: dict[Split, list[Job]] = {
+            "train": spec.training_jobs(section, tasks, work.episodes, rng, "train"),
+            "validation": spec.training_jobs(section, tasks, work.validation, rng, "validation"),
+        }
+        rule = spec.held_out_rule()
+        rule.check(name, jobs["train"], "critic")
+        msgspec.structs.replace(rule, seeds=()).check(name, jobs["validation"], "critic")
+        most = _GRADED_AT_ONCE if graded else _PLAYED_AT_ONCE
+        yield _Place(environment.make, graded, min(most, environment.max_concurrency or most), jobs)
 
 
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
-    """Play every episode that is not in its file yet, and append its judged replies to the file."""
+    """Play the episodes that are in no file yet, and append their labelled replies."""
     async with open_model(work.agent) as model:
         names = adapter_names(work.agent, AGENTS)
         for section in work.places:
-            async with opened(section, work.episodes, work.validation) as place:
-                for purpose, jobs in place.jobs.items():
-                    settings: dict[str, object] = {
-                        "environment": plain(section),
-                        "agent": plain(work.agent),
-                        "temperatures": list(temperatures(purpose)),
-                        "labels": place.labels,
-                    }
-                    path = judged_file(work, out, section, purpose)
-                    head = JudgedHead(purpose=purpose, settings=settings)
-                    with continued(path, head, jobs) as (file, left):
-                        if not left:
-                            continue
-                        label = f"{place.name}, {purpose}"
-                        with display.bar(
-                            label, len(left), share=False, together=place.concurrency
-                        ) as bar:
-                            await keep(file, judged(place, purpose, left, model, names), bar)
+            async with _opened(work, section) as place:
+                for split, jobs in place.jobs.items():
+                    path = replies_file(work, out, section, split)
+                    if not path.exists():
+                        write_atomic(path, b"solver\n" if place.graded else b"outcome\n")
+                    with closing(LineFile(path)) as file, display.bar(
+                        f"{section.name}, {split}", len(jobs), share=False,
+                        together=place.concurrency,
+                    ) as bar:  # fmt: skip
+                        size = place.concurrency
+                        first = size * (len(whole_lines(path)) - 1)
+                        for at in range(first, len(jobs), size):
+                            replies = await _played(
+                                place, split, jobs[at : at + size], model, names
+                            )
+                            file.append(msgspec.json.encode(replies))
+                            bar.update(min(at + size, len(jobs)))
+
+
+async def _played(
+    place: _Place, split: Split, jobs: Sequence[Job], model: Any, names: Sequence[str | None]
+) -> list[LabelledReply]:
+    """Play jobs with four agents, and label their replies by the solver or by the outcome."""
+    from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
+    from swarm_ui.optim.credit.learned import labelled_replies
+    from swarm_ui.optim.credit.outcome import Outcome
+    from swarm_ui.optim.credit.scripted import ScriptedCritic
+    from swarm_ui.optim.guidance import Guidance
+
+    team = CollabGraph.collaborative(
+        AGENTS, 1, model=model, temperature=_TEMPERATURES[split], views="shuffle", adapters=names
+    )
+    solver = ScriptedCritic(place.make) if place.graded else None
+    guidance = None
+    if solver is not None:
+        guidance = Guidance(
+            solver, ScriptedAdversary(), teacher=ScriptedTeacher(place.make),
+            guide=_GUIDE if split == "train" else 0.0,
+        )  # fmt: skip
+
+    episodes: list[Episode] = await rollout_many(
+        place.make, GraphPolicy(team, name="base team"), jobs, concurrency=place.concurrency,
+        intervention=guidance,
+    )  # fmt: skip
+    return labelled_replies(episodes, await (solver or Outcome())(episodes))
+
+
+def read_replies(path: Path) -> tuple[str, list[LabelledReply]]:
+    """The source of the labels in a file of replies, and the replies."""
+    from swarm_ui.optim.credit.learned import LabelledReply
+
+    try:
+        first, *lines = whole_lines(path)
+        decoder = msgspec.json.Decoder(list[LabelledReply])
+        return first.decode(), [reply for line in lines for reply in decoder.decode(line)]
+    except (OSError, msgspec.MsgspecError, UnicodeError, ValueError) as error:
+        raise ConfigError(f"'{path}' is not a file of labelled replies: {error}") from error
 
 
 def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     """Train, scale, measure, and write the critic."""
-    from swarm_ui.experiment.critics.trained_critic import (
-        load_judge,
-        read_screens,
-        read_validation,
-        trained_critic,
-    )
-    from swarm_ui.optim.credit.judging import judge
-    from swarm_ui.optim.credit.learned import ADAPTER, CriticCard, save_critic
+    quiet()
+    from swarm_ui.optim.credit.learned import calibrated, critic_figures, scores_of, train_critic
+    from swarm_ui.optim.credit.learned import learned_critic as load
 
-    files = [judged_file(work, out, section, "train") for section in work.places]
-    screens = read_screens(files)
-    episodes = {
-        section.name: read_validation([judged_file(work, out, section, "validation")])
-        for section in work.places
-    }
-    every = [episode for found in episodes.values() for episode in found]
-    if not screens or not every:
+    replies = [r for s in work.places for r in read_replies(replies_file(work, out, s, "train"))[1]]
+    checked = {s.name: read_replies(replies_file(work, out, s, "validation")) for s in work.places}
+    solved = [r for labels, found in checked.values() if labels == "solver" for r in found]
+    held_out = solved or [r for _, found in checked.values() for r in found]
+    if not replies or not held_out:
         raise ConfigError(
-            f"critic: no episode in '{out / 'judged'}' ended without a fault, so there is nothing "
-            f"to {'scale scores on' if screens else 'learn from'}; repeat the command"
+            f"critic: no episode in '{out / 'replies'}' ended without a fault, so there is nothing "
+            f"to {'scale scores on' if replies else 'learn from'}; remove it, and repeat the "
+            "command"
         )
-    graded = [episode for episode in every if episode.labels == "solver"]
-    card = CriticCard(
-        base_model=shown_name(work.model.name),
-        settings={"environments": [section.name for section in work.places]}
-        | ({"start": shown_name(work.start)} if work.start else {}),
-    )
-    model = load_judge(work.model, work.start)
-    with display.bar("critic", 1.0) as bar:
-        made = trained_critic(model, screens, graded or every, work.training(), card, bar)
-    figures = {
-        name: asyncio.run(judge(found, "learned critic", made.score))
-        for name, found in episodes.items()
-        if found
-    }
-    write_atomic(out / _FIGURES, msgspec.json.format(msgspec.json.encode(figures), indent=1))
-    save_critic(model, ADAPTER, made.card, out / FINAL)
+    origin: dict[str, object] = {"environments": [section.name for section in work.places]}
+    if work.start:
+        origin["start"] = shown_name(work.start)
+    if not (out / FINAL / "critic.json").exists():
+        with display.bar("critic", 1.0) as bar:
+            train_critic(
+                model_folder(work.model.name),
+                replies,
+                out / FINAL,
+                config=work.training(),
+                prompt_format=work.prompt_format,
+                start=adapter_folder(work.start) if work.start else None,
+                name=shown_name(work.model.name),
+                settings=origin,
+                report=lambda step, steps, loss: bar.update(step / steps, f"loss {loss:.3f}"),
+            )
 
+    async def measured() -> dict[str, CriticFigures]:
+        critic = load(load_in_process(work.model), out / FINAL)
+        critic, _ = await calibrated(critic, held_out, out / FINAL)
+        return {
+            name: critic_figures(found, await scores_of(critic, found))
+            for name, (_, found) in checked.items()
+        }
 
-def shown_name(model: str) -> str:
-    """The name of a model or an adapter in files: of a folder only its last part."""
-    return Path(model).resolve().name if Path(model).is_dir() else model
+    labels = {name: source for name, (source, _) in checked.items()}
+    said = msgspec.json.encode((asyncio.run(measured()), labels))
+    write_atomic(out / _FIGURES, msgspec.json.format(said, indent=1))
 
 
 def _begin(work: CriticRun, out: Path) -> None:
@@ -247,15 +351,6 @@ def _begin(work: CriticRun, out: Path) -> None:
     check_same(before, work, fields, out, "use the same, or choose another folder")
 
 
-@contextmanager
-def threads_kept() -> Iterator[None]:
-    """Restore torch's number of threads at the end: the embedded agent sets it to one, which is too
-    few for training.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def shown_name(model: str) -> str:
+    """The name of a model or an adapter in files: of a folder only its last part."""
+    return Path(model).resolve().name if Path(model).is_dir() else model

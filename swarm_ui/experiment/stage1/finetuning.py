@@ -14,8 +14,8 @@ from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.finetuning import Progress, Result
     from swarm_ui.optim.stage1 import FinetuneConfig
-    from swarm_ui.optim.stage1.config import Progress, Result
 
 
 def leads() -> bool:
@@ -43,7 +43,7 @@ def finetune_model(
         adapter: the adapter to start from: its folder, or its name in this package; empty: a new
             one.
     """
-    _quiet()
+    quiet()
     from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
     from swarm_ui.optim.stage1 import finetune
 
@@ -62,7 +62,7 @@ def finetune_model(
     )
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Hide progress bars and warnings of the libraries; this library has its own."""
     try:
         import datasets

@@ -19,7 +19,7 @@ from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.optim import DrMAS, LeaveOneOut, Outcome, ScriptedCritic
 from swarm_ui.optim.credit.compare import Assessed, Comparison, assess, compare, compare_recorded
-from swarm_ui.optim.credit.judging import auc, auc_by_bootstrap, by_bootstrap, ranks, spearman
+from swarm_ui.optim.credit.figures import auc, auc_by_bootstrap, by_bootstrap, ranks, spearman
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 

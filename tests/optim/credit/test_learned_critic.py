@@ -23,9 +23,7 @@ from swarm_ui.optim.credit.learned import (
     CriticCard,
     LearnedCritic,
     Scaling,
-    fit_scaling,
     learned_critic,
-    log_odds,
     question,
     read_card,
 )
@@ -136,7 +134,7 @@ def test_a_text_in_a_reply_stays_in_the_turn_of_the_reply() -> None:
 def test_scaling_keeps_the_order_and_stays_a_probability(
     replies: list[tuple[float, bool]], one: float, other: float
 ) -> None:
-    scaling = fit_scaling([p for p, _ in replies], [right for _, right in replies])
+    scaling = Scaling.fitted([p for p, _ in replies], [right for _, right in replies])
     assert 0.0 <= scaling(one) <= 1.0
     if one <= other:
         assert scaling(one) <= scaling(other)
@@ -145,15 +143,15 @@ def test_scaling_keeps_the_order_and_stays_a_probability(
 def test_scaling_finds_the_share_that_is_right() -> None:
     scores = [0.9] * 400 + [0.2] * 400
     right = [k % 10 < 6 for k in range(400)] + [k % 10 < 3 for k in range(400)]
-    scaling = fit_scaling(scores, right)
+    scaling = Scaling.fitted(scores, right)
     assert scaling(0.9) == pytest.approx(0.6, abs=0.01)
     assert scaling(0.2) == pytest.approx(0.3, abs=0.01)
 
 
 def test_scores_stay_as_they_are_without_both_labels() -> None:
-    assert fit_scaling([0.1, 0.7], [True, True]) == fit_scaling([], []) == Scaling()
+    assert Scaling.fitted([0.1, 0.7], [True, True]) == Scaling.fitted([], []) == Scaling()
     assert Scaling()(0.3) == pytest.approx(0.3)
-    assert math.isfinite(log_odds(0.0)) and math.isfinite(log_odds(1.0))
+    assert 0.0 <= Scaling()(0.0) < 1e-9 and 1.0 >= Scaling()(1.0) > 1 - 1e-9
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_trl_reads_its_export(corpus: Path, samples: list[Sample], tmp_path: Pat
     from datasets import load_dataset
     from trl import apply_chat_template, is_conversational
 
-    from swarm_ui.optim.stage1.stage import load_tokenizer
+    from swarm_ui.optim.sft import load_tokenizer
 
     written = export(corpus, "trl", tmp_path / "out")
     assert [path.stem for path in written] == list(PARTS)

@@ -27,6 +27,8 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import Request
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.optim.finetuning import Progress
+from swarm_ui.optim.sft import load_tokenizer
 from swarm_ui.optim.stage1 import (
     CorpusConfig,
     FinetuneConfig,
@@ -35,9 +37,7 @@ from swarm_ui.optim.stage1 import (
     finetune,
     read_corpus,
 )
-from swarm_ui.optim.stage1.config import Progress
 from swarm_ui.optim.stage1.finetune import STAGES
-from swarm_ui.optim.stage1.stage import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 LORA = FinetuneConfig(

@@ -1,4 +1,4 @@
-"""One stage of fine-tuning with a trainer of trl."""
+"""One stage of a fine-tuning with a trainer of trl: of stage 1, or of a learned critic."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[att
 from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadata, write_metadata
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.files import replacing_folder
-from swarm_ui.optim.stage1.config import FinetuneConfig, Result
-from swarm_ui.optim.stage1.corpus import Row
+from swarm_ui.optim.finetuning import FinetuneConfig, Result
 
 _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 _PLAIN = (
@@ -36,6 +35,8 @@ tokenizer without a template, followed by the reply and the end token."""
 
 
 OnStep = Callable[[int, int, float], None]
+Row = dict[str, Any]
+"""A prompt as a list of turns, with a completion, or with a chosen and a rejected one."""
 
 
 def processes() -> accelerate.PartialState:
@@ -57,7 +58,7 @@ class Stage(NamedTuple):
 
     def train(
         self, rows: list[Row], tokenizer: Any, watch: Watch, *, skipped: int, tokens: int
-    ) -> None:
+    ) -> Result:
         """Train and save; the folder appears only when it is complete.
 
         Raises ``LearningError`` for a non-finite loss or gradient.
@@ -68,17 +69,17 @@ class Stage(NamedTuple):
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(watch)
         outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(work))
+        result = Result(
+            stage=self.out.name,
+            samples=len(rows),
+            skipped=skipped,
+            tokens=tokens,
+            steps=outcome.global_step,
+            loss=outcome.training_loss,
+            seconds=time.monotonic() - began,
+            ran_out=watch.over,
+        )
         if trainer.accelerator.is_main_process:
-            result = Result(
-                stage=self.out.name,
-                samples=len(rows),
-                skipped=skipped,
-                tokens=tokens,
-                steps=outcome.global_step,
-                loss=outcome.training_loss,
-                seconds=time.monotonic() - began,
-                ran_out=watch.over,
-            )
             network = trainer.accelerator.unwrap_model(trainer.model)
             with replacing_folder(self.out) as made:
                 write_metadata(made, self._metadata(network))
@@ -90,6 +91,7 @@ class Stage(NamedTuple):
                 (made / "stage.json").write_bytes(stated)
             shutil.rmtree(work, ignore_errors=True)
         trainer.accelerator.wait_for_everyone()
+        return result
 
     def trainer(self, rows: list[Row], tokenizer: Any, work: Path) -> Any:
         """The trl trainer of this stage; its checkpoints are in ``work``."""

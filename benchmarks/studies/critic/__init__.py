@@ -1,1 +1,0 @@
-"""A language model as a trained critic, for environments without a known solution."""

@@ -1,0 +1,93 @@
+"""Settings of a fine-tuning with trl, its progress and its results."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.settings import Amount, Count, Natural, Positive, check
+
+
+class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a training, in all stages. The paper gives none; every default here is ours."""
+
+    method: Literal["lora", "full"] = "lora"
+    rank: Count = 16
+    alpha: Count = 32
+    layers: tuple[Natural, ...] = ()
+    """Layers that get an adapter, counted from 0; empty: all. Without an adapter on the lower
+    layers, the backward pass ends above them."""
+    epochs: Positive = 1.0
+    """Number of epochs of each stage."""
+    max_steps: int = -1
+    """Optimiser steps of each stage; -1: as many as the epochs take."""
+    minutes: Positive | None = None
+    """Stop after this time, for all stages together; ``None``: no limit."""
+    learning_rate: Positive = 1e-4
+    """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
+    zero. For full fine-tuning of a large model, 1e-5 is usual."""
+    preference_learning_rate: Positive = 1e-5
+    """Learning rate of DPO; for full fine-tuning of a large model, 5e-7 is usual."""
+    batch_size: Count = 4
+    """Samples in a batch of each process."""
+    accumulate: Count = 4
+    """Batches in one optimiser step."""
+    beta: Positive = 0.1
+    """The ``beta`` of DPO: strength of the constraint to stay close to the reference."""
+    preferences: bool = True
+    """Whether DPO on the preferences of level 3 ends the training; ``False``: supervised stages
+    only."""
+    supervised: Amount = 0.2
+    """Weight of a supervised loss that is added to DPO's, so that the likelihood of the chosen
+    response does not fall; 0: none."""
+    max_length: Count = 4096
+    """Maximum number of tokens of prompt and response together. Longer samples are left out and
+    counted, never truncated."""
+    bf16: bool | None = None
+    """Compute in bfloat16; the trained weights stay in float32. ``None``: if the processor has
+    instructions for it."""
+    checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+    seed: int = 0
+    save_steps: Count = 200
+    """Optimiser steps between checkpoints; an interrupted stage continues from the last one."""
+
+    def __post_init__(self) -> None:
+        check(self, "finetune")
+        if self.layers and self.method == "full":
+            raise ConfigError(
+                "finetune: 'layers' chooses the layers of an adapter; with method='full' all "
+                "weights are trained: leave it out, or set method='lora'"
+            )
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a stage."""
+
+    stage: str
+    samples: int
+    skipped: int
+    """Number of samples that were too long."""
+    tokens: int
+    """Tokens of the samples; of a pair, those of the prompt with the longer reply."""
+    steps: int
+    """Optimiser steps."""
+    loss: float
+    """Mean loss over the stage."""
+    seconds: float
+    """Wall time since the stage began or was continued."""
+    ran_out: bool = False
+    """Whether it was ended by ``minutes`` before its epochs were over."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a fine-tuning."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float
+    done: float
+    """Share of all stages' steps that are done, in [0, 1]."""
