@@ -58,7 +58,8 @@ class Plan:
     """All cells, in an order in which they can be done."""
 
     def __init__(self, sizes: Sizes, out: Path, seeds: Sequence[int], critic: Path | None) -> None:
-        """``critic``: folder of a learned critic (``swarm-ui critic`` makes one); ``None``: no arm uses it."""
+        """``critic``: folder of a learned critic, which ``swarm-ui critic`` makes; ``None``: no arm
+        uses one."""
         self.sizes, self.out, self.seeds, self.critic = sizes, out, tuple(seeds), critic
         spread = tuple(word for t in TEMPERATURES for word in ("--temperatures", t))
         members = ("--agents", str(AGENTS), *spread, "--vote", "probability")
