@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import combinations
 from statistics import fmean, stdev
-from typing import Literal
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from swarm_ui.credit import Credit, Judge
 from swarm_ui.engine.replay import replay, resample
@@ -35,11 +33,11 @@ MAX_EXACT = 6
 """The largest number of players for exact Shapley values."""
 
 
-class _Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Values of the messages of one decision, with their standard errors where sampled."""
+class Values(NamedTuple):
+    """A value for each message or player, with standard errors where sampled."""
 
-    values: dict[str, float] = {}
-    errors: dict[str, float] = {}
+    values: dict[str, float]
+    errors: dict[str, float] | None = None
 
 
 class _Replays:
@@ -85,10 +83,10 @@ class _Replays:
             [decision.values for decision in found],
             source=self.name,
             signed=True,
-            errors=[d.errors for d in found] if any(d.errors for d in found) else None,
+            errors=[d.errors or {} for d in found] if any(d.errors for d in found) else None,
         )
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> _Decision:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
         raise NotImplementedError
 
     async def _value(self, trace: Trace, state: object) -> float | None:
@@ -101,13 +99,12 @@ class _Replays:
         return grade
 
     async def _without(self, team: Dag, trace: Trace, ids: Sequence[str]) -> Trace:
-        run = await replay(team, trace, without=ids)
-        self._count(trace, run)
-        return run
+        return self._counted(trace, await replay(team, trace, without=ids))
 
-    def _count(self, before: Trace, after: Trace) -> None:
+    def _counted(self, before: Trace, after: Trace) -> Trace:
         agents, old = frozenset(before.agents), {id(call) for call in before.calls}
         self._made += sum(c.node in agents and id(c) not in old for c in after.calls)
+        return after
 
 
 class LeaveOneOut(_Replays):
@@ -132,24 +129,23 @@ class LeaveOneOut(_Replays):
         how = f"resampled ×{samples}" if samples else "removed"
         self.name = f"counterfactual, {how} ({name_of(judge)})"
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> _Decision:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
         factual = await self._value(trace, state)
         if factual is None:
-            return _Decision()
+            return Values({})
         ids = delivered(trace)
         others = await together([self._otherwise(team, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
-        return _Decision(
-            values={id: factual - fmean(worths) for id, worths in known.items()},
-            errors={id: stdev(w) / math.sqrt(len(w)) for id, w in known.items() if len(w) > 1},
+        return Values(
+            {id: factual - fmean(worths) for id, worths in known.items()},
+            {id: stdev(w) / math.sqrt(len(w)) for id, w in known.items() if len(w) > 1},
         )
 
     async def _otherwise(self, team: Dag, trace: Trace, id: str, state: object) -> list[float]:
         """The values of the decisions without this message, or with other samples of it."""
         if self._samples:
-            runs = await resample(team, trace, id, self._samples)
-            for run in runs:
-                self._count(trace, run)
+            drawn = await resample(team, trace, id, self._samples)
+            runs = [self._counted(trace, run) for run in drawn]
         else:
             runs = [await self._without(team, trace, [id])]
         worths = await together([self._value(run, state) for run in runs])
@@ -188,7 +184,7 @@ class Shapley(_Replays):
         self._exact_up_to, self._pairs = exact_up_to, pairs
         self.name = f"Shapley over {players} ({name_of(judge)})"
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> _Decision:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
         ids = delivered(trace)
         by_agent = self._players == "agents"
         player = {m.id: m.sender if by_agent else m.id for m in trace.messages if m.id in ids}
@@ -199,7 +195,7 @@ class Shapley(_Replays):
             run = await self._without(team, trace, left_out) if left_out else trace
             known[kept] = await self._value(run, state)
 
-        async def worth(coalitions: Sequence[frozenset[str]]) -> list[float | None]:
+        async def worth(coalitions: Sequence[Coalition]) -> list[float | None]:
             # Coalitions in which the same messages reach the decision are replayed once.
             keys = [_reaching(team, trace, {i for i in ids if player[i] in c}) for c in coalitions]
             await together([look_up(k) for k in dict.fromkeys(keys) if k not in known])
@@ -209,19 +205,12 @@ class Shapley(_Replays):
         names = list(dict.fromkeys(player.values()))
         found = await shapley(names, worth, rng, exact_up_to=self._exact_up_to, pairs=self._pairs)
         if found is None:
-            return _Decision()
-        return _Decision(
-            values={id: found.values[player[id]] for id in ids},
-            errors={id: found.errors[player[id]] for id in ids} if found.errors else {},
+            return Values({})
+        values, errors = found
+        return Values(
+            {id: values[player[id]] for id in ids},
+            {id: errors[player[id]] for id in ids} if errors else None,
         )
-
-
-class ShapleyValues(msgspec.Struct, frozen=True, kw_only=True):
-    """The Shapley value of each player."""
-
-    values: dict[str, float]
-    errors: dict[str, float] | None = None
-    """Standard errors; ``None`` if the values are exact."""
 
 
 Coalition = frozenset[str]
@@ -234,7 +223,7 @@ async def shapley(
     *,
     exact_up_to: int = MAX_EXACT,
     pairs: int = 16,
-) -> ShapleyValues | None:
+) -> Values | None:
     """Shapley values of the players of any game: their mean marginal contributions over all orders.
 
     The values sum to the worth of all players minus the worth of the empty coalition.
@@ -244,7 +233,7 @@ async def shapley(
         worth: gives the worths of many coalitions at a time; ``None``: unknown.
         rng: draws permutations, if there are more players than ``exact_up_to``.
         exact_up_to: the largest number of players for an exact result from all ``2 ** n``
-            coalitions.
+            coalitions, without errors.
         pairs: number of pairs of a random permutation and its reverse, which reduces the variance;
             at least 2, because one pair has no standard error.
 
@@ -256,54 +245,43 @@ async def shapley(
             f"shapley: expected different players and at least 2 pairs, got {', '.join(players)} "
             f"and pairs={pairs}"
         )
-    n = len(players)
-    if n <= exact_up_to:
-        every = [frozenset(c) for size in range(n + 1) for c in combinations(players, size)]
-        known = await _known(worth, every)
-        if len(known) < len(every):
+    n, exact = len(players), len(players) <= exact_up_to
+    orders: list[tuple[str, ...]] = []
+    if exact:
+        asked = [frozenset(c) for size in range(n + 1) for c in combinations(players, size)]
+    else:
+        drawn = [tuple(rng.sample(list(players), n)) for _ in range(pairs)]
+        orders = [order for one in drawn for order in (one, one[::-1])]
+        asked = list(dict.fromkeys(frozenset(o[:k]) for o in orders for k in range(n + 1)))
+    known = {c: w for c, w in zip(asked, await worth(asked), strict=True) if w is not None}
+    if exact:
+        if len(known) < len(asked):
             return None
-        return ShapleyValues(
-            values={
+        return Values(
+            {
                 p: math.fsum(
                     (known[c | {p}] - known[c]) / (n * math.comb(n - 1, len(c)))
-                    for c in every
+                    for c in asked
                     if p not in c
                 )
                 for p in players
             }
         )
-    drawn = [tuple(rng.sample(list(players), n)) for _ in range(pairs)]
-    orders = [order for one in drawn for order in (one, one[::-1])]
-    known = await _known(worth, [frozenset(o[:k]) for o in orders for k in range(n + 1)])
-    added = [_marginals(order, known) for order in orders]
-    means = [
-        {p: (one[p] + other[p]) / 2 for p in players}
-        for one, other in zip(added[::2], added[1::2], strict=True)
-        if one and other
-    ]
+
+    def added(order: Sequence[str]) -> dict[str, float] | None:
+        parts = [frozenset(order[:k]) for k in range(n + 1)]
+        if any(part not in known for part in parts):
+            return None
+        return {p: known[parts[k + 1]] - known[parts[k]] for k, p in enumerate(order)}
+
+    both = [(added(one), added(other)) for one, other in zip(orders[::2], orders[1::2])]  # noqa: B905
+    means = [{p: (a[p] + b[p]) / 2 for p in players} for a, b in both if a and b]
     if len(means) < 2:
         return None
-    return ShapleyValues(
-        values={p: fmean(mean[p] for mean in means) for p in players},
-        errors={p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in players},
+    return Values(
+        {p: fmean(mean[p] for mean in means) for p in players},
+        {p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in players},
     )
-
-
-async def _known(
-    worth: Callable[[Sequence[Coalition]], Awaitable[Sequence[float | None]]],
-    coalitions: Sequence[Coalition],
-) -> dict[Coalition, float]:
-    asked = list(dict.fromkeys(coalitions))
-    found = zip(asked, await worth(asked), strict=True)
-    return {coalition: value for coalition, value in found if value is not None}
-
-
-def _marginals(order: Sequence[str], known: Mapping[Coalition, float]) -> dict[str, float]:
-    """What each player adds in this order; empty if a worth is unknown."""
-    parts = [frozenset(order[:k]) for k in range(len(order) + 1)]
-    if any(part not in known for part in parts):
-        return {}
-    return {p: known[parts[k + 1]] - known[parts[k]] for k, p in enumerate(order)}
 
 
 def _reaching(team: Dag, trace: Trace, kept: set[str]) -> frozenset[str]:
@@ -331,15 +309,12 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
     """
     # With 'until' the rounds may have ended early.
     rounds = min(graph.rounds, trace.rounds) if graph.until is not None else graph.rounds
-    for what, ours, theirs in (
-        ("agents", tuple(sorted(graph.agents)), tuple(sorted(trace.agents))),
-        ("rounds", rounds, trace.rounds),
-    ):
-        if ours != theirs:
-            raise ConfigError(
-                f"counterfactual credit: run {trace.run} was made with {what} {theirs}, but the "
-                f"graph has {ours}; give the graph that made it"
-            )
+    ours, theirs = (sorted(graph.agents), rounds), (sorted(trace.agents), trace.rounds)
+    if ours != theirs:
+        raise ConfigError(
+            f"counterfactual credit: run {trace.run} was made with agents and rounds {theirs}, but "
+            f"the graph has {ours}; give the graph that made it"
+        )
     delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
     # Conditional edges are part of the graph; a trace does not contain their conditions.
     same = trace.edges == graph.communication_edges and all(
