@@ -17,22 +17,32 @@ if TYPE_CHECKING:
         ScriptedTeacher,
     )
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
+    from swarm_ui.optim.credit.compare import compare_recorded
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
-    from swarm_ui.optim.credit.learned import LearnedCritic
+    from swarm_ui.optim.credit.learned import (
+        LearnedCritic,
+        calibrated,
+        labelled_replies,
+        learned_critic,
+        train_critic,
+    )
     from swarm_ui.optim.credit.llm import LLMCritic
     from swarm_ui.optim.credit.outcome import Outcome
     from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
+    from swarm_ui.optim.edges.credit import edge_credit
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+    from swarm_ui.optim.edges.prune import prune_agents
     from swarm_ui.optim.examples import (
         Batch,
         Example,
         encode,
         minibatches,
         reply_logprobs,
+        token_logprobs,
         with_reference,
     )
     from swarm_ui.optim.guidance import Guidance
@@ -49,54 +59,38 @@ if TYPE_CHECKING:
 __all__ = [
     "MALT", "Batch", "DrMAS", "EdgeDistribution", "EdgeSample", "Example", "GiGPO", "Guidance",
     "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut", "Outcome",
-    "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution",
-    "ScriptedAdversary", "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig",
-    "TeamTrainer", "Trust", "UpdateConfig", "dpo_loss", "edge_loss", "encode", "ipo_loss",
-    "minibatches", "policy_gradient_loss", "preference_pairs", "reply_logprobs", "rft_loss",
-    "scored_replies",
-    "success_rate", "with_reference",
+    "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
+    "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
+    "UpdateConfig", "calibrated", "compare_recorded", "dpo_loss", "edge_credit", "edge_loss",
+    "encode", "ipo_loss", "labelled_replies", "learned_critic", "minibatches",
+    "policy_gradient_loss", "preference_pairs", "prune_agents", "reply_logprobs", "rft_loss",
+    "scored_replies", "success_rate", "token_logprobs", "train_critic", "with_reference",
 ]  # fmt: skip
 
-_LAZY = {
-    "Guidance": "guidance",
-    "DrMAS": "credit.groups",
-    "EdgeDistribution": "edges.distribution",
-    "EdgeSample": "edges.candidates",
-    "GiGPO": "credit.groups",
-    "LLMAdversary": "adversary",
-    "LLMCritic": "credit.llm",
-    "LLMTeacher": "adversary",
-    "LearnedCritic": "credit.learned",
-    "LeaveOneOut": "credit.counterfactual",
-    "MALT": "credit.groups",
-    "Outcome": "credit.outcome",
-    "PairConfig": "preferences",
-    "PreferencePair": "preferences",
-    "ProbabilitySGD": "edges.optim",
-    "ProgressAttribution": "credit.groups",
-    "ScriptedAdversary": "adversary",
-    "ScriptedCritic": "credit.scripted",
-    "ScriptedTeacher": "adversary",
-    "Shapley": "credit.counterfactual",
-    "TeamConfig": "config",
-    "TeamTrainer": "trainer",
-    "UpdateConfig": "config",
-    "Batch": "examples",
-    "Example": "examples",
-    "encode": "examples",
-    "minibatches": "examples",
-    "reply_logprobs": "examples",
-    "with_reference": "examples",
-    "dpo_loss": "losses",
-    "ipo_loss": "losses",
-    "policy_gradient_loss": "losses",
-    "rft_loss": "losses",
-    "Trust": "credit.trust",
-    "edge_loss": "edges.optim",
-    "preference_pairs": "preferences",
-    "scored_replies": "preferences",
-    "success_rate": "metrics",
+_MODULES = {
+    "adversary": "LLMAdversary LLMTeacher ScriptedAdversary ScriptedTeacher",
+    "config": "TeamConfig UpdateConfig",
+    "credit.compare": "compare_recorded",
+    "credit.counterfactual": "LeaveOneOut Shapley",
+    "credit.groups": "DrMAS GiGPO MALT ProgressAttribution",
+    "credit.learned": "LearnedCritic calibrated labelled_replies learned_critic train_critic",
+    "credit.llm": "LLMCritic",
+    "credit.outcome": "Outcome",
+    "credit.scripted": "ScriptedCritic",
+    "credit.trust": "Trust",
+    "edges.candidates": "EdgeSample",
+    "edges.credit": "edge_credit",
+    "edges.distribution": "EdgeDistribution",
+    "edges.optim": "ProbabilitySGD edge_loss",
+    "edges.prune": "prune_agents",
+    "examples": "Batch Example encode minibatches reply_logprobs token_logprobs with_reference",
+    "guidance": "Guidance",
+    "losses": "dpo_loss ipo_loss policy_gradient_loss rft_loss",
+    "metrics": "success_rate",
+    "preferences": "PairConfig PreferencePair preference_pairs scored_replies",
+    "trainer": "TeamTrainer",
 }
+_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

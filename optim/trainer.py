@@ -54,12 +54,12 @@ from swarm_ui.optim.metrics import (
 from swarm_ui.optim.playing import GraphRollout, answered, examples_of, play_graphs
 from swarm_ui.optim.team import check_needs, models_of, with_adapters
 from swarm_ui.optim.update import (
-    Examples,
     Rehearse,
     UpdateStats,
     follow,
+    in_thread,
     untrained,
-    update_in_thread,
+    update_team,
 )
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
@@ -248,7 +248,14 @@ class TeamTrainer:
                 await asyncio.wait({self._ahead[-1].task})
         began = time.perf_counter()
         shared = iteration < self.config.shared_iterations and bool(self._fresh)
-        updates = await self._update(examples)
+        updates = await in_thread(
+            update_team, self.model, examples, self.adapters, self.config, iteration,
+            together=self._fresh if shared else (),
+            loss=self.loss,
+            rehearse=self.rehearse,
+            processes=self._processes,
+            on_progress=partial(self.on_progress, iteration, "update"),
+        )  # fmt: skip
         edges = self._update_edges(begun.graphs)
         source, trust = name_of(self._critic), self._trust
         return {
@@ -362,21 +369,6 @@ class TeamTrainer:
         for graph in graphs:
             graph.episodes = [next(settled) for _ in graph.episodes]
         return [episode for graph in graphs for episode in graph.episodes]
-
-    async def _update(self, examples: Examples) -> list[UpdateStats]:
-        """Update the adapters in a thread, so that the event loop is free."""
-        return await update_in_thread(
-            self.model,
-            examples,
-            self.adapters,
-            self.config,
-            self._iteration,
-            together=self._fresh if self._iteration < self.config.shared_iterations else (),
-            loss=self.loss,
-            rehearse=self.rehearse,
-            processes=self._processes,
-            on_progress=partial(self.on_progress, self._iteration, "update"),
-        )
 
     def _update_edges(self, graphs: Sequence[GraphRollout]) -> Metrics:
         """Update the edge distribution, if edges are learned."""

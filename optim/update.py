@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -24,6 +25,7 @@ from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule,
 from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
 from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
+T = TypeVar("T")
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
@@ -129,13 +131,14 @@ def update_team(
     return stats
 
 
-async def update_in_thread(
-    *given: Any, on_progress: Callable[[int, int], None], **named: Any
-) -> list[UpdateStats]:
-    """:func:`update_team` in a thread, with ``on_progress`` called in the event loop.
+async def in_thread(
+    function: Callable[..., T], *given: Any, on_progress: Callable[[int, int], None], **named: Any
+) -> T:
+    """Call ``function(*given, check=..., **named)`` in a thread, with ``on_progress`` called in the
+    event loop by what it tells ``check``.
 
-    Afterwards no thread changes weights, also after a cancellation or an error of a callback: the
-    update then stops before its next step.
+    Afterwards no thread goes on, also after a cancellation or an error of a callback: the next
+    ``check`` then ends the function.
     """
     loop, stop = asyncio.get_running_loop(), threading.Event()
     errors, told = list[BaseException](), list[tuple[int, int]]()
@@ -154,8 +157,8 @@ async def update_in_thread(
             told.append((done, total))
             loop.call_soon_threadsafe(report, done, total)
 
-    update = partial(update_team, *given, **named, check=check)
-    thread = loop.run_in_executor(None, copy_context().run, update)
+    work = partial(copy_context().run, function, *given, check=check, **named)
+    thread = loop.run_in_executor(None, work)
     try:
         await asyncio.wait({thread})
     finally:
@@ -245,22 +248,40 @@ def fit(
     began = time.perf_counter()
     losses: list[float] = []
     settings, seed = task.settings, task.seed
+    lr, tokens, of = settings.lr, settings.micro_batch_tokens, loss or loss_of(settings)
+    assert lr is not None and tokens is not None
     if processes is not None and processes.rank:
         seed = derive(seed, "process", processes.rank)
     parameters = model.adapter_parameters(task.adapter)
-    if task.batches:
-        with training_mode(model.module, settings):
-            if processes is not None:
-                with model.activate(task.adapter):
-                    processes.copy(parameters)
-            batches = _own_batches(model, task, loss, processes)
-            with (
-                torch.random.fork_rng(devices=[]),  # dropout draws from torch's global stream
-                model.activate(task.adapter),
-                _restored_on_error(parameters),
-            ):
-                torch.manual_seed(seed)
-                _steps(model, task, batches, loss or loss_of(settings), processes, check, losses)
+    with training_mode(model.module, settings) if task.batches else nullcontext():
+        if processes is not None and task.batches:
+            with model.activate(task.adapter):
+                processes.copy(parameters)
+        batches = _own_batches(model, task, loss, processes)
+        with (
+            torch.random.fork_rng(devices=[]),  # dropout draws from torch's global stream
+            model.activate(task.adapter) if batches else nullcontext(),
+            _restored_on_error(parameters),
+        ):
+            torch.manual_seed(seed)
+            optimizer = torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
+            for step, batch in enumerate(batches):
+                check()
+                optimizer.zero_grad()
+                value = 0.0
+                for part in batch.parts(tokens):  # which bounds the memory
+                    share = of(model, part)
+                    share.backward()  # type: ignore[no-untyped-call]
+                    value += float(share.detach())
+                if processes is not None:
+                    value = processes.sum_gradients(parameters, value)
+                norm = float(nn.utils.clip_grad_norm_(parameters, 1.0))
+                rate = rate_of(lr, step, len(batches))
+                _check_finite({"loss": value, "gradient's norm": norm}, task, step, rate)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                optimizer.step()
+                losses.append(value)
     quarter = max(1, len(losses) // 4)
     return UpdateStats(
         adapter=task.adapter,
@@ -292,50 +313,16 @@ def _own_batches(
     ]
 
 
-def _steps(
-    model: Trainable,
-    task: Task,
-    batches: Sequence[Batch],
-    loss: Loss,
-    processes: Processes | None,
-    check: Callable[[], None],
-    losses: list[float],
-) -> None:
-    """An optimiser step for each batch; ``losses`` gets the loss of each."""
-    settings, parameters = task.settings, model.adapter_parameters(task.adapter)
-    assert settings.lr is not None and settings.micro_batch_tokens is not None
-    optimizer = torch.optim.AdamW(parameters, lr=settings.lr, betas=(0.9, 0.98), weight_decay=0.0)
-    for step, batch in enumerate(batches):
-        check()
-        optimizer.zero_grad()
-        value = accumulate(loss, model, batch, settings.micro_batch_tokens)
-        if processes is not None:
-            value = processes.sum_gradients(parameters, value)
-        norm = nn.utils.clip_grad_norm_(parameters, 1.0)
-        rate = rate_of(settings.lr, step, len(batches))
-        for what, number in (("loss", value), ("gradient's norm", norm)):
-            if not bool(torch.as_tensor(number).isfinite()):
-                raise LearningError(
-                    f"adapter '{task.adapter}', step {step + 1} of {len(batches)}, method "
-                    f"'{settings.method}': the {what} is {float(number)}. The adapter was restored "
-                    f"to the weights before this update. Lower lr (it was {rate:g}), and look for "
-                    "inputs that are not numbers"
-                )
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-        losses.append(value)
-
-
-def accumulate(loss: Loss, model: Trainable, batch: Batch, tokens: int) -> float:
-    """Add up the gradients of a batch, one micro-batch of at most ``tokens`` tokens after another,
-    which bounds the memory. Returns the loss of the batch."""
-    total = 0.0
-    for part in batch.parts(tokens):
-        value = loss(model, part)
-        value.backward()  # type: ignore[no-untyped-call]
-        total += float(value.detach())
-    return total
+def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: float) -> None:
+    """Raise ``LearningError`` for a value that is infinite or not a number."""
+    for what, value in values.items():
+        if not math.isfinite(value):
+            raise LearningError(
+                f"adapter '{task.adapter}', step {step + 1} of {len(task.batches)}, method "
+                f"'{task.settings.method}': the {what} is {value}. The adapter was restored to the "
+                f"weights before this update. Lower lr (it was {rate:g}), and look for inputs that "
+                "are not numbers"
+            )
 
 
 def rate_of(lr: float, step: int, steps: int) -> float:

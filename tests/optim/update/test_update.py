@@ -31,7 +31,7 @@ from swarm_ui.optim import (
 )
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.preferences import ScoredReply
-from swarm_ui.optim.update import UpdateStats, accumulate, fit, loss_of, prepare, training_mode
+from swarm_ui.optim.update import UpdateStats, fit, loss_of, prepare, training_mode
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
 SETTINGS = TeamConfig(
@@ -305,8 +305,12 @@ def test_gradients_of_the_parts_add_up_to_that_of_the_batch(method: Any, limit: 
     found = []
     for tokens in (10**6, limit):
         model.module.zero_grad()
-        loss = accumulate(loss_of(replace(SETTINGS, method=method)), model, Batch(examples), tokens)
-        found.append((loss, [p.grad.clone() for p in model.adapter_parameters("one")]))  # type: ignore[union-attr]
+        loss, total = loss_of(replace(SETTINGS, method=method)), 0.0
+        for part in Batch(examples).parts(tokens):
+            share = loss(model, part)
+            share.backward()
+            total += float(share.detach())
+        found.append((total, [p.grad.clone() for p in model.adapter_parameters("one")]))  # type: ignore[union-attr]
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
     for a, b in zip(found[0][1], found[1][1], strict=True):
         assert a.abs().max() > 0

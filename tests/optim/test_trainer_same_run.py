@@ -1,0 +1,348 @@
+"""However a training is run, it is the same one: interrupted, killed, ahead, in processes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import random
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from learning_fakes import ButtonWorld, TinyAgent, TinyModel, precise
+from learning_run import CONFIG, run, run_until, trainer
+from process_group import Work, in_processes, started
+from same_run import checkpoints, equal, lines, same_run, weights
+from sent_rollouts import SentRollouts
+from trainer_child import Child, config, train
+
+from swarm_ui import CollabGraph, Completion, ConfigError, Episode, LearningError, Request
+from swarm_ui.errors import ModelUnavailable
+from swarm_ui.files import append_line
+from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig, playing
+from swarm_ui.optim.distributed import LostProcess, Processes
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.trainer import TeamResult
+
+LESS = replace(
+    CONFIG, shared_steps=4, episodes=6,
+    update=UpdateConfig(method="dpo", steps=3, batch_size=8, lr=5e-2),
+)  # fmt: skip
+"""Iterations of a tenth of a second."""
+
+
+def whole(folder: Path, **other: Any) -> tuple[TinyModel, TeamResult]:
+    """A training that nothing disturbs."""
+    model = TinyModel()
+    return model, run(model, folder / "whole", **{"config": LESS, **other})
+
+
+def resumed(folder: Path, **other: Any) -> tuple[TinyModel, TeamResult]:
+    model = TinyModel()
+    return model, run(model, folder, resume=True, **{"config": LESS, **other})
+
+
+# -- interrupted ------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    from swarm_ui.environments import phone
+    from swarm_ui.nodes import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+
+    two = TeamConfig(
+        iterations=2, shared_iterations=1, shared_steps=3, episodes=6, max_steps=3, lr_decay=0.0,
+        guide=1.0, rank=4, update=UpdateConfig(method="dpo", steps=2, batch_size=4),
+    )  # fmt: skip
+
+    def trained(name: str, config: TeamConfig) -> tuple[Any, TeamResult]:
+        model = LocalModel.untrained(ScreenTokenizer([]), width=32, layers=1, heads=2, seed=0)
+        team = CollabGraph.collaborative(2, 2, model=model, temperature=0.8, views="shuffle")
+        made = TeamTrainer(
+            team, phone.PhoneEnvironment, phone.training_jobs, config=config,
+            critic=ScriptedCritic(phone.PhoneEnvironment), folder=tmp_path / name,
+        )  # fmt: skip
+        return model, made.run_sync(resume=True)
+
+    expected = trained("whole", two)
+    half = trained("parts", replace(two, iterations=1))
+    assert not equal(weights(half[0]), weights(expected[0]))
+    same_run(*trained("parts", two), *expected)
+    files = tmp_path / "parts" / "checkpoints" / "iteration-0002" / "adapters" / "agent_1"
+    assert (files / "adapter_model.safetensors").exists()
+    # Agents and update share one network, so the next iteration is played before the update.
+    ahead = replace(two, iterations=3, overlap=True)
+    first = trained("ahead", ahead)
+    same_run(*trained("again", ahead), *first)
+    assert [m["staleness"] for m in first[1].history] == [0, 1, 1]
+
+
+def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
+    expected, folder = whole(tmp_path, config=CONFIG), tmp_path / "killed"
+    assert Child(lambda: run_until(folder, "update", 1, CONFIG)).wait() == -signal.SIGKILL
+    assert checkpoints(folder) == ["iteration-0001"]
+    assert Child(lambda: run_until(folder, "rename", 2, CONFIG)).wait() == -signal.SIGKILL
+    assert checkpoints(folder)[0].startswith(".iteration-0002-")
+    same_run(*resumed(folder, config=CONFIG), *expected)
+    assert [line["iteration"] for line in lines(folder)] == [0, 1, 2]
+    assert checkpoints(folder) == ["iteration-0003"]
+
+
+def under_fire(seed: int, folder: Path, rng: random.Random) -> int:
+    """Train one team, killing it again and again; returns how often."""
+    kills, longest, reached = 0, 0.4, ""  # seconds; a few iterations
+    while True:
+        child = Child(lambda: train(seed, folder), folder / "stderr.txt")
+        time.sleep(rng.uniform(0, longest))
+        ended = child.kill()
+        if (folder / "adapters").exists():
+            return kills
+        assert ended == -signal.SIGKILL, (folder / "stderr.txt").read_text()[-2000:]
+        kills += 1
+        saved = (folder / "run" / "checkpoints").glob("iteration-*")
+        newest = max((path.name for path in saved), default="")
+        longest *= 2 if newest == reached else 1  # the machine is busy
+        reached = newest
+
+
+def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
+    quiet, ours = TinyModel(), TinyModel()
+    expected = run(quiet, beside, config=config(seed), warn=lambda _: None)
+    ours.load_adapters(folder / "adapters")
+    saved = folder / "run" / "checkpoints" / "iteration-0012" / "edges.safetensors"
+    assert ours.versions == quiet.versions and equal(weights(ours), weights(quiet))
+    assert torch.equal(EdgeDistribution.load(saved).logits, expected.edges.logits)
+    assert len(lines(folder / "run")) == 12
+
+
+@pytest.mark.parametrize(
+    "times",
+    [pytest.param(6, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.soak)],
+)
+def test_killed_at_random_moments_it_ends_as_a_quiet_one(tmp_path: Path, times: int) -> None:
+    run(TinyModel(), None, config=replace(config(0), iterations=1))  # loads half of torch
+    rng, kills, seed = random.Random(0), 0, 0
+    while kills < times:
+        seed += 1
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        kills += under_fire(seed, folder, rng)
+        assert_as_if_quiet(folder, tmp_path / f"quiet-{seed}", seed)
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_it_and_the_same_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    # state.json, with the history in it, grows with every iteration: some checkpoints fit.
+    child = Child(lambda: train(7, tmp_path, largest=16_000), tmp_path / "stderr.txt")
+    assert child.wait() == 1
+    said = (tmp_path / "stderr.txt").read_text().strip().splitlines()[-1]
+    assert "ConfigError: cannot write the checkpoint" in said and "File too large" in said
+    assert len(list((tmp_path / "run" / "checkpoints").glob("iteration-*"))) == 1
+    assert not (tmp_path / "adapters").exists()
+    assert Child(lambda: train(7, tmp_path)).wait() == 0
+    assert_as_if_quiet(tmp_path, tmp_path / "quiet", 7)
+
+
+def test_a_loss_that_is_no_number_loses_nothing(tmp_path: Path) -> None:
+    class Breaks(TinyModel):
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            found, tokens = super().forward_logprobs(*batch)
+            at_work = self.module.active if self.module.training else None
+            broken = at_work == "agent_1" and self.versions["agent_1"] == 2
+            return (found * float("nan") if broken else found), tokens
+
+    folder = tmp_path / "broken"
+    with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 3"):
+        run(Breaks(), folder, config=LESS)
+    assert checkpoints(folder) == ["iteration-0002"] and len(lines(folder)) == 2
+    same_run(*resumed(folder), *whole(tmp_path))
+
+
+def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "metrics.jsonl").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"checkpoint of iteration 1.*metrics\.jsonl"):
+        run(TinyModel(), folder, config=LESS)
+    (folder / "metrics.jsonl").rmdir()
+    same_run(*resumed(folder), *whole(tmp_path))
+    assert [line["iteration"] for line in lines(folder)] == [0, 1, 2]
+
+
+def test_a_finished_run_does_nothing_and_is_not_mixed_with_another(tmp_path: Path) -> None:
+    expected, folder = whole(tmp_path), tmp_path / "whole"
+    same_run(*resumed(folder), *expected)
+    peaks = [line["peak_memory_mb"] for line in lines(folder)]
+    assert 10 < peaks[0] <= peaks[1] <= peaks[2] < 100_000
+    with pytest.raises(ConfigError, match="resume it"):
+        run(TinyModel(), folder, config=LESS)
+    with pytest.raises(ConfigError, match=r"guide: None then, 0\.1 now"):
+        resumed(folder, config=replace(LESS, guide=0.1))
+    with pytest.raises(ConfigError, match="overlap: False then, True now"):
+        resumed(folder, config=replace(LESS, overlap=True))
+
+
+class Stop(Exception):
+    """Ends a run in the middle of an iteration."""
+
+
+def test_lines_of_others_stay_and_those_of_an_iteration_that_did_not_end_go(
+    tmp_path: Path,
+) -> None:
+    def log(last: int) -> Any:
+        def note(iteration: int, episodes: object) -> None:
+            append_line(metrics, b'{"kind": "rollouts", "iteration": %d}' % iteration)
+            if iteration == last:
+                raise Stop
+
+        return note
+
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"kind": "evaluation"}\n')
+    with pytest.raises(Stop):
+        run(TinyModel(), tmp_path, config=LESS, on_episodes=log(1))
+    with metrics.open("a") as file:
+        file.write('{"kind": "iteration", "iteration": 99}\n{"torn')
+    resumed(tmp_path, on_episodes=log(9))
+    kinds = [(line["kind"], line.get("iteration")) for line in lines(tmp_path)]
+    assert kinds == [
+        ("evaluation", None),
+        *((kind, k) for k in range(3) for kind in ("rollouts", "iteration")),
+    ]
+
+
+# -- played elsewhere, and one update ahead ----------------------------------------------------
+
+
+class PublishedAgent(TinyAgent):
+    """Answers requests for a version with the weights that were published as this version."""
+
+    def __init__(self, model: TinyModel) -> None:
+        super().__init__(model)
+        self.published: dict[str, TinyModel] = {}
+
+    def publish(self) -> dict[str, str]:
+        current = {name: f"{name}@{number}" for name, number in self.model.versions.items()}
+        self.published |= dict.fromkeys(current.values(), copy.deepcopy(self.model))
+        return current
+
+    async def prepare(self) -> None: ...
+
+    def _answer(self, request: Request) -> Completion:
+        name, _, number = (request.adapter or "").partition("@")
+        model = self.published[f"{name}@{number}"] if number else self.model
+        return TinyAgent(model)._answer(msgspec.structs.replace(request, adapter=name))
+
+
+def published(*, sent: bool = False, **other: Any) -> tuple[TinyModel, TeamResult]:
+    model = TinyModel()
+    team = CollabGraph.collaborative(
+        3, 2, model=PublishedAgent(model), edges=[], temperature=1.0,
+        adapters=[f"agent_{k}" for k in range(3)],
+    )  # fmt: skip
+    places = SentRollouts(ButtonWorld) if sent else ButtonWorld
+    given = {"config": LESS, **other}
+    return model, run(model, None, team=team, make_environment=places, **given)
+
+
+@pytest.mark.parametrize(("ahead", "method"), [(False, "grpo"), (True, "dpo")])
+def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
+    ahead: bool, method: Any
+) -> None:
+    settings = replace(LESS, overlap=ahead, update=replace(LESS.update, method=method))
+    expected = published(config=settings)
+    same_run(*published(config=settings, sent=True), *expected)
+    assert [m["staleness"] for m in expected[1].history] == [0, int(ahead), int(ahead)]
+
+
+def test_episodes_name_the_version_that_played() -> None:
+    versions: list[set[str | None]] = []
+
+    def note(iteration: int, episodes: Sequence[Episode]) -> None:
+        calls = [c for e in episodes for s in e.steps for c in s.trace.calls]
+        versions.append({c.adapter for c in calls if c.node == "agent_0"})
+
+    for ahead, expected in ((False, [0, 1, 2]), (True, [0, 0, 1])):
+        versions.clear()
+        published(config=replace(LESS, overlap=ahead), sent=True, on_episodes=note)
+        assert versions == [{f"agent_0@{number}"} for number in expected]
+
+
+def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(playing, "FIRST_PAUSE", 0.01)
+    refused, said = iter([True, False, True, True]), list[str]()
+
+    async def prepare(agent: PublishedAgent) -> None:
+        if next(refused, False):
+            raise ModelUnavailable("the server is being restarted")
+
+    expected = published()
+    monkeypatch.setattr(PublishedAgent, "prepare", prepare)
+    found = published(sent=True, warn=said.append)
+    same_run(*found, *expected)
+    assert [m["replayed"] for m in found[1].history] == [3, 0, 0]
+    assert len(said) == 1 and "the server is being restarted" in said[0]
+
+
+# -- in several processes ---------------------------------------------------------------------
+
+EXACT = replace(CONFIG, shared_iterations=0)
+
+
+def leading(folder: Path, expected: tuple[TinyModel, TeamResult], settings: TeamConfig = EXACT,
+            **other: Any) -> Work:  # fmt: skip
+    """The first process: trains the team in ``folder``, from wherever it stands."""
+
+    def work(processes: Processes) -> None:
+        model = precise()
+        team = trainer(model, folder=folder, config=settings, **other)
+        result = asyncio.run(team.run(resume=True, processes=processes))
+        same_run(model, result, *expected, tolerance=1e-7)
+
+    return work
+
+
+def following(processes: Processes) -> None:
+    asyncio.run(trainer(precise(), config=EXACT).run(processes=processes))
+
+
+@pytest.mark.parametrize("settings", [EXACT, pytest.param(CONFIG, marks=pytest.mark.slow)])
+def test_two_processes_train_the_team_of_one(tmp_path: Path, settings: TeamConfig) -> None:
+    quiet = precise()
+    expected = quiet, run(quiet, None, config=settings)
+    in_processes([leading(tmp_path / "run", expected, settings), following], tmp_path)
+    assert checkpoints(tmp_path / "run") == ["iteration-0003"]
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, processes: int) -> None:
+    quiet = precise()
+    expected = quiet, run(quiet, None, config=EXACT)
+    folder, victim = tmp_path / "run", tmp_path / "victim"
+
+    def doomed(group: Processes) -> None:
+        victim.write_text(str(os.getpid()))
+        following(group)
+
+    def strike(iteration: int, what: str, done: int, total: int) -> None:
+        if what == "update" and iteration == 1:
+            os.kill(int(victim.read_text()), signal.SIGKILL)
+
+    def leader(group: Processes) -> None:
+        with pytest.raises(LostProcess, match=r"process 1 of 2: .* One of them ended"):
+            leading(folder, expected, on_progress=strike)(group)
+
+    codes = [child.wait() for child in started([leader, doomed], tmp_path)]
+    assert codes == [0, -signal.SIGKILL], (tmp_path / "stderr-0").read_text()
+    assert checkpoints(folder) == ["iteration-0001"]
+    works = [leading(folder, expected), *[following] * (processes - 1)]
+    in_processes(works, tmp_path / "again")
