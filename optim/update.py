@@ -254,9 +254,6 @@ def fit(
         seed = derive(seed, "process", processes.rank)
     parameters = model.adapter_parameters(task.adapter)
     with training_mode(model.module, settings) if task.batches else nullcontext():
-        if processes is not None and task.batches:
-            with model.activate(task.adapter):
-                processes.copy(parameters)
         batches = _own_batches(model, task, loss, processes)
         with (
             torch.random.fork_rng(devices=[]),  # dropout draws from torch's global stream
@@ -268,11 +265,7 @@ def fit(
             for step, batch in enumerate(batches):
                 check()
                 optimizer.zero_grad()
-                value = 0.0
-                for part in batch.parts(tokens):  # which bounds the memory
-                    share = of(model, part)
-                    share.backward()  # type: ignore[no-untyped-call]
-                    value += float(share.detach())
+                value = accumulate(of, model, batch, tokens)
                 if processes is not None:
                     value = processes.sum_gradients(parameters, value)
                 norm = float(nn.utils.clip_grad_norm_(parameters, 1.0))
@@ -299,6 +292,9 @@ def _own_batches(
     """This process's part of each batch, with reference log-probabilities if the loss uses them."""
     settings, tokens = task.settings, task.settings.micro_batch_tokens
     assert tokens is not None
+    if processes is not None and task.batches:  # its reference is the adapter of the first one
+        with model.activate(task.adapter):
+            processes.copy(model.adapter_parameters(task.adapter))
     part = slice(None) if processes is None else processes.part()
     mine = [rows[part] for rows in task.batches]
     examples = dict(enumerate(task.examples))
@@ -311,6 +307,17 @@ def _own_batches(
         Batch([examples[k] for k in rows], [examples[k] for k in whole])
         for rows, whole in zip(mine, task.batches, strict=True)
     ]
+
+
+def accumulate(loss: Loss, model: Trainable, batch: Batch, tokens: int) -> float:
+    """Add up the gradients of a batch, one micro-batch of at most ``tokens`` tokens after another,
+    which bounds the memory. Returns the loss of the batch."""
+    total = 0.0
+    for part in batch.parts(tokens):
+        value = loss(model, part)
+        value.backward()  # type: ignore[no-untyped-call]
+        total += float(value.detach())
+    return total
 
 
 def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: float) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple
@@ -245,42 +245,49 @@ async def shapley(
             f"shapley: expected different players and at least 2 pairs, got {', '.join(players)} "
             f"and pairs={pairs}"
         )
-    n, exact = len(players), len(players) <= exact_up_to
-    orders: list[tuple[str, ...]] = []
-    if exact:
+    n = len(players)
+    if n <= exact_up_to:
+        orders: list[tuple[str, ...]] = []
         asked = [frozenset(c) for size in range(n + 1) for c in combinations(players, size)]
     else:
         drawn = [tuple(rng.sample(list(players), n)) for _ in range(pairs)]
         orders = [order for one in drawn for order in (one, one[::-1])]
         asked = list(dict.fromkeys(frozenset(o[:k]) for o in orders for k in range(n + 1)))
     known = {c: w for c, w in zip(asked, await worth(asked), strict=True) if w is not None}
-    if exact:
-        if len(known) < len(asked):
-            return None
-        return Values(
-            {
-                p: math.fsum(
-                    (known[c | {p}] - known[c]) / (n * math.comb(n - 1, len(c)))
-                    for c in asked
-                    if p not in c
-                )
-                for p in players
-            }
-        )
+    if orders:
+        return _over_orders(orders, known)
+    if len(known) < len(asked):
+        return None
+    return Values(
+        {
+            p: math.fsum(
+                (known[c | {p}] - known[c]) / (n * math.comb(n - 1, len(c)))
+                for c in asked
+                if p not in c
+            )
+            for p in players
+        }
+    )
+
+
+def _over_orders(
+    orders: Sequence[tuple[str, ...]], known: Mapping[Coalition, float]
+) -> Values | None:
+    """The mean marginal contributions over pairs of an order and its reverse."""
 
     def added(order: Sequence[str]) -> dict[str, float] | None:
-        parts = [frozenset(order[:k]) for k in range(n + 1)]
+        parts = [frozenset(order[:k]) for k in range(len(order) + 1)]
         if any(part not in known for part in parts):
             return None
         return {p: known[parts[k + 1]] - known[parts[k]] for k, p in enumerate(order)}
 
     both = [(added(one), added(other)) for one, other in zip(orders[::2], orders[1::2])]  # noqa: B905
-    means = [{p: (a[p] + b[p]) / 2 for p in players} for a, b in both if a and b]
+    means = [{p: (a[p] + b[p]) / 2 for p in a} for a, b in both if a and b]
     if len(means) < 2:
         return None
     return Values(
-        {p: fmean(mean[p] for mean in means) for p in players},
-        {p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in players},
+        {p: fmean(mean[p] for mean in means) for p in orders[0]},
+        {p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in orders[0]},
     )
 
 

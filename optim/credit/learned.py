@@ -339,10 +339,8 @@ def train_critic(
     out: Path,
     *,
     config: FinetuneConfig = TRAINING,
-    prompt_format: str = "compact",
+    card: CriticCard | None = None,
     start: Path | None = None,
-    name: str = "",
-    settings: dict[str, object] | None = None,
     report: Callable[[int, int, float], None] = lambda step, steps, loss: None,
 ) -> Result:
     """Train an adapter to answer yes for right replies and no for wrong ones, by supervised
@@ -353,10 +351,9 @@ def train_critic(
         replies: the training data, of which as many right as wrong ones are used.
         out: the folder to write: the adapter in peft's format, and its card.
         config: settings of the training; ``config.seed`` draws the replies.
-        prompt_format: how screens and replies are written in the questions.
+        card: prompt format, origin and name of the base model; default: ``compact``, and the name
+            of the folder.
         start: folder of an adapter to start from; ``None``: a new one.
-        name: a readable name of the base model; by default the name of its folder.
-        settings: what the card tells of the origin of the replies.
         report: called with the step, the number of steps and the loss.
 
     Raises:
@@ -368,42 +365,37 @@ def train_critic(
         from swarm_ui.optim import sft
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
-    form = format_named(prompt_format)
-    rows = []
-    for reply in balanced(replies, random.Random(config.seed)):
-        chat = question(reply.observation, reply.action, form)
-        answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
-        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
-        rows.append({"prompt": turns, "completion": [answer]})
+    card = card or CriticCard(base_model=model.name)
+    rows = _rows(balanced(replies, random.Random(config.seed)), format_named(card.prompt_format))
     tokenizer = sft.load_tokenizer(model)
-    sizes = [(row, sft.length(tokenizer, row)) for row in rows]
-    fits = [(row, tokens) for row, tokens in sizes if tokens <= config.max_length]
+    sizes = [sft.length(tokenizer, row) for row in rows]
+    fits = [row for row, size in zip(rows, sizes, strict=True) if size <= config.max_length]
     if not fits:
         raise ConfigError(
-            "critic training: there are no right and wrong replies to learn from; got "
-            f"{len(replies)} replies, of which {len(rows)} in equal parts, none of at most "
-            f"{config.max_length} tokens"
+            f"critic training: there are no right and wrong replies to learn from: {len(replies)} "
+            f"replies, {len(rows)} in equal parts, none of at most {config.max_length} tokens"
         )
     about = AdapterMetadata(
-        prompt_format=prompt_format, base_model=name or model.name, made_by="critic"
+        prompt_format=card.prompt_format, base_model=card.base_model, made_by="critic"
     )
-    end = math.inf if config.minutes is None else time.monotonic() + 60.0 * config.minutes
-    watch = sft.Watch("critic", report, end)
-    stage = sft.Stage(model, start, out, config, about)
-    counts = {"skipped": len(rows) - len(fits), "tokens": sum(tokens for _, tokens in fits)}
-    made = stage.train([row for row, _ in fits], tokenizer, watch, **counts)
-    card = CriticCard(
-        prompt_format=prompt_format,
-        base_model=about.base_model,
-        replies=len(fits),
-        settings={
-            **(settings or {}),
-            **{name: getattr(config, name) for name in ("seed", "learning_rate", "epochs")},
-            **{name: getattr(made, name) for name in ("steps", "loss")},
-        },
-    )
-    write_card(card, out)
+    watch = sft.Watch("critic", report, time.monotonic() + 60.0 * (config.minutes or math.inf))
+    counts = {"skipped": len(rows) - len(fits), "tokens": sum(sizes)}
+    made = sft.Stage(model, start, out, config, about).train(fits, tokenizer, watch, **counts)
+    how = {"seed": config.seed, "learning_rate": config.learning_rate, "epochs": config.epochs}
+    settings = {**card.settings, **how, "steps": made.steps, "loss": made.loss}
+    write_card(msgspec.structs.replace(card, replies=len(fits), settings=settings), out)
     return made
+
+
+def _rows(replies: Sequence[LabelledReply], form: PromptFormat) -> list[dict[str, Any]]:
+    """The questions about replies with their answers, as conversational prompts of trl."""
+    found = []
+    for reply in replies:
+        chat = question(reply.observation, reply.action, form)
+        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+        answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
+        found.append({"prompt": turns, "completion": [answer]})
+    return found
 
 
 # -- how well it judges -----------------------------------------------------------------------

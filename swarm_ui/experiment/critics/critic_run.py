@@ -290,7 +290,13 @@ def read_replies(path: Path) -> tuple[str, list[LabelledReply]]:
 def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     """Train, scale, measure, and write the critic."""
     quiet()
-    from swarm_ui.optim.credit.learned import calibrated, critic_figures, scores_of, train_critic
+    from swarm_ui.optim.credit.learned import (
+        CriticCard,
+        calibrated,
+        critic_figures,
+        scores_of,
+        train_critic,
+    )
     from swarm_ui.optim.credit.learned import learned_critic as load
 
     replies = [r for s in work.places for r in read_replies(replies_file(work, out, s, "train"))[1]]
@@ -313,10 +319,12 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
                 replies,
                 out / FINAL,
                 config=work.training(),
-                prompt_format=work.prompt_format,
+                card=CriticCard(
+                    base_model=shown_name(work.model.name),
+                    prompt_format=work.prompt_format,
+                    settings=origin,
+                ),
                 start=adapter_folder(work.start) if work.start else None,
-                name=shown_name(work.model.name),
-                settings=origin,
                 report=lambda step, steps, loss: bar.update(step / steps, f"loss {loss:.3f}"),
             )
 
