@@ -50,7 +50,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[SharedBrowser]:
     """A running Chromium for many tests; skips the test, with the reason, where there is none."""
-    pytest.importorskip("websockets")
+    pytest.importorskip("playwright")
     from shared_browser import SharedBrowser
 
     from swarm_ui.environments.miniwob import find_browser

@@ -7,20 +7,18 @@ Chromium shows the report. Seeds are fixed. A quarter of a CPU-minute.
 from __future__ import annotations
 
 import asyncio
-import base64
 import io
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from draw import TASKS, divided, played
 from PIL import Image
 
 from swarm_ui import CollabGraph, Episode
-from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.environments.web.browser import Chromium
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.report import ReportData, page
 
@@ -48,28 +46,15 @@ def shown(episodes: Sequence[Episode]) -> str:
 
 async def photographed(address: str) -> bytes:
     """The page at an address as a PNG, when the viewer has drawn its episode."""
-    browser = await Browser.launch(on_request=False)
+    chromium = Chromium()
     try:
-        call = browser.connection.call
-        target = await call("Target.createTarget", url="about:blank")
-        attached = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        session = str(attached["sessionId"])
-        sizes: dict[str, Any] = {"width": _WIDTH, "height": _HEIGHT, "deviceScaleFactor": 1}
-        await call("Emulation.setDeviceMetricsOverride", session, **sizes, mobile=False)
-        await call("Page.navigate", session, url=address)
-        ready = "!!document.querySelector('#viewer .phone .mark')"
-        for _ in range(200):
-            found = await call("Runtime.evaluate", session, expression=ready)
-            if found["result"].get("value"):
-                break
-            await asyncio.sleep(0.1)
-        else:
-            raise SystemExit("the viewer does not open the episode")
+        page = await (await chromium.context((_WIDTH, _HEIGHT))).new_page()
+        await page.goto(address)
+        await page.wait_for_selector("#viewer .phone .mark")
         await asyncio.sleep(0.3)  # the page scrolls
-        picture = await call("Page.captureScreenshot", session, format="png")
-        return base64.b64decode(picture["data"])
+        return await page.screenshot()
     finally:
-        await browser.close()
+        await chromium.close()
 
 
 async def write(file: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.miniwob.browser import find_browser
 from swarm_ui.environments.miniwob.environment import ALL_PAGE_ACTIONS, MiniWobEnvironment
 from swarm_ui.environments.miniwob.pool import MiniWobBrowser
 from swarm_ui.environments.miniwob.tasks import REFERENCE_TASKS, all_html_tasks, blind_tasks
+from swarm_ui.environments.web.browser import find_browser
 
 __all__ = [
     "ALL_PAGE_ACTIONS",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.web.browser import WebBrowser
+from swarm_ui.environments.web.browser import BROWSER_VARIABLE, INSTALL_HINT, find_browser
 from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, WebView
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.tab import ScriptError
+from swarm_ui.environments.web.tabs import ScriptError, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
 from swarm_ui.environments.web.webarena import webarena_tasks
 
 __all__ = [
+    "BROWSER_VARIABLE",
+    "INSTALL_HINT",
     "WEB_ACTIONS",
     "AllowedHosts",
     "Reward",
@@ -19,5 +21,6 @@ __all__ = [
     "WebEnvironment",
     "WebTask",
     "WebView",
+    "find_browser",
     "webarena_tasks",
 ]

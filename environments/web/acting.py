@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from msgspec.structs import replace
-
 from swarm_ui.action import Action
-from swarm_ui.environments.miniwob import input
-from swarm_ui.environments.miniwob.cdp import Rejected
+from swarm_ui.environments.web.browser import Rejected
+from swarm_ui.environments.web.input import Point
 from swarm_ui.environments.web.reading import Seen
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.tabs import Tab
 
 WAIT = 0.5
 """Seconds that ``wait`` waits."""
-MOST_STROKES = 200
-"""Characters that are typed key by key; a longer text is pasted."""
 AHEAD = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 # Fields whose parts cannot be typed as text; sets the value as the field's own control would.
@@ -88,7 +84,7 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
         if kind == "scroll" or (kind == "swipe" and node is None and action.x is None):
             return await _scroll(tab, action, node)
         if kind == "keyboard_enter":
-            await input.perform(tab, action, (0, 0), None)
+            await tab.perform(action)
             return ""
         if element is not None and not element.enabled:
             return "the element is disabled"
@@ -108,7 +104,7 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
 
 
 async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
-    to: input.Point | None = None
+    to: Point | None = None
     if action.action_type == "swipe" and action.direction is None:
         ends = await _drag(tab, action, seen)
         if ends is None:
@@ -125,16 +121,11 @@ async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
         if action.direction is not None and action.action_type == "swipe":
             dx, dy = AHEAD[action.direction]
             to = at[0] + 100 * dx, at[1] + 100 * dy
-    text = action.text or ""
-    if action.action_type == "input_text" and len(text) > MOST_STROKES:
-        await input.perform(tab, replace(action, text=""), at, None)
-        await tab.call("Input.insertText", text=text)
-        return ""
-    await input.perform(tab, action, at, to)
+    await tab.perform(action, at, to)
     return ""
 
 
-async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[input.Point, input.Point] | None:
+async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[Point, Point] | None:
     """Start and end of a drag; ``None`` if one of them is outside of the window.
 
     The places are read after all scrolling, because bringing one element into view moves the other.
@@ -151,9 +142,7 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[input.Point, inpu
     return (start, end) if inside else None
 
 
-async def _spot(
-    tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
-) -> input.Point:
+async def _spot(tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen) -> Point:
     """The point in the window at which an action acts; an element is scrolled into the window
     first. Raises ``Rejected`` if the element has no place."""
     if index is not None:
@@ -161,9 +150,7 @@ async def _spot(
     return await _place(tab, index, x, y, seen)
 
 
-async def _place(
-    tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
-) -> input.Point:
+async def _place(tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen) -> Point:
     """The present centre of an element, or the given point if no element is given. Raises
     ``Rejected`` if the element has no place."""
     if index is None:

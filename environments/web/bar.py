@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm_ui.action import Action
-from swarm_ui.environments.web.browsing_session import Session
+from swarm_ui.environments.web.tabs import Session
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 
@@ -15,7 +15,7 @@ async def elements(session: Session, title: str) -> list[Element]:
     tab = session.front
     visited = await tab.call("Page.getNavigationHistory")
     here, entries = visited["currentIndex"], visited["entries"]
-    tab.title, tab.url = title, entries[here]["url"]
+    tab.title = title
     shown = [
         Element(index=0, role="tab", text=one.title or one.url, selected=one is tab)
         for one in session.tabs

@@ -1,107 +1,237 @@
-"""A Chromium that reaches only the allowed hosts."""
+"""Find, start and end a Chromium. Playwright drives it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.environments.miniwob.cdp import Reply
-from swarm_ui.environments.web.browsing_session import Session
-from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
 
-# All frames of a tab are then in one process, and one connection reads them.
-_FLAGS = ("--disable-site-isolation-trials", "--disable-features=IsolateOrigins,site-per-process")
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
+
+BROWSER_VARIABLE = "SWARM_UI_BROWSER"
+INSTALL_HINT = (
+    "No Chromium found. Install one (Debian: apt-get install chromium-headless-shell, or "
+    f"chromium; elsewhere: Google Chrome), or set {BROWSER_VARIABLE} to its path."
+)
+CALL_TIMEOUT = 20.0
+"""Seconds a browser may take to answer."""
+
+# The launcher scripts in /usr/bin add flags of the distribution, so the binaries are tried first.
+_PLACES = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+    "/usr/lib/chromium/chromium",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+_FLAGS = ("--disable-gpu", "--disable-domain-reliability", "--no-pings")
+
+Reply = dict[str, Any]
+T = TypeVar("T")
 
 
-class WebBrowser:
-    """A Chromium that reaches only the allowed hosts; any number of sessions share it.
+class Rejected(EnvironmentFault):
+    """The browser rejected a command, such as one on a removed element."""
 
-    >>> async def visit() -> None:
-    ...     async with WebBrowser(["shop.example"]) as browser:
-    ...         environment = WebEnvironment(
-    ...             "https://shop.example", "Buy milk", reward=bought, browser=browser
-    ...         )
+
+class Unanswered(EnvironmentFault):
+    """The browser did not answer in time."""
+
+
+async def answered(waiting: Awaitable[T], crash: asyncio.Future[None] | None = None) -> T:
+    """The result of a call of Playwright.
+
+    Args:
+        waiting: the call.
+        crash: done when the page crashes, after which there is no answer.
+
+    Raises:
+        Rejected: the browser answers with an error.
+        Unanswered: it does not answer in ``CALL_TIMEOUT`` seconds.
+        EnvironmentFault: the page or the browser is gone.
     """
+    from playwright.async_api import Error
 
-    def __init__(self, allowed: Iterable[str], *, binary: Path | None = None) -> None:
-        """
-        Args:
-            allowed: see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
-            binary: the browser; default: :func:`~swarm_ui.environments.miniwob.find_browser`.
-        """
-        self.allowed = AllowedHosts(allowed)
-        self._binary = binary
-        self._browser: Browser | None = None
-        self._starting = asyncio.Lock()
-        self._sessions: list[Session] = []
+    call = asyncio.ensure_future(waiting)
+    ends: set[asyncio.Future[Any]] = {call} if crash is None else {call, crash}
+    try:
+        done, _ = await asyncio.wait(
+            ends, timeout=CALL_TIMEOUT, return_when=asyncio.FIRST_COMPLETED
+        )
+        if call in done:
+            return call.result()
+    except Error as error:
+        told = error.message.partition("\n")[0]  # without the browser's log
+        gone = any(word in told for word in ("closed", "crashed", "detached"))
+        raise (EnvironmentFault if gone else Rejected)(f"the browser answered: {told}") from error
+    finally:
+        call.cancel()
+    if done:
+        raise EnvironmentFault("the page crashed")
+    raise Unanswered(f"the browser gave no answer in {CALL_TIMEOUT:.0f} s")
 
-    async def __aenter__(self) -> WebBrowser:
-        await self._running()
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+class DevTools:
+    """The DevTools connection of a page. Its calls end with a fault when the page crashes."""
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self.page, self.session = page, session
+        self._crash: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        page.on("crash", self._crashes)
+
+    @classmethod
+    async def of(cls, page: Page) -> DevTools:
+        return cls(page, await answered(page.context.new_cdp_session(page)))
 
     @property
-    def pid(self) -> int | None:
-        """Process number of the running browser."""
-        return None if self._browser is None else self._browser.pid
+    def crashed(self) -> bool:
+        return self._crash.done()
 
-    async def session(self, size: tuple[int, int]) -> Session:
-        """A new session with one empty tab; starts another browser if the last one died.
+    async def call(self, method: str, **params: object) -> Reply:
+        """Send a DevTools command to the page; see :func:`answered`."""
+        return await self.done(self.session.send(method, params))
 
+    async def done(self, waiting: Awaitable[T]) -> T:
+        """The result of any call of Playwright about the page; see :func:`answered`."""
+        return await answered(waiting, self._crash)
+
+    def _crashes(self, page: Page) -> None:
+        if not self._crash.done():
+            self._crash.set_result(None)
+
+
+def whole(text: str) -> str:
+    """A text in which each half of a character, such as an emoji that a page cut off, is U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def find_browser() -> Path | None:
+    """The Chromium to use: ``$SWARM_UI_BROWSER``, else the smallest installed one, else ``None``.
+
+    Raises:
+        ConfigError: the variable is set and names no executable.
+    """
+    chosen = os.environ.get(BROWSER_VARIABLE)
+    if chosen:
+        found = shutil.which(chosen)
+        if found is None:
+            raise ConfigError(f"{BROWSER_VARIABLE}={chosen!r}: no such executable")
+        return Path(found)
+    for place in _PLACES:
+        found = shutil.which(place)
+        if found is not None:
+            return Path(found)
+    return None
+
+
+class Chromium:
+    """A Chromium, which starts when it is needed, and again when it has died.
+
+    It ends with this process, however that ends: Playwright's driver waits for the end of a pipe.
+    """
+
+    def __init__(self, binary: Path | None = None, *, flags: Sequence[str] = ()) -> None:
+        """
         Args:
-            size: width and height of the page in pixels.
+            binary: default: :func:`find_browser`.
+            flags: added to its command line.
+        """
+        self._binary, self._flags = binary, flags
+        self._driver: Playwright | None = None
+        self._browser: Browser | None = None
+        self._starting = asyncio.Lock()
+        self.pid: int | None = None
+        """Process number of the running browser."""
+        self.downloads = Path()
+        """The folder of the running browser's downloads."""
+
+    @property
+    def alive(self) -> bool:
+        return self._browser is not None and self._browser.is_connected()
+
+    async def context(self, size: tuple[int, int]) -> BrowserContext:
+        """A new profile, whose pages have a size in pixels.
 
         Raises:
             ConfigError: no browser is installed.
-            EnvironmentFault: the browser cannot be started or gives no tab.
+            EnvironmentFault: the browser does not start, or gives no profile.
         """
-        running = await self._running()
-        connection = running.connection
-        reply = await connection.call("Target.createBrowserContext", disposeOnDetach=True)
-        context = reply["browserContextId"]
-        session = Session(connection, context, size, self.allowed, running.home)
-        self._sessions.append(session)
-        try:
-            await session.start()
-        except BaseException:
-            await self.end(session)
-            raise
-        return session
+        width, height = size
+        browser = await self.start()
+        return await answered(browser.new_context(viewport={"width": width, "height": height}))
 
-    async def end(self, session: Session) -> None:
-        """Close a session."""
-        if session in self._sessions:
-            self._sessions.remove(session)
-        await session.close()
-
-    async def close(self) -> None:
-        """End all sessions and the browser; safe to call twice."""
-        for session in list(self._sessions):
-            await self.end(session)
-        browser, self._browser = self._browser, None
-        if browser is not None:
-            await browser.close()
-
-    async def _running(self) -> Browser:
+    async def start(self) -> Browser:
+        """The running browser; starts one if there is none."""
         async with self._starting:
-            if self._browser is not None and not self._browser.alive:
+            if not self.alive:
                 await self.close()
-            if self._browser is None:
-                flags = (*_FLAGS, *self.allowed.flags())
-                browser = await Browser.launch(self._binary, flags=flags, on_request=False)
-                browser.connection.listen("", self._event)
                 try:
-                    await browser.connection.call("Target.setDiscoverTargets", discover=True)
-                except BaseException:  # re-raised: nobody else knows the browser
-                    await browser.close()
+                    await self._launch()
+                except BaseException:  # re-raised: a cancelled start leaves no process behind
+                    await self.close()
                     raise
-                self._browser = browser
+            assert self._browser is not None  # it has just been started
             return self._browser
 
-    def _event(self, method: str, params: Reply) -> None:
-        for session in self._sessions:
-            session.event(method, params)
+    async def _launch(self) -> None:
+        binary = self._binary or find_browser()
+        if binary is None:
+            raise ConfigError(INSTALL_HINT)
+        try:
+            from playwright.async_api import Error, async_playwright
+        except ImportError as error:
+            raise MissingExtra("web", "a browser", "playwright") from error
+
+        self._driver = await async_playwright().start()
+        self.downloads = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
+        root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for root
+        try:
+            self._browser = await self._driver.chromium.launch(
+                executable_path=binary,
+                args=[*_FLAGS, *self._flags],
+                chromium_sandbox=not root,
+                downloads_path=self.downloads,
+                handle_sigint=False,  # an interrupted run ends its episodes first
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+            session = await answered(self._browser.new_browser_cdp_session())
+            told = await answered(session.send("SystemInfo.getProcessInfo"))
+            await session.detach()
+        except (Error, EnvironmentFault) as error:
+            raise EnvironmentFault(f"cannot start {binary}: {str(error)[-1000:]}") from error
+        found = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
+        self.pid = next(found, None)
+
+    async def close(self) -> None:
+        """End the browser; safe to call twice."""
+        from playwright.async_api import Error
+
+        browser, self._browser = self._browser, None
+        driver, self._driver = self._driver, None
+        self.pid = None
+        with contextlib.suppress(Error, EnvironmentFault):
+            if browser is not None:
+                await answered(browser.close())
+        if driver is not None:
+            await driver.stop()
+        downloads, self.downloads = self.downloads, Path()
+        if downloads != Path():
+            await asyncio.to_thread(shutil.rmtree, downloads, ignore_errors=True)

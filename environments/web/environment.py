@@ -10,14 +10,11 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
 from swarm_ui.environments.marks import marked
-from swarm_ui.environments.miniwob import input
-from swarm_ui.environments.miniwob.cdp import Rejected
-from swarm_ui.environments.web import acting, bar
-from swarm_ui.environments.web.browser import WebBrowser
-from swarm_ui.environments.web.browsing_session import Session
+from swarm_ui.environments.web import acting, bar, input
+from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.tabs import Session, Tab, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation, Past

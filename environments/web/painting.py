@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from swarm_ui.environments.miniwob.cdp import Reply
 from swarm_ui.environments.web import css
+from swarm_ui.environments.web.browser import Reply
 from swarm_ui.environments.web.css import Colour, Rect, Style
 
 _PICTURES = frozenset({"IMG", "SVG", "CANVAS", "VIDEO", "IFRAME", "OBJECT", "EMBED"})

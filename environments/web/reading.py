@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from swarm_ui.environments.miniwob.cdp import Rejected, Reply
 from swarm_ui.environments.web import css
+from swarm_ui.environments.web.browser import Rejected, Reply, whole
 from swarm_ui.environments.web.painting import Painting, Surroundings
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.tabs import Tab
 from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
@@ -128,7 +128,8 @@ async def _tree(tab: Tab, frame: str) -> Tree:
 
 
 def _layout(snapshot: Reply, height: int) -> _Layout:
-    documents, words = snapshot["documents"], snapshot["strings"]
+    documents = snapshot["documents"]
+    words = [whole(word) for word in snapshot["strings"]]
     bounds: dict[int, Bounds] = {}
     frames: dict[int, str] = {}
     paintings: dict[str, Painting] = {}
@@ -428,6 +429,7 @@ def _state(role: Role, node: Reply, owner: str) -> dict[str, Any]:
     """The fields of a control."""
     state = _property(node, "selected" if role == "option" else "checked")
     value = node.get("value", {}).get("value")
+    value = whole(value) if isinstance(value, str) else value
     fields: dict[str, Any] = {
         "text": _name(node),
         "description": owner if role == "option" else _text(node, "description"),
@@ -485,7 +487,7 @@ def _role(node: Reply) -> str:
 
 
 def _text(node: Reply, key: str) -> str:
-    return " ".join(str(node.get(key, {}).get("value") or "").split())[:MOST_TEXT]
+    return whole(" ".join(str(node.get(key, {}).get("value") or "").split())[:MOST_TEXT])
 
 
 def _name(node: Reply) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import web_url
+from swarm_ui.environments.web.tabs import Session
 from swarm_ui.errors import EnvironmentFault
 
 
@@ -84,7 +84,7 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     infeasible: bool = False
     """The task cannot be done; it is solved by declaring it infeasible."""
     cookies: tuple[Mapping[str, Any], ...] = ()
-    """Cookies of a user who is logged in, in DevTools' form (name, value, domain, path …)."""
+    """Cookies of a user who is logged in, in Playwright's form (name, value, domain, path …)."""
     prepare: Callable[[int], Awaitable[None] | None] | None = None
     """Called with the seed before each episode, for example to reset the site's data base."""
 

@@ -27,7 +27,7 @@ _CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",
               ("torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib")),
-    "web": ("real web pages", ("websockets", "miniwob")),
+    "web": ("real web pages", ("playwright", "miniwob")),
     "mind2web": ("the flattened copy of Mind2Web", ("pyarrow",)),
     "gym": ("Gymnasium and PettingZoo views", ("gymnasium", "pettingzoo")),
     "tensorboard": ("learning curves in TensorBoard", ("tensorboard",)),
@@ -169,8 +169,7 @@ def _models(named: str | None) -> Iterator[Check]:
 
 
 def _browser() -> Iterator[Check]:
-    from swarm_ui.environments.miniwob import find_browser
-    from swarm_ui.environments.miniwob.browser import INSTALL_HINT
+    from swarm_ui.environments.web import INSTALL_HINT, find_browser
 
     binary, hint = None, INSTALL_HINT
     try:

@@ -11,8 +11,7 @@ import pytest
 from web_site import Site, site
 
 from swarm_ui.action import Action
-from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import AllowedHosts, WebBrowser, WebEnvironment
+from swarm_ui.environments.web import AllowedHosts, WebBrowser, WebEnvironment, find_browser
 from swarm_ui.environments.web.hosts import web_url
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import render

@@ -111,7 +111,7 @@ async def solve(
 async def test_a_phone_task_with_the_mouse(
     clicks: str, chromium: SharedBrowser, tmp_path: Path
 ) -> None:
-    pytest.importorskip("websockets")
+    pytest.importorskip("playwright")
     phone = PhoneEnvironment(screenshots=True)
     path = tmp_path / "mine.jsonl"
     addresses: asyncio.Queue[str] = asyncio.Queue()
@@ -138,7 +138,7 @@ class Hostile(Notebook):
 
 @pytest.mark.browser
 async def test_texts_of_the_world_stay_texts_and_undo_works(chromium: SharedBrowser) -> None:
-    pytest.importorskip("websockets")
+    pytest.importorskip("playwright")
     world = Hostile()
     addresses: asyncio.Queue[str] = asyncio.Queue()
     playing = asyncio.create_task(play_in_browser(world, "write", 3, show=addresses.put_nowait))

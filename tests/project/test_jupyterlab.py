@@ -23,7 +23,7 @@ from play_page import Tab, opened
 from shared_browser import SharedBrowser
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(2400)]
-pytest.importorskip("websockets")
+pytest.importorskip("playwright")
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "demos" / "notebooks"

@@ -13,7 +13,7 @@ import networkx as nx
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("nodes", "environments", "optim")
-HEAVY = {"torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib", "websockets",
+HEAVY = {"torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib", "playwright",
          "miniwob", "android_env", "android_world", "ray", "vllm", "swarm",
          "opentelemetry", "pyarrow", "gymnasium", "pettingzoo", "jsonschema", "mcp", "wandb",
          "mlflow"}  # fmt: skip

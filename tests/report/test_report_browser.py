@@ -15,7 +15,7 @@ from swarm_ui.report import EpisodeSet, ReportData, page, write_report
 from swarm_ui.trace.jsonl import write_jsonl
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("websockets")
+pytest.importorskip("playwright")
 
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 SELECTED = "document.querySelector('.box.selected').ariaLabel"

@@ -26,7 +26,7 @@ from swarm_ui.report import (
 )
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("websockets")
+pytest.importorskip("playwright")
 
 BOTTOM = "document.querySelector({!r}).getBoundingClientRect().bottom"
 

@@ -19,7 +19,7 @@ from swarm_ui.report import EpisodeSet, ReportData, page
 from swarm_ui.trace.records import Episode
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("websockets")
+pytest.importorskip("playwright")
 
 ATTACK = "<img src=x onerror=\"document.title='owned'\"></script><b>"
 COUNT = "document.querySelector('.counts .note').innerText"

@@ -39,7 +39,7 @@ def test_errors_of_the_library_keep_their_type_and_attributes() -> None:
     back = sent(budget)
     assert type(back) is BudgetExceeded and back.episodes == ("an episode",)
     assert "Traceback" in back.__notes__[0] and "in the worker" in back.__notes__[0]
-    missing = sent(MissingExtra("web", "pages", "websockets"))
+    missing = sent(MissingExtra("web", "pages", "playwright"))
     assert type(missing) is MissingExtra and missing.extra == "web"
     assert isinstance(missing, ConfigError) and "pip install" in str(missing)
     node = sent(NodeError("broke", node="a", round=1, run="r"))

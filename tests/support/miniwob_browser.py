@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 
 import pytest
@@ -16,7 +15,7 @@ from swarm_ui.observation import Observation
 
 def needs_browser() -> pytest.MarkDecorator:
     """Skips a module, with the reason, where real pages cannot be shown."""
-    missing = [name for name in ("websockets", "miniwob") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("playwright", "miniwob") if importlib.util.find_spec(name) is None]
     if missing:
         return pytest.mark.skip(reason=f"not installed: {', '.join(missing)}")
     return pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
@@ -46,8 +45,7 @@ def wanted(goal: str) -> list[str]:
 async def script(env: MiniWobEnvironment, expression: str) -> object:
     """Value of a JavaScript expression on the page of ``env``."""
     assert env.page is not None
-    reply = await env.page.call("Runtime.evaluate", expression=f"JSON.stringify({expression})")
-    return json.loads(reply["result"]["value"])
+    return await env.page.page.evaluate(f"() => ({expression})")
 
 
 async def play(env: MiniWobEnvironment, *actions: Action) -> Step:

@@ -12,8 +12,7 @@ from typing import Any
 
 from shared_browser import SharedBrowser
 
-from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.environments.miniwob.cdp import Rejected
+from swarm_ui.environments.web.browser import Rejected
 
 PATIENCE = 20.0
 READY = "document.body && document.body.dataset.turn !== undefined"
@@ -22,10 +21,10 @@ READY = "document.body && document.body.dataset.turn !== undefined"
 class Tab:
     """One page, moved with a real mouse and keyboard."""
 
-    def __init__(self, browser: Browser | SharedBrowser, session: str) -> None:
-        self._call, self._session = browser.connection.call, session
+    def __init__(self, browser: SharedBrowser, session: str) -> None:
+        self._call, self._session = browser.call, session
         self.log: list[str] = []
-        browser.connection.listen(session, self._event)
+        browser.listen(session, self._event)
 
     async def call(self, method: str, **params: object) -> dict[str, Any]:
         return await self._call(method, self._session, **params)

@@ -7,9 +7,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
-from swarm_ui.environments.miniwob.browser import Browser
+from playwright.async_api import CDPSession
+
+from swarm_ui.environments.web.browser import Chromium, answered
 
 T = TypeVar("T")
 
@@ -17,7 +19,7 @@ T = TypeVar("T")
 class SharedBrowser:
     """A running browser that the event loop of any test can use.
 
-    It runs in the loop of a thread of its own. Its pages draw by themselves.
+    It runs in the loop of a thread of its own.
     """
 
     def __init__(self, binary: Path) -> None:
@@ -25,44 +27,44 @@ class SharedBrowser:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
         self._thread.start()
-        self._browser = self._there(Browser.launch(binary, on_request=False)).result()
+        self._chromium = Chromium(binary)
+        self._sessions: dict[str, CDPSession] = {"": self._there(self._root()).result()}
 
     def close(self) -> None:
         """End the browser and its thread."""
-        self._there(self._browser.close()).result()
+        self._there(self._chromium.close()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    @property
-    def connection(self) -> Self:
-        """What calls and listens, as of a :class:`Browser`."""
-        return self
-
     async def call(self, method: str, session: str = "", **params: object) -> dict[str, Any]:
-        """Send one command and return its result."""
-        calling = self._browser.connection.call(method, session, **params)
+        """Send one DevTools command and return its result."""
+        calling = answered(self._sessions[session].send(method, params))
         return await asyncio.wrap_future(self._there(calling))
 
     def listen(self, session: str, listener: Callable[[str, dict[str, Any]], None]) -> None:
         """Pass the events of a session on, in the browser's thread."""
-        self._browser.connection.listen(session, listener)
+        self._sessions[session].on("event", lambda told: listener(told["method"], told["params"]))
 
     @asynccontextmanager
     async def page(self) -> AsyncIterator[tuple[str, str]]:
         """A page with a profile of its own: its session, and the id of the profile."""
-        profile = (await self.call("Target.createBrowserContext"))["browserContextId"]
+        name, profile, context = await asyncio.wrap_future(self._there(self._page()))
         try:
-            target = await self.call(
-                "Target.createTarget", url="about:blank", browserContextId=profile
-            )
-            attached = await self.call(
-                "Target.attachToTarget", targetId=target["targetId"], flatten=True
-            )
-            yield attached["sessionId"], profile
-            self._browser.connection.forget(attached["sessionId"], "the page was closed")
+            yield name, profile
         finally:
-            await self.call("Target.disposeBrowserContext", browserContextId=profile)
+            self._sessions.pop(name)
+            await asyncio.wrap_future(self._there(context.close()))
+
+    async def _root(self) -> CDPSession:
+        return await (await self._chromium.start()).new_browser_cdp_session()
+
+    async def _page(self) -> tuple[str, str, Any]:
+        context = await (await self._chromium.start()).new_context(no_viewport=True)
+        session = await context.new_cdp_session(await context.new_page())
+        told = (await session.send("Target.getTargetInfo"))["targetInfo"]
+        self._sessions[told["targetId"]] = session
+        return told["targetId"], told["browserContextId"], context
 
     def _there(self, doing: Coroutine[Any, Any, T]) -> Any:
         return asyncio.run_coroutine_threadsafe(doing, self._loop)

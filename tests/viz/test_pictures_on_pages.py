@@ -12,7 +12,7 @@ from shared_browser import SharedBrowser
 from swarm_ui.viz import edges_svg
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("websockets")
+pytest.importorskip("playwright")
 
 # The brightest and the darkest pixel of the picture on its page, as [red, green, blue] sums.
 PIXELS = """(() => {

@@ -15,9 +15,7 @@ from swarm_ui.environments.miniwob import (
     MiniWobEnvironment,
     all_html_tasks,
     blind_tasks,
-    find_browser,
 )
-from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 from swarm_ui.environments.miniwob.environment import UPSTREAM
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.miniwob.tasks import split_of
@@ -27,6 +25,7 @@ from swarm_ui.environments.recorded.benchmark_scores import (
     MeasureInput,
     measured,
 )
+from swarm_ui.environments.web import INSTALL_HINT, find_browser
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import (
@@ -121,9 +120,9 @@ SPEC = EnvironmentSpec(
 def checked_browser() -> Path:
     """Raise ``ConfigError``, with what is missing, if pages cannot be opened on this machine."""
     try:
-        import websockets  # noqa: F401
+        import playwright  # noqa: F401
     except ImportError as error:
-        raise MissingExtra("web", "MiniWoB++", "websockets") from error
+        raise MissingExtra("web", "MiniWoB++", "playwright") from error
     all_html_tasks()
     found = find_browser()
     if found is None:

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.miniwob.browser import INSTALL_HINT
+from swarm_ui.environments.web import (
+    INSTALL_HINT,
+    WebBrowser,
+    WebEnvironment,
+    WebView,
+    find_browser,
+    webarena_tasks,
+)
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
@@ -15,8 +21,6 @@ from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironme
 
 @asynccontextmanager
 async def _open(section: EnvironmentSection) -> Opening:
-    from swarm_ui.environments.web import WebBrowser, WebEnvironment, WebView, webarena_tasks
-
     tasks, unsupported = webarena_tasks(Path(section.data))
     if not tasks:
         raise ConfigError(f"{section.data}: no task can be judged: {dict(unsupported)}")

@@ -44,8 +44,7 @@ async def main(hang: bool) -> None:
         assert browser.pid is not None
         assert one.page is not None
         if hang:  # a page that no longer listens
-            busy = one.page.call("Runtime.evaluate", expression="for (;;);")
-            task = asyncio.create_task(busy)
+            task = asyncio.ensure_future(one.page.page.evaluate("for (;;);"))
             await asyncio.sleep(0.3)
             assert not task.done()
         print(json.dumps(family(browser.pid)), flush=True)

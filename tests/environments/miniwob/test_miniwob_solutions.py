@@ -9,7 +9,7 @@ from miniwob_browser import needs_browser
 from miniwob_solutions import LONG, SOLUTIONS, rounds, unsolved
 
 from swarm_ui.environments.miniwob import MiniWobBrowser, all_html_tasks
-from swarm_ui.environments.miniwob.browser import BROWSER_VARIABLE
+from swarm_ui.environments.web import BROWSER_VARIABLE
 
 pytestmark = [pytest.mark.browser, needs_browser()]
 

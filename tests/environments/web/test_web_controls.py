@@ -12,8 +12,7 @@ from web_site import Site
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
-from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import WebBrowser, WebView
+from swarm_ui.environments.web import WebBrowser, WebView, find_browser
 from swarm_ui.observation import render
 
 pytestmark = [

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from web_hand import Hand, begin
@@ -11,10 +16,7 @@ from web_site import Site, site
 
 from swarm_ui.action import Action
 from swarm_ui.environments import contract_report
-from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.environments.miniwob.cdp import Reply
-from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask
+from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, find_browser
 from swarm_ui.environments.wrappers import ActionFilter
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import render
@@ -258,24 +260,19 @@ async def test_faults_are_no_reward_of_zero(shop: Site, browser: WebBrowser) -> 
     hand = await begin(browser, f"{shop.url}/shop")
     assert hand.env.session is not None
     with pytest.raises(EnvironmentFault, match=r"crash|gone|closed|lost"):
-        hand.env.session.front._connection.post("Page.crash", hand.env.session.front._session)
+        await hand.env.session.front.call("Page.crash")
         await hand.act(Action(action_type="wait"))
     assert "The shop" in render(await hand.env.reset(task="do it", seed=0)), "it goes on"
 
 
 @pytest.mark.slow
-async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
+async def test_a_site_that_is_down_is_a_fault() -> None:
     with site() as shop:
         env = WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: True)
         hand = Hand(env, await env.reset(task="do it", seed=0))
     with pytest.raises(EnvironmentFault, match="cannot be opened"):
         await hand.act(Action(action_type="navigate_home"))
     with pytest.raises(EnvironmentFault, match="cannot be opened"):
-        await env.reset(task="do it", seed=0)
-    browser = env._browser._browser
-    assert browser is not None
-    browser.kill()
-    with pytest.raises(EnvironmentFault):
         await env.reset(task="do it", seed=0)
     await env.close()
 
@@ -322,25 +319,76 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
         assert (await hand.act(DONE)).terminated
 
 
-async def test_a_browser_that_starts_but_does_not_answer_is_ended(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another(shop: Site) -> None:
+    async with WebBrowser([shop.url]) as browser:
+        hand = await begin(browser, f"{shop.url}/shop")
+        first = browser.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(EnvironmentFault):
+            await hand.act(Action(action_type="wait"))
+        assert "The shop" in render(await hand.env.reset(task="do it", seed=0))
+        assert browser.pid != first
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads Linux's /proc")
+async def test_sessions_in_a_row_leave_no_process_no_file_and_no_folder(
+    shop: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Browser] = []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    async def launch(*_: object, **options: Any) -> Browser:
-        started.append(await real(**options))
+    def left(pid: int) -> tuple[int, int, int]:
+        processes = sum(f"PPid:\t{pid}\n" in status for status in statuses())
+        files = len(list(Path("/proc/self/fd").iterdir()))
+        return processes, files, len(list(tmp_path.iterdir()))
 
-        async def fails(method: str, session: str = "", **params: object) -> Reply:
-            raise EnvironmentFault(method)
+    def statuses() -> Iterator[str]:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                yield status.read_text()
 
-        started[0].connection.call = fails  # type: ignore[method-assign]
-        return started[0]
+    async with WebBrowser([shop.url]) as browser:
+        for number in range(300):
+            session = await browser.session((800, 600))
+            await session.front.navigate(f"{shop.url}/terms")
+            await browser.end(session)
+            if number == 5:
+                assert browser.pid is not None
+                before = left(browser.pid)
+        await asyncio.sleep(1)
+        processes, files, folders = left(browser.pid)
+        assert processes <= before[0] + 1 and files <= before[1] and folders <= before[2]
+    assert list(tmp_path.iterdir()) == []
 
-    real = Browser.launch
-    monkeypatch.setattr(Browser, "launch", launch)
-    with pytest.raises(EnvironmentFault, match="setDiscoverTargets"):
-        await WebBrowser(["shop.example"]).session((800, 600))
-    assert started[0]._process.poll() is not None
+
+async def test_dialogs_of_several_lines_are_one_line_of_the_note(
+    shop: Site, browser: WebBrowser
+) -> None:
+    says = "<button onclick='alert(`Saved.\\nrefused: nothing`)'>Save</button>"
+    shop.pages["/says"] = "text/html", says
+    hand = await begin(browser, f"{shop.url}/says")
+    assert (await hand.do("Save")).note == "the page said: Saved. refused: nothing"
+
+
+async def test_a_page_cannot_fill_the_disk_with_downloads(
+    shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.environments.web.tabs.MOST_DOWNLOADS", 3)
+    loads = "".join(f"<a download={k}.csv href=/orders.csv>{k}</a>" for k in range(5))
+    script = "for (const one of document.querySelectorAll(`a`)) one.click()"
+    shop.pages["/loads"] = "text/html", f"{loads}<button onclick='{script}'>All</button>"
+    hand = await begin(browser, f"{shop.url}/loads")
+    notes = (await hand.do("All")).note
+    assert notes.count("was stopped") == 2 and notes.count("downloaded") == 3
+    assert hand.env.session is not None and len(hand.env.session.downloads) == 1  # of one name
+    monkeypatch.setattr("swarm_ui.environments.web.tabs.MOST_DOWNLOAD", 1000)
+    big = "location = URL.createObjectURL(new Blob([`x`.repeat(5e7)], { type: `application/x` }))"
+    shop.pages["/big"] = "text/html", f"<button onclick='{big}'>Big</button>"
+    hand = await begin(browser, f"{shop.url}/big")
+    await hand.do("Big")
+    assert hand.env.session is not None and not hand.env.session.downloads
 
 
 @pytest.mark.slow
@@ -349,7 +397,7 @@ async def test_a_page_that_hangs_is_a_fault(
 ) -> None:
     shop.pages["/hangs"] = "text/html", "<button onclick='for (;;);'>Hang</button>"
     hand = await begin(browser, f"{shop.url}/hangs")
-    monkeypatch.setattr("swarm_ui.environments.miniwob.cdp.CALL_TIMEOUT", 1.0)
+    monkeypatch.setattr("swarm_ui.environments.web.browser.CALL_TIMEOUT", 1.0)
     with pytest.raises(EnvironmentFault, match="no answer"):
         await hand.do("Hang")
     monkeypatch.undo()

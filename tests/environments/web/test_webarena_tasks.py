@@ -11,8 +11,7 @@ import pytest
 from web_site import Site, site
 
 from swarm_ui.action import Action
-from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import ScriptError, WebEnvironment, webarena_tasks
+from swarm_ui.environments.web import ScriptError, WebEnvironment, find_browser, webarena_tasks
 from swarm_ui.environments.web.webarena import _contains, _same_url
 from swarm_ui.errors import ConfigError
 
