@@ -8,7 +8,7 @@ from swarm_ui.action import Action
 from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.input import Point
 from swarm_ui.environments.web.reading import Seen
-from swarm_ui.environments.web.tabs import Tab
+from swarm_ui.environments.web.tab import Tab
 
 WAIT = 0.5
 """Seconds that ``wait`` waits."""

@@ -14,7 +14,8 @@ from swarm_ui.environments.web import acting, bar, input
 from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.tabs import Session, Tab, WebBrowser
+from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.tabs import Session, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation, Past

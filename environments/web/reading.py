@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from swarm_ui.environments.web import css
 from swarm_ui.environments.web.browser import Rejected, Reply, whole
 from swarm_ui.environments.web.painting import Painting, Surroundings
-from swarm_ui.environments.web.tabs import Tab
+from swarm_ui.environments.web.tab import Tab
 from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
