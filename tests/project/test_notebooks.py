@@ -199,9 +199,9 @@ def _composed(words: str, pictures: list[str]) -> None:
 
 
 def _checked(words: str, pictures: list[str]) -> None:
-    assert "contract of thermostat (made up)" in words
+    assert "thermostat (made up): 2 tasks" in words
     assert "the contract is kept" in words
-    assert re.search(r"FAIL +reward .*\n", words)
+    assert re.search(r"FAIL +determinism .*\n", words)
     assert "the contract is broken" in words
     alone, voted = re.search(r"one agent: (\d+) of 200\n", words), re.search(
         r"five and a vote: (\d+) of 200\n", words
