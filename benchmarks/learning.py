@@ -80,8 +80,6 @@ from benchmarks.studies.learning.kept import kept_files  # noqa: E402
 from benchmarks.studies.learning.picture import picture  # noqa: E402
 from benchmarks.studies.learning.report import (  # noqa: E402
     coverage,
-    edge_power_table,
-    markdown,
     short_table,
     show,
 )
@@ -100,7 +98,7 @@ from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.files import write_atomic  # noqa: E402
 
 ROOT = HERE.parent
-RECORDS = ("learning", "split", "edge_power")
+RECORDS = ("learning", "split")
 """The records of which the pages of results are made."""
 QUICK: dict[str, Any] = {
     "iterations": 1, "shared_iterations": 1, "episodes": 8, "shared_steps": 3, "steps": 3,
@@ -163,15 +161,13 @@ def recorded() -> dict[str, Any]:
 
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
-    data, split, power = (read(name) for name in RECORDS)
+    data, split = (read(name) for name in RECORDS)
     taught = read("invented_training_teacher")
     found = answers(data, split, read("split_model"), taught, read("windows"))
     return [
         ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", found),
         ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
-        ("docs/results_tables.md", "learning", markdown(data)),
-        ("docs/results_tables.md", "edge power", edge_power_table(power)),
     ]
 
 
@@ -195,7 +191,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")
     parser.add_argument("--processes", type=int, default=Settings().processes)
-    parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
     parser.add_argument("--pages", action="store_true", help="write the record into docs/")
     given = parsed(parser, folder=True)
@@ -230,8 +225,6 @@ def main() -> int:
         write_pages()
     if given.picture:
         picture(data, given.picture)
-    if given.markdown:
-        print(markdown(data))
     else:
         show(data, Console(width=150, soft_wrap=True))
     print(json.dumps(data))

@@ -140,8 +140,7 @@ def test_the_page_shows_the_record(
     assert main() == 0
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
     assert main_table(study) in printed and main_table(study) in page
-    whole = PAGE.with_name("study_tables.md").read_text(encoding="utf-8")
     for search in study.searches:
-        assert section(study, search) in printed and section(study, search) in whole
+        assert section(study, search) in printed
     for row in json.loads(printed.splitlines()[-1])["rows"]:
         assert {"name", "success", "low", "high", "t_low", "seeds", "episodes"} <= set(row)

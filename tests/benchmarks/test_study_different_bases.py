@@ -150,8 +150,7 @@ def test_the_page_shows_the_record(
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
     assert teams_table(main_rows(study)) in page
     assert contrasts_table([one for one in study.contrasts if one.named]) in page
-    whole = PAGE.with_name("study_tables.md").read_text(encoding="utf-8")
     for table in (teams_table(study.rows), contrasts_table(study.contrasts)):
-        assert table in printed and table in whole
+        assert table in printed
     for row in json.loads(printed.splitlines()[-1])["rows"]:
         assert {"name", "success", "low", "high", "seeds"} <= set(row)

@@ -100,7 +100,7 @@ def _edges(split: Record, windows: Record) -> str:
         f"senders by {_points(*gap)} (scripted agents). On windows, they differ from random edges "
         f"that are drawn again for each episode by {_points(*other)} ({_seeds(agents)}). On whole "
         "screens there is no answer: "
-        "[the budget of this study is too small](results_tables.md#learned-edges)."
+        "the budget of this study is too small (`python benchmarks/edge_power.py --recorded`)."
     )
 
 

@@ -44,11 +44,6 @@ def show(data: dict[str, Any], console: Console) -> None:
     console.print(_NOTE)
 
 
-def markdown(data: dict[str, Any]) -> str:
-    """All tables as Markdown, for docs/results_tables.md."""
-    return "\n\n".join(table.markdown() for table in tables(data)) + "\n"
-
-
 def short_table(data: dict[str, Any]) -> str:
     """Success of the main policies on all splits as Markdown, for docs/results.md."""
     splits = list(SPLITS.values())
@@ -81,22 +76,6 @@ def coverage(data: dict[str, Any]) -> str:
         if names
     ]  # fmt: skip
     return "".join(f"{part}\n" for part in parts)
-
-
-def edge_power_table(data: dict[str, Any]) -> str:
-    """The record of edge_power.py as Markdown: power and gap by budget."""
-    names = {"step": "default optimiser", "thompson": "Thompson sampling"}
-    budgets = sorted({(r["iterations"], r["episodes"]) for r in data["rows"]})
-    lines = []
-    for chance in data["chance"]:
-        spread = chance["spread"]
-        for name, shown in names.items():
-            rows = [r for r in data["rows"] if (r["spread"], r["learner"]) == (spread, name)]
-            cells = [f"{100 * r['power']:.0f} % ({100 * r['gap']:.1f})" for r in rows]
-            lines.append([f"{100 * spread:.0f}", shown, *cells])
-    heads = ["points between best and worst DAG", "learner"]
-    heads += [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
-    return markdown_table(heads, lines, "llr") + "\n"
 
 
 def tables(data: dict[str, Any]) -> list[Table]:
