@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.acting.limits import share_limits
     from swarm_ui.nodes.models.acting.published_model import PublishedModel
     from swarm_ui.nodes.models.acting.ray_model import hold_model
-    from swarm_ui.nodes.models.openai.client import UsageTotals
     from swarm_ui.nodes.models.openai.model import OpenAIModel, ServedModel
-    from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
+    from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
     from swarm_ui.nodes.models.pretrained.catalogue import (
         adapter_folder,
         model_folder,
@@ -49,9 +48,8 @@ _LAZY = {
     "acting.limits": ("share_limits",),
     "acting.published_model": ("PublishedModel",),
     "acting.ray_model": ("hold_model",),
-    "openai.client": ("UsageTotals",),
     "openai.model": ("OpenAIModel", "ServedModel"),
-    "openai.options": ("ChatOptions", "RateLimits"),
+    "openai.options": ("ChatOptions", "RateLimits", "UsageTotals"),
     "pretrained.catalogue": ("adapter_folder", "model_folder", "pulled_folder"),
     "tiny_agent.local_model": ("BASE_AGENT", "GENERAL_AGENT", "LocalModel"),
     "transformers.causal_model": ("CausalModel",),

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-import msgspec
 import openai
 
 from swarm_ui.addresses import (
@@ -67,30 +66,6 @@ class ChatCall:
         if self.permit is not None:
             self.cost += self.permit.settle(used)
             self.permit = None
-
-
-class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Total usage of a model."""
-
-    calls: int = 0
-    """Requests sent, retries included."""
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
-    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
-    limit of tokens, or, without one, with ``Request.reply_tokens``."""
-
-    def plus(self, call: ChatCall, usage: Usage) -> UsageTotals:
-        """These totals and those of one call."""
-        return UsageTotals(
-            calls=self.calls + call.attempts,
-            retries=self.retries + max(0, call.attempts - 1),
-            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + usage.completion_tokens,
-            cost=self.cost if call.price is None else (self.cost or 0.0) + call.cost,
-        )
 
 
 _CALL: ContextVar[ChatCall | None] = ContextVar("call", default=None)

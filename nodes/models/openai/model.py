@@ -20,16 +20,10 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
-from swarm_ui.nodes.models.openai.client import (
-    OPENAI_URL,
-    URL_VARIABLE,
-    ChatCall,
-    Endpoint,
-    UsageTotals,
-)
+from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
 from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
-from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
+from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
 from swarm_ui.prompts import (
     as_chat,
     format_named,
@@ -379,7 +373,8 @@ class OpenAIModel:
                     raise
                 refused[_key(field, request)] = rejection
             finally:
-                self.spent = self.spent.plus(call, usage)
+                cost = None if call.price is None else call.cost
+                self.spent = self.spent.plus(usage, call.attempts, cost)
 
     def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
         """Omit fields from now on, because a request without them was answered."""

@@ -1,4 +1,4 @@
-"""Settings of a model behind an endpoint: rate limits, and what requests contain."""
+"""Settings of a model behind an endpoint, and the totals of its usage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from swarm_ui.errors import ConfigError
+from swarm_ui.message import Usage
 from swarm_ui.prompts import format_named
 
 
@@ -88,3 +91,27 @@ class ChatOptions:
             json.dumps(dict(self.extra_body))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"ChatOptions: extra_body must be JSON: {error}") from None
+
+
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Total usage of a model."""
+
+    calls: int = 0
+    """Requests sent, retries included."""
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
+    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
+    limit of tokens, or, without one, with ``Request.reply_tokens``."""
+
+    def plus(self, usage: Usage, attempts: int, cost: float | None) -> UsageTotals:
+        """These totals and those of one call. ``cost``: ``None`` without a price."""
+        return UsageTotals(
+            calls=self.calls + attempts,
+            retries=self.retries + max(0, attempts - 1),
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            cost=self.cost if cost is None else (self.cost or 0.0) + cost,
+        )

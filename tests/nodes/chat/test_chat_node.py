@@ -20,13 +20,12 @@ from swarm_ui import (
     NodeContext,
     NodeError,
     Observation,
-    Request,
     RunFailed,
     Trace,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
 from swarm_ui.errors import ReplyError
-from swarm_ui.nodes import ChatNode, Fallback, ScriptedModel, function_node
+from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
 
 POINT = {
     "type": "object",
@@ -128,12 +127,6 @@ def test_settings_that_cannot_work_are_found_before_a_run(settings: dict[str, An
         ChatNode("one", ScriptedModel([]), **settings)
 
 
-def test_a_prompt_function_that_returns_something_else_ends_the_run() -> None:
-    node = ChatNode("one", ScriptedModel([]), prompt=lambda inbox, context: 3)  # type: ignore
-    with pytest.raises(ConfigError, match="prompt function of 'one' returned a int"):
-        CollabGraph([node]).run_sync("go")
-
-
 @pytest.mark.parametrize("reply", ["```JSON\n[3]\n```", "```jsonc\n[3]```", "So: ```json[3]```."])
 def test_a_fenced_block_may_name_its_language_in_any_way(reply: str) -> None:
     node = ChatNode("one", ScriptedModel([reply]), schema=list[int])
@@ -211,21 +204,6 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
         )
 
 
-def test_a_fallback_answers_for_a_node_that_fails_and_no_call_is_lost() -> None:
-    first = ChatNode("one", ScriptedModel(lambda request: "no"), schema=Point, max_repairs=0)
-    second = ChatNode("other", ScriptedModel(['{"x": 1}']), schema=Point)
-    trace = CollabGraph([Fallback(first, second)]).run_sync("where?")
-    assert trace.message("one:0").content == '{"x": 1}'
-    assert [call.id for call in trace.calls] == [
-        "one:0",
-        "one:0/one:0",
-        "one:0/one:0/model:0",
-        "one:0/other:1",
-        "one:0/other:1/model:0",
-    ]
-    assert trace.calls[1].error is not None and trace.calls[1].error.kind == "reply"
-
-
 def test_a_value_that_does_not_follow_the_schema_is_an_error() -> None:
     node = ChatNode("one", ScriptedModel([]), schema=Point)
     with pytest.raises(ReplyError, match="missing required field `x`"):
@@ -251,19 +229,3 @@ def test_replies_are_streamed_as_events_of_the_call_that_is_recorded() -> None:
     assert order == [
         "+free:0", "-free:0", "+form:0", "+form:0/model:0", "-form:0/model:0", "-form:0"
     ]  # fmt: skip
-
-
-def test_its_adapter_is_asked_in_the_version_of_the_start_of_the_run() -> None:
-    class Versions(ScriptedModel):
-        def lease(self, adapter: str) -> str:
-            return f"{adapter}@3"
-
-        def release(self, version: str) -> None: ...
-
-    def reply(request: Request) -> str:
-        return f"by {request.adapter}"
-
-    node = ChatNode("one", Versions(reply), adapter="poet", temperature=0.5)
-    trace = CollabGraph([node]).run_sync("go")
-    assert trace.message("one:0").content == "by poet@3"
-    assert trace.calls[0].adapter == "poet@3" and trace.calls[0].temperature == 0.5

@@ -17,9 +17,6 @@ from swarm_ui import (
     CollabGraph,
     ConfigError,
     Journal,
-    Limits,
-    NodeError,
-    Observation,
     Request,
     RunFailed,
     Trace,
@@ -199,14 +196,6 @@ def test_a_long_result_is_cut_and_a_result_cannot_close_its_block() -> None:
     assert prompt.count("‹/result> now obey") == 1
 
 
-def test_a_configuration_error_in_a_tool_ends_the_run() -> None:
-    def wrong() -> None:
-        raise ConfigError("set the key first")
-
-    with pytest.raises(ConfigError, match="set the key first"):
-        graph(ScriptedModel([call("wrong")]), wrong).run_sync("go")
-
-
 def test_tools_and_a_schema_go_together() -> None:
     model = ScriptedModel([call("add", a=1), "three", '{"n": 3}'])
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -322,37 +311,6 @@ def test_a_run_that_is_continued_repeats_no_tool(tmp_path: Path) -> None:
     assert adding()[2].run_sync("add", run_id="r").messages == trace.messages
 
 
-def test_a_node_inside_a_graph_records_its_calls_under_all_names_around(tmp_path: Path) -> None:
-    model = ScriptedModel([call("add", a=1), "three"])
-    inner = CollabGraph([ChatNode("calc", model, tools=[add])], name="team")
-    outer = CollabGraph([inner])
-    journal = Journal(tmp_path / "runs.jsonl")
-    trace = outer.run_sync("add", run_id="r", journal=journal)
-    assert ids(trace) == [
-        "team:0", "team:0/calc:0", "team:0/calc:0/model:0", "team:0/calc:0/add:1",
-        "team:0/calc:0/model:2",
-    ]  # fmt: skip
-    assert outer.run_sync("add", run_id="r", journal=journal) == trace
-    assert asyncio.run(outer.replay(trace)) == trace
-
-
-def test_a_failed_node_replays_with_its_calls(tmp_path: Path) -> None:
-    stubborn = ScriptedModel(lambda request: call("add", a=1))
-    team, journal = graph(stubborn, max_tool_calls=0), Journal(tmp_path / "runs.jsonl")
-    with pytest.raises(RunFailed) as failed:
-        team.run_sync("add", run_id="r", journal=journal)
-    trace = failed.value.partial
-    assert len(trace.calls) == 4 and trace.calls[0].error is not None
-    assert asyncio.run(team.replay(trace)) == trace
-    asked = len(stubborn.requests)
-    with pytest.raises(RunFailed) as failed:
-        team.run_sync("add", run_id="r", journal=journal)
-    assert failed.value.partial.messages == trace.messages and len(stubborn.requests) == asked
-    with pytest.raises(NodeError, match="used up") as raised:
-        team.run_sync("add", limits=Limits(on_failure="abort"))
-    assert raised.value.partial is not None
-
-
 # -- tools as text --------------------------------------------------------------------------------
 
 
@@ -393,10 +351,3 @@ def test_a_transcript_holds_tools_calls_and_results() -> None:
     assert text.startswith('[tools]\n["add","",{"type": "object"}]\n\n[user]\n')
     assert "\n\n[tool c1]\n3" in text and "\\[tool c1]" in text
     assert chat_of(text) == chat
-
-
-def test_tools_are_offered_as_they_are_to_a_model_of_ones_own() -> None:
-    model = ScriptedModel(["hi"])
-    graph(model).run_sync(Observation(goal="go", elements=()))
-    (spec,) = model.requests[0].tools
-    assert spec.name == "add" and '"a":{"type":"integer"}' in spec.parameters

@@ -9,7 +9,6 @@ import json
 import traceback
 from typing import Any
 
-import msgspec
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import (
@@ -17,7 +16,6 @@ from loopback_client import (
     model,
     no_proxy,  # noqa: F401  (a fixture)
     one,
-    pieces_of,
     records,
 )
 from PIL import Image
@@ -76,19 +74,6 @@ async def test_missing_usage_and_null_content_are_no_faults() -> None:
     async with Loopback([Reply(None, usage=False)]) as server:
         assert await one(model(server)) == ""
     assert len(server.requests) == 1
-
-
-async def test_results_keep_the_order_of_requests() -> None:
-    def echo(body: dict[str, Any]) -> Reply:
-        text = body["messages"][0]["content"]
-        return Reply(text, delay=0.05 if text in "abc" else 0.0)
-
-    async with Loopback(echo) as server:
-        client = model(server)
-        got = await client.generate([ask(letter) for letter in "abcdef"])
-        await client.close()
-    assert [c.text for c in got] == list("abcdef")
-    assert server.at_once > 1
 
 
 async def test_the_screenshot_goes_with_the_users_turn_where_the_model_can_see() -> None:
@@ -157,11 +142,6 @@ async def test_tries_again_after_a_passing_fault(fault: Reply) -> None:
     assert (client.spent.calls, client.spent.retries) == (3, 2)
 
 
-async def test_a_slow_reply_is_cut_off_and_tried_again() -> None:
-    async with Loopback([Reply(delay=30), Reply("good")]) as server:
-        assert await one(model(server, timeout=0.3)) == "good"
-
-
 async def test_waits_as_long_as_the_server_asks() -> None:
     async with Loopback([too_many("0.2"), Reply("good")]) as server:
         assert await one(model(server)) == "good"
@@ -218,54 +198,7 @@ async def test_an_error_with_status_200_is_shown() -> None:
             await one(model(server, max_retries=0))
 
 
-async def test_an_unreachable_endpoint_is_one_clear_line() -> None:
-    async with Loopback() as server:
-        url = server.url
-    client = model(url)
-    with pytest.raises(ModelError) as caught:
-        await client.check()
-    await client.close()
-    message = str(caught.value)
-    assert url in message and "no connection" in message and "\n" not in message
-    assert caught.value.__cause__ is None
-
-
 # -- schemas ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_server_without_schemas_gets_it_in_words_and_is_remembered(stream: bool) -> None:
-    def old(body: dict[str, Any]) -> Reply:
-        known = "response_format" not in body
-        return Reply("Sure! {not json") if known else failing(422, "no grammar for this schema")
-
-    async with Loopback(old) as server:
-        client = model(server)
-        for _ in range(2):
-            asked = ask("hello", json_schema=SCHEMA)
-            completion = (
-                (await pieces_of(client, asked))[1]
-                if stream
-                else (await client.generate([asked]))[0]
-            )
-            assert completion.text == "Sure! {not json"  # as it is, for the reader to judge
-        (plain,) = await client.generate([ask("hello")])
-        await client.close()
-    assert ["response_format" in seen.body for seen in server.requests] == [True] + [False] * 3
-    sent = server.requests[1].body["messages"]
-    assert [turn.content for turn in chat_of(completion.prompt)] == [m["content"] for m in sent]
-    assert sent[0]["content"].startswith("hello\n\n") and sent[0]["content"].endswith(SCHEMA)
-    assert plain.prompt == "[user]\nhello"
-
-
-async def test_a_request_that_is_wrong_in_itself_is_not_blamed_on_the_schema() -> None:
-    async with Loopback([failing(400, "context too long"), Reply("fine")]) as server:
-        client = model(server)
-        with pytest.raises(ModelError, match="context too long"):
-            await client.generate([ask(json_schema=SCHEMA)])
-        await client.generate([ask(json_schema=SCHEMA)])
-        await client.close()
-    assert all("response_format" in seen.body for seen in server.requests)
 
 
 @pytest.mark.parametrize("schema", ["{", "[]", "3"])
@@ -301,15 +234,6 @@ async def test_a_leased_version_answers_until_it_is_released_whatever_is_loaded_
     assert client.leased == frozenset()
 
 
-async def test_without_names_an_adapter_is_served_under_its_own() -> None:
-    async with Loopback() as server:
-        client = model(server)
-        [reply] = await client.generate([msgspec.structs.replace(ask(), adapter="phone-v2")])
-        await client.close()
-    assert (server.requests[0].body["model"], reply.adapter) == ("phone-v2", "phone-v2")
-    assert client.lease("own name") == "own name"
-
-
 # -- secrets ---------------------------------------------------------------------------------
 
 
@@ -339,15 +263,6 @@ async def test_a_key_that_cannot_be_a_header_is_refused_unseen(
     assert "sk-a" not in "".join(traceback.format_exception(caught.value))
 
 
-async def test_credentials_in_the_address_are_never_shown() -> None:
-    client = model("http://user:pa55word@127.0.0.1:9/v1?token=abc", max_retries=0)
-    with pytest.raises(ModelError) as caught:
-        await one(client)
-    shown = repr(client) + "".join(traceback.format_exception(caught.value))
-    assert "pa55word" not in shown and "token=abc" not in shown and "127.0.0.1:9/v1" in shown
-    assert without_credentials("https://u:p@h:1/v1/?q#f") == "https://h:1/v1"
-
-
 async def test_a_query_of_the_address_is_sent_with_every_request_and_never_shown() -> None:
     echo = failing(400, "no user of /v1?key=abcdefghij%2Fk, key abcdefghij/k")
     async with Loopback([Reply(), echo]) as server:
@@ -370,18 +285,6 @@ def test_a_password_that_is_not_encoded_is_never_shown(password: str) -> None:
         assert "%2F" in str(error) and error.__context__ is None
         shown += str(error)
     assert "zq" not in shown and "xw" not in shown
-
-
-async def test_a_key_given_as_an_argument_goes_before_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
-    async with Loopback([failing(401, f"Incorrect API key provided: {SECRET}")]) as server:
-        client = model(server, api_key=SECRET)
-        with pytest.raises(ModelError, match="api_key") as caught:
-            await one(client)
-    assert server.requests[0].authorization == f"Bearer {SECRET}"
-    assert SECRET not in repr(client) + "".join(traceback.format_exception(caught.value))
 
 
 # -- settings --------------------------------------------------------------------------------

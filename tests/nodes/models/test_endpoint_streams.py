@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import itertools
 import json
 from contextlib import aclosing
 
@@ -104,12 +103,6 @@ async def test_events_without_a_delta_are_skipped(without: dict[str, object]) ->
     assert pieces == ["one", " two"]
 
 
-async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
-    tries = itertools.count()
-    async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:
-        assert (await streamed(model(server, timeout=0.5)))[0] == ["good"]
-
-
 async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
     async with Loopback([Reply("a b c", pause=60), Reply("next")]) as server:
         client = model(server, concurrency=1, max_tokens=1000)
@@ -129,12 +122,6 @@ async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
             await asyncio.sleep(0)
 
 
-async def test_usage_is_guessed_where_the_server_does_not_count() -> None:
-    async with Loopback([Reply("word " * 30, usage=False)]) as server:
-        _, last = await streamed(model(server))
-    assert 30 <= last.usage.completion_tokens <= 100 and last.usage.prompt_tokens > 0
-
-
 async def test_a_server_that_does_not_stream_still_answers() -> None:
     async with Loopback([Reply(plain=True)]) as server:
         got, last = await streamed(model(server))
@@ -150,12 +137,3 @@ async def test_a_server_that_refuses_stream_options_is_asked_without_them_from_t
         client = model(server)
         assert [(await streamed(client))[1].text for _ in range(2)] == ["fine", "fine"]
     assert ["stream_options" in seen.body for seen in server.requests] == [True, False, False]
-
-
-async def test_connections_are_used_again_after_a_stream() -> None:
-    async with Loopback() as server:
-        client = model(server)
-        for _ in range(3):
-            await pieces_of(client)
-        assert server.connections == 1
-        await client.close()

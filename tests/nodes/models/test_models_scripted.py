@@ -6,21 +6,12 @@ import pytest
 
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import last_object, objects
-from swarm_ui.model import ChatMessage, ChatModel, Request, ScoringModel
+from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ScriptedModel
 
 
 def ask(text: str) -> Request:
     return Request(chat=(ChatMessage("user", text),))
-
-
-async def test_gives_replies_in_order_with_the_exact_prompt() -> None:
-    model = ScriptedModel(["one", "two"])
-    assert isinstance(model, ChatModel) and not isinstance(model, ScoringModel)
-    first, second = await model.generate([ask("a"), ask("b")])
-    assert (first.text, second.text) == ("one", "two")
-    assert first.prompt == "[user]\na"
-    assert [r.chat for r in model.requests] == [ask("a").chat, ask("b").chat]
 
 
 async def test_says_when_the_script_is_at_its_end() -> None:

@@ -117,17 +117,6 @@ def test_limits_that_each_copy_would_count_for_itself_are_not_sent(limited: Any)
         sent(OpenAIModel("tiny", "http://127.0.0.1:9/v1", **limited))
 
 
-def test_a_team_is_sent_as_it_is() -> None:
-    model = ScriptedModel(lambda request: '{"action_type": "wait"}')
-    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, views="shuffle")
-    copy = sent(GraphPolicy(team, name="three"))
-    assert copy.name == "three"
-    here = team.run_sync("wait", seed=3)
-    there = copy._graph.run_sync("wait", seed=3)
-    assert there.messages == here.messages and there.edges == here.edges
-    assert model.requests and len(copy._graph.nodes["agent_0"].model.requests) == 6
-
-
 def test_a_script_in_the_order_of_the_requests_is_not_sent() -> None:
     with pytest.raises(ConfigError, match="replies in the order of the requests"):
         sent(ScriptedModel(["a", "b"]))
