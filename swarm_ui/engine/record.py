@@ -6,16 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from swarm_ui.engine.limits import Expired
 from swarm_ui.errors import ConfigError, Failure, NodeError, SwarmError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Generation
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.trace.records import Call
-
-
-class Expired(Exception):
-    """The time limit of a call has passed."""
 
 
 class Unanswered(Exception):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from math import inf
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -84,16 +83,24 @@ async def run(
             on_event=on_event, journal=journal, stored=kept, memo=memo, edits=edits,
         )  # fmt: skip
         frame = Frame(session, graph, observation, seed)
-        if session.tracer is None:
-            await _finish(frame, session, edge_logprob)
-        else:
-            with telemetry.span(
-                session.tracer, "invoke_workflow", graph.name, run=run_id, seed=seed
-            ) as span:
-                session.traceparent = telemetry.traceparent(span)
-                try:
-                    await _finish(frame, session, edge_logprob)
-                finally:
+        with telemetry.run_span(graph.name, run_id, seed) as span:
+            session.traceparent = telemetry.traceparent(span)
+            try:
+                session.hold(frame.plan.leases)
+                await frame.finish()
+                frame.conclude()
+                if journal is not None:
+                    journal.finish(run_id)
+            except BaseException as error:  # re-raised: listeners hear how the run ended
+                if isinstance(error, SwarmError):
+                    error.partial = frame.trace(edge_logprob)
+                if on_event is not None:
+                    at = session.clock() - session.start
+                    on_event(Aborted(run=run_id, error=Failure.of(error), at=at))
+                raise
+            finally:
+                session.close()
+                if span is not None:
                     telemetry.describe_run(span, frame.trace(edge_logprob))
     finally:
         if journal is not None:
@@ -111,25 +118,6 @@ async def trace_of(running: Awaitable[Trace]) -> Trace:
     except RunFailed as failed:
         trace: Trace = failed.partial
         return trace
-
-
-async def _finish(frame: Frame, session: Session, edge_logprob: float | None) -> None:
-    """Make every call of a run, report its end, and release its resources."""
-    try:
-        session.hold(frame.plan.leases)
-        await frame.finish()
-        frame.conclude()
-        if session.journal is not None:
-            session.journal.finish(session.run)
-    except BaseException as error:  # re-raised: listeners hear how the run ended
-        if isinstance(error, SwarmError):
-            error.partial = frame.trace(edge_logprob)
-        if session.on_event is not None:
-            at = session.clock() - session.start
-            session.on_event(Aborted(run=session.run, error=Failure.of(error), at=at))
-        raise
-    finally:
-        session.close()
 
 
 def _check(observation: object, limits: object) -> None:
@@ -212,16 +200,15 @@ class Frame:
         self.waiting: set[int] = set()
         self._number: dict[str, int] | None = None
 
-    async def finish(self) -> None:
+    def finish(self) -> Awaitable[None]:
         """Make every call. No task is left running when this returns or raises.
 
         If a question is open, ``waiting`` is not empty afterwards.
         """
-        if self._graph.until is None:
-            plan = self.plan
-            await Scheduler(self._make, range(plan.size), plan.waiting, plan.successors).finish()
-        else:
-            await self._round_by_round(self._graph.until)
+        if self._graph.until is not None:
+            return self._round_by_round(self._graph.until)
+        plan = self.plan
+        return Scheduler(self._make, range(plan.size), plan.waiting, plan.successors).finish()
 
     def conclude(self) -> None:
         """Report the result of the outermost graph.
@@ -333,15 +320,12 @@ class Frame:
         )
         whole = not (self._gaps or self._around or self._prefix)
         heard = plan.heard[k] if whole else tuple([message.id for message in inbox])
-        seconds = plan.timeouts[k]
-        if seconds is None and not composite:
-            seconds = session.limits.timeout
-        end = inf if plan.closes[k] or composite else session.end
         call = session.call if session.tracer is None else session.traced_call
         try:
             said[k] = await call(
-                plan.nodes[k], inbox, context, heard, task, seconds, end, composite, broken
-            )
+                plan.nodes[k], inbox, context, heard, task,
+                plan.timeouts[k], composite, plan.closes[k], broken,
+            )  # fmt: skip
         except Unanswered:
             self.waiting.add(k)
 

@@ -1,4 +1,4 @@
-"""Numbered jobs that start as soon as those they depend on are done, and their time limits."""
+"""Numbered jobs that start as soon as those they depend on are done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from math import inf
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -137,63 +136,6 @@ class Scheduler:
                 self._tasks -= done
         if again:
             raise asyncio.CancelledError
-
-
-class Deadlines:
-    """Cancels the task of each call whose time is over, with one timer for all calls.
-
-    ``asyncio.timeout`` sets and cancels a timer for each call, which is most of the cost of
-    thousands of short calls. Belongs to one event loop.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
-        self._next = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = inf
-        self._fired: set[int] = set()
-
-    def open(self, task: asyncio.Task[Any], due: float) -> int:
-        """Watch a call that ``task`` makes, until ``due`` on the loop's clock; returns a ticket."""
-        self._next = ticket = self._next + 1
-        self._running[ticket] = (due, task)
-        if due < self._due:
-            self._wake(due)
-        return ticket
-
-    def fired(self, ticket: int) -> bool:
-        """Whether the time of the call ran out, so that this class cancelled its task."""
-        return ticket in self._fired
-
-    def close(self, ticket: int) -> bool:
-        """Stop watching a call; return whether its time had run out."""
-        if self._running.pop(ticket, None) is None:
-            self._fired.discard(ticket)
-            return True
-        return False
-
-    def stop(self) -> None:
-        """Cancel the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer, self._due = None, inf
-
-    def _wake(self, due: float) -> None:
-        self.stop()
-        self._timer, self._due = self._loop.call_at(due, self._expire), due
-
-    def _expire(self) -> None:
-        """Cancel the calls whose time is over, and set the timer for the next one."""
-        now = max(self._due, self._loop.time())  # timers may be a tick early
-        for ticket, (due, task) in list(self._running.items()):
-            if due <= now:
-                del self._running[ticket]
-                self._fired.add(ticket)
-                task.cancel()
-        self._timer, self._due = None, inf
-        if self._running:
-            self._wake(min(due for due, _ in self._running.values()))
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.bounds import Bounds, around
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
-from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.limits import Bounds, Expired, Limits, around
 from swarm_ui.engine.plan import Lease, lease
 from swarm_ui.engine.record import (
-    Expired,
     Recalled,
     Unanswered,
     call_of,
@@ -66,7 +63,7 @@ class Session:
     """One run. Belongs to one event loop."""
 
     __slots__ = (
-        "_around_edits", "_held", "_memo_inside", "_pins", "bounds", "clock", "edits", "end",
+        "_around_edits", "_held", "_memo_inside", "_pins", "bounds", "clock", "edits",
         "inside", "journal", "limits", "log", "memo", "on_event",
         "questions", "raised", "run", "skipped", "start", "stored", "traceparent", "tracer",
     )  # fmt: skip
@@ -111,7 +108,7 @@ class Session:
             each for id in (*edits.messages, *edits.without, *edits.again) for each in around(id)
         )
         self.bounds = Bounds(limits)
-        self.clock, self.start, self.end = self.bounds.clock, self.bounds.start, self.bounds.end
+        self.clock, self.start = self.bounds.clock, self.bounds.start
         self._pins: dict[tuple[int, str], str] = {}
         self._held = ExitStack()
 
@@ -125,7 +122,7 @@ class Session:
 
     def close(self) -> None:
         """Release what the run holds."""
-        self.bounds.deadlines.stop()
+        self.bounds.stop()
         self.raised.clear()  # their frames refer to the session
         self._held.close()
 
@@ -160,51 +157,44 @@ class Session:
         heard: tuple[str, ...],
         task: asyncio.Task[None],
         seconds: float | None,
-        end: float,
         composite: bool,
+        closes: bool,
         broken: Exception | None,
     ) -> Message:
         """Call a node of a graph, and record the call. A failure becomes a tombstone, or is raised.
 
         Args:
             heard: ids of the inbox.
-            task: the task that awaits this.
-            seconds: time limit; ``None``: there is none.
-            end: time of the clock at which the call must be over.
-            composite: whether the node has nodes inside, so that it needs no slot.
+            task, seconds, composite, closes: see :meth:`Bounds.answer`.
             broken: why the call fails before the node is called.
 
         Raises:
             Unanswered: the node asked a person.
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
-        id, started = context.message_id, self.clock() - self.start
+        started = self.clock() - self.start
         if self.on_event is not None:
             self._tell(CallStarted, context, heard=heard, at=started)
         error: Failure | None = None
         reply: NodeReply | Message | None = None
         if self.edits.messages:
-            reply = self.edits.messages.get(id)
+            reply = self.edits.messages.get(context.message_id)
         try:
             if broken is not None:
                 raise broken
             if reply is None:
                 reply = await self.bounds.answer(
-                    node, inbox, context, task, seconds, end, composite
+                    node, inbox, context, task, seconds, composite, closes
                 )
+                if type(reply) is not NodeReply and not isinstance(reply, Message):
+                    raise _not_a_reply(reply)
         except Unanswered:
             raise
         except Exception as failure:
             error = self._failed(context, failure)
             reply = NodeReply(error=str(error))
-        ended = self.clock() - self.start
-        call = call_of(reply, context, heard, started, ended, error)
-        if composite and self.memo:
-            call = self._unchanged(call, inbox)
-        self._add(call)
-        if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, call=call))
-        return call.message
+        call = call_of(reply, context, heard, started, self.clock() - self.start, error)
+        return self._finished(call, inbox if composite else None).message
 
     async def traced_call(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, *rest: Any
@@ -231,14 +221,12 @@ class Session:
         **kind: str,
     ) -> Call:
         """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
-        outer = context.message_id
-        steps = self.inside.setdefault(outer, [])
+        steps = self.inside.setdefault(context.message_id, [])
         if number is None:
             number = sum(isinstance(part, str) for part in steps)
         inside = self._inside_of(context, name, number)
-        id, composite = inside.message_id, bool(parts_of(answer))
-        steps.append(id)
-        found = self._recalled_step(id, outer, heard, arguments, composite)
+        steps.append(inside.message_id)
+        found = self._recalled_step(inside, context, heard, answer, arguments)
         if found is not None:
             if found.error is not None and not tolerant:
                 raise Recalled(found.error)
@@ -248,7 +236,7 @@ class Session:
             return await made
         operation = "chat" if "model" in kind else "execute_tool" if kind else "invoke_agent"
         what = next(iter(kind.values()), inside.node)
-        ids = {"id": id, "round": number, "heard": tuple([message.id for message in heard])}
+        ids = {"id": inside.message_id, "round": number, "heard": tuple([m.id for m in heard])}
         with telemetry.span(self.tracer, operation, what, **ids) as span:
             call = await made
             telemetry.describe(span, call)
@@ -265,49 +253,36 @@ class Session:
         kind: Mapping[str, str],
     ) -> Call:
         """Make a step that is not taken from the memo, and record it."""
-        id, composite = inside.message_id, bool(parts_of(answer))
-        started, ids = self.clock() - self.start, tuple([message.id for message in heard])
+        composite, ids = bool(parts_of(answer)), tuple([message.id for message in heard])
+        started = self.clock() - self.start
         self._tell(CallStarted, inside, heard=ids, at=started, **kind)
         failed: BaseException | None = None
-        reply: NodeReply | Message | None = self.edits.messages.get(id)
+        failure: Failure | None = None
+        reply: NodeReply | Message | None = self.edits.messages.get(inside.message_id)
         try:
             if reply is None and limited:
-                reply = await self._limited(answer, heard, inside, composite)
+                task, seconds = asyncio.current_task(), getattr(answer, "timeout", None)
+                assert task is not None
+                reply = await self.bounds.answer(answer, heard, inside, task, seconds, composite)
             elif reply is None:
                 reply = await answer(heard, inside)
+            if not isinstance(reply, NodeReply | Message):
+                raise _not_a_reply(reply)
         except Unanswered:
             raise
         except (Exception, asyncio.CancelledError) as error:  # recorded, then raised
-            failed = error
-        failure = None if failed is None else reason_of(failed, inside.node)
-        if failure is not None:
-            reply = NodeReply(error=str(failure))
+            failed, failure = error, reason_of(error, inside.node)
             self._tell(Failed, inside, error=failure)
-        if isinstance(failed, FOR_THE_USER):
-            raise failed  # not recorded: a resumed run makes the step again
-        assert reply is not None
+            if isinstance(error, FOR_THE_USER):
+                raise  # not recorded: a resumed run makes the step again
+            reply = NodeReply(error=str(failure))
         call = call_of(reply, inside, ids, started, self.clock() - self.start, failure)
         call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
-        if composite and self.memo:
-            call = self._unchanged(call, heard)
-        self._add(call, keep=not isinstance(failed, asyncio.CancelledError))
-        if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, call=call))
-        if failed is not None and (not tolerant or isinstance(failed, asyncio.CancelledError)):
+        stopped = isinstance(failed, asyncio.CancelledError)
+        call = self._finished(call, heard if composite else None, keep=not stopped)
+        if failed is not None and (stopped or not tolerant):
             raise failed
         return call
-
-    async def _limited(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, composite: bool
-    ) -> NodeReply | Message:
-        """The answer of a node that is a step, with the limits of a node."""
-        task = asyncio.current_task()
-        assert task is not None
-        seconds: float | None = getattr(node, "timeout", None)
-        if seconds is None and not composite:
-            seconds = self.limits.timeout
-        end = inf if composite else self.end
-        return await self.bounds.answer(node, inbox, context, task, seconds, end, composite)
 
     def _inside_of(self, outer: NodeContext, name: str, number: int) -> NodeContext:
         """The context of a step."""
@@ -327,21 +302,35 @@ class Session:
         )
 
     def _recalled_step(
-        self, id: str, outer: str, heard: Sequence[Message], arguments: str, composite: bool
+        self,
+        inside: NodeContext,
+        outer: NodeContext,
+        heard: Sequence[Message],
+        answer: Answer,
+        arguments: str,
     ) -> Call | None:
+        id = inside.message_id
         found = self.memo.get(id)
-        if found is None or outer in self.edits.again or found.arguments != arguments:
+        if found is None or outer.message_id in self.edits.again or found.arguments != arguments:
             return None
         if found.error is not None and found.error.kind == "cancelled":
             return None
-        return None if self.recalled(id, heard, composite) is None else found
+        return None if self.recalled(id, heard, bool(parts_of(answer))) is None else found
 
-    def _unchanged(self, call: Call, inbox: Sequence[Message]) -> Call:
-        """The recorded call, if the nodes inside gave the same answer again."""
-        found = self.memo.get(call.id)
-        if found is None or found.message != call.message:
-            return call
-        return found if hears_the_same(found, inbox, self.memo) else call
+    def _finished(self, call: Call, around: Sequence[Message] | None, *, keep: bool = True) -> Call:
+        """Put a call into the log, and report it.
+
+        ``around``: the inbox of a node with nodes inside. If these gave the recorded answer again,
+        the call is the recorded one.
+        """
+        if around is not None and self.memo:
+            found = self.memo.get(call.id)
+            if found is not None and found.message == call.message:
+                call = found if hears_the_same(found, around, self.memo) else call
+        self._add(call, keep=keep)
+        if self.on_event is not None:
+            self.on_event(CallFinished(run=self.run, call=call))
+        return call
 
     def _failed(self, context: NodeContext, failure: Exception) -> Failure:
         """The reason for the failure, for the tombstone; raises if the run must end."""
@@ -443,3 +432,7 @@ def _inside(memo: Mapping[str, Call]) -> dict[str, list[str]]:
         for each in around(id):
             found.setdefault(each, []).append(id)
     return found
+
+
+def _not_a_reply(found: object) -> TypeError:
+    return TypeError(f"answered with a {type(found).__name__}, not a NodeReply")

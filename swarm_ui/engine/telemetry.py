@@ -53,6 +53,17 @@ def tracer() -> Tracer | None:
 
 
 @contextmanager
+def run_span(name: str, run: str, seed: int) -> Iterator[Span | None]:
+    """A run as a span; ``None`` without a tracer."""
+    found = tracer()
+    if found is None:
+        yield None
+        return
+    with span(found, "invoke_workflow", name, run=run, seed=seed) as made:
+        yield made
+
+
+@contextmanager
 def span(tracer: Tracer, operation: str, name: str, **attributes: Any) -> Iterator[Span]:
     """The block as a span in the current one; an exception sets the error status."""
     from opentelemetry.trace import SpanKind
@@ -74,8 +85,10 @@ def span(tracer: Tracer, operation: str, name: str, **attributes: Any) -> Iterat
             raise
 
 
-def traceparent(span: Span) -> str:
+def traceparent(span: Span | None) -> str:
     """The W3C trace context of a span."""
+    if span is None:
+        return ""
     own = span.get_span_context()
     return f"00-{own.trace_id:032x}-{own.span_id:016x}-{int(own.trace_flags):02x}"
 
