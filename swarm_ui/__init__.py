@@ -14,7 +14,7 @@ environments and learning are in ``swarm_ui.nodes``, ``swarm_ui.environments`` a
 from __future__ import annotations
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
-from swarm_ui.agent_view import Pane, View, Window, panes, windows
+from swarm_ui.agent_view import Pane, View, Window
 from swarm_ui.budget import Budget, Price
 from swarm_ui.credit import Credit, Critic, Judge, credited
 from swarm_ui.engine.limits import Limits
@@ -39,7 +39,6 @@ from swarm_ui.errors import (
 )
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.message import Heard, Message, Question, Usage
 from swarm_ui.model import (
     ChatMessage,
@@ -54,18 +53,15 @@ from swarm_ui.model import (
 )
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
-from swarm_ui.prompts import chat_of, transcript
+from swarm_ui.prompts import transcript
 from swarm_ui.rollout import (
     GraphPolicy,
     Intervention,
-    LoopEscapePolicy,
     Policy,
     rollout_many,
 )
 from swarm_ui.storage.journal import Journal, RunRecord
 from swarm_ui.trace.jsonl import (
-    append_jsonl,
-    iter_jsonl,
     open_jsonl,
     read_jsonl,
     repair_jsonl,
@@ -81,16 +77,16 @@ __all__ = [
     "Credit", "Critic", "Decision", "Element", "Environment",
     "EnvironmentFault", "Episode", "Failure", "Generation", "Graded", "GraphError",
     "GraphPolicy", "Heard", "Intervention", "Journal", "Judge", "LearningError", "Limits",
-    "LoopEscapePolicy", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
+    "Message", "MissingExtra", "ModelError", "ModelUnavailable",
     "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
     "Price", "Question", "ReplyError", "Request", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "ScoringModel",
     "Step", "StepRecord", "StreamingModel", "SwarmError",
     "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "append_jsonl", "chat_of", "credited",
-    "iter_jsonl", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
+    "Window", "__version__", "credited",
+    "open_jsonl", "parse_action", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
-    "transcript", "windows", "write_jsonl",
+    "transcript", "write_jsonl",
 ]  # fmt: skip
 
 
@@ -108,7 +104,3 @@ def _trace_html(trace: Trace) -> str:
 
 
 DRAW.update(svg=_trace_svg, html=_trace_html)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.engine.limits import Expired
+from swarm_ui.engine.bounds import Expired
 from swarm_ui.errors import ConfigError, Failure, NodeError, SwarmError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message

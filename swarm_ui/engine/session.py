@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from swarm_ui.engine import telemetry
+from swarm_ui.engine.bounds import Bounds, Expired, around
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
-from swarm_ui.engine.limits import Bounds, Expired, Limits, around
+from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import Lease, lease
 from swarm_ui.engine.record import (
     Recalled,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from swarm_ui.errors import GraphError
@@ -80,7 +80,7 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
     until = graph.until
     for part in parts:
         new, its = _opened(graph, part)
-        _check_fits(graph, nodes, part, new, until)
+        _check_fits(graph, nodes, new, until)
         until = until or new.until
         edges += [(end, name) for name in new.sources for end in ends]
         edges += new.edges
@@ -108,31 +108,25 @@ def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
     if isinstance(part, Dag):
         return part, (part.output,)  # type: ignore[return-value]
     alone = type(like)([part], rounds=like.rounds)
-    return alone, (alone.output,)
+    return alone.named(alone.output), (alone.output,)
 
 
-def _check_fits(
-    graph: Dag, nodes: dict[str, Node], part: Part, new: Dag, until: Until | None
-) -> None:
-    alone = part is new.nodes.get(new.output)
-    what = f"cannot compose '{graph.name}' with '{new.output if alone else new.name}'"
-    for name in new.nodes:
-        if name in nodes:
-            raise GraphError(
-                f"{what}: two nodes are called '{name}'. "
-                f"Rename one, as in graph.rename({{'{name}': '{name}_2'}})"
-            )
-    repeats = graph.rounds > 1 and bool(graph.closing)
-    if not alone and (new.rounds != graph.rounds or repeats):
+def _check_fits(graph: Dag, nodes: Mapping[str, Node], new: Dag, until: Until | None) -> None:
+    what = f"cannot compose '{graph.name}' with '{new.name}'"
+    twice = next((name for name in new.nodes if name in nodes), None)
+    if twice is not None:
+        raise GraphError(
+            f"{what}: two nodes are called '{twice}'. "
+            f"Rename one, as in graph.rename({{'{twice}': '{twice}_2'}})"
+        )
+    nest = "Nest one as a node of the other with with_node()"
+    if new.rounds != graph.rounds or (graph.rounds > 1 and graph.closing and len(new) > 1):
         raise GraphError(
             f"{what} ({graph.rounds} and {new.rounds} rounds): both need equal rounds, and a graph "
-            "with a vote cannot repeat its rounds. Nest one in the other with with_node()"
+            f"with a vote cannot repeat its rounds. {nest}"
         )
-    if until is not None and new.until is not None and new.until is not until:
-        raise GraphError(
-            f"{what}: the two graphs have different 'until' functions. Nest one as a node of the "
-            "other with with_node()"
-        )
+    if until is not None and new.until not in (None, until):
+        raise GraphError(f"{what}: the two graphs have different 'until' functions. {nest}")
 
 
 def _parts(other: Part | Sequence[Part]) -> Sequence[Part]:

@@ -114,16 +114,11 @@ def from_networkx(
 
 def _members(digraph: networkx.DiGraph[Any], nodes: Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by the labels' text."""
-    labels: dict[str, Any] = {}
     members: dict[str, Node] = {}
     for label, data in digraph.nodes(data=True):
         name = str(label)
-        if name in labels:
-            raise GraphError(
-                f"labels {labels[name]!r} and {label!r} would both be called '{name}'; "
-                "relabel one of them"
-            )
-        labels[name] = label
+        if name in members:
+            raise GraphError(f"two labels would both be called '{name}'; relabel one of them")
         node = nodes.get(name, data.get("node"))
         if node is None:
             raise GraphError(

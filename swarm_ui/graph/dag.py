@@ -5,39 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import EllipsisType, MappingProxyType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
     check_conditions,
     check_delays,
-    check_delivered,
     check_heard,
     check_name,
-    check_rounds,
+    check_repeated,
+    check_there,
     check_unique,
     check_until,
     checked_edges,
     closes,
     electorate,
     named,
-    no_edge,
     only_sink,
     unknown,
 )
 from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
 from swarm_ui.node import Condition, Node, Until
-
-
-class _Options(TypedDict, total=False):
-    """The arguments of :class:`Dag`, except nodes and edges."""
-
-    output: str
-    rounds: int
-    name: str
-    when: Mapping[Edge, Condition]
-    delays: Mapping[Edge, int]
-    until: Until | None
 
 
 class Dag:
@@ -99,12 +87,13 @@ class Dag:
                 cycle, or a delayed edge could never deliver a message.
         """
         members = named(nodes)
-        check_rounds(rounds)
+        if not isinstance(rounds, int) or rounds < 1:
+            raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
         check_name(name)
         self.id = self.name = name
         self.nodes = MappingProxyType(members)
         self.edges = electorate(members, checked_edges(members, edges), delays)
-        self.delays = check_delays(self.edges, delays)
+        self.delays = check_delays(self.edges, delays, rounds)
         self.when = check_conditions(self.edges, when)
         self.rounds, self.until = rounds, check_until(until)
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
@@ -112,7 +101,7 @@ class Dag:
         self.output = only_sink(members, self.immediate) if output is None else output
         if self.output not in members:
             raise GraphError(unknown("output", self.output, members))
-        check_delivered(self.delays, rounds, self.closing if self.delays else ())
+        check_repeated(self.delays, self.closing if self.delays else ())
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -124,7 +113,11 @@ class Dag:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled or copied.
-        options: _Options = {
+        return _rebuilt, (type(self), dict(self.nodes), self.edges, self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """The arguments that made this graph, except nodes and edges."""
+        return {
             "output": self.output,
             "rounds": self.rounds,
             "name": self.name,
@@ -132,7 +125,6 @@ class Dag:
             "delays": dict(self.delays),
             "until": self.until,
         }
-        return _rebuilt, (type(self), dict(self.nodes), self.edges, options)
 
     # -- as a collection of nodes -------------------------------------------------------------
 
@@ -198,14 +190,12 @@ class Dag:
         ``delays``: delays of some of the edges, others are ignored; ``None``: edges that are in
         this graph keep theirs.
         """
-        after = frozenset(self.closing)
-        new = tuple((sender, listener) for sender, listener in edges)
-        spoken_to = {listener for _, listener in new}
-        kept = [e for e in self.edges if e[1] in after and e[1] not in spoken_to]
+        new = [(sender, listener) for sender, listener in edges]
+        gone = {listener for _, listener in new}.union(self.agents)
+        pairs = [*new, *(edge for edge in self.edges if edge[1] not in gone)]
         if delays is None:
-            return self._with(edges=[*new, *kept])
-        left = {edge: delays[edge] for edge in new if edge in delays}
-        return self._with(edges=[*new, *kept], delays=left)
+            return self._with(edges=pairs)
+        return self._with(edges=pairs, delays={e: delays[e] for e in new if e in delays})
 
     def with_edge(
         self, sender: str, listener: str, *, when: Condition | None = None, delay: int = 0
@@ -229,12 +219,9 @@ class Dag:
                 f"there is an edge {sender} -> {listener} already; remove it first with "
                 f"without_edge('{sender}', '{listener}')"
             )
-        new = {} if when is None else {edge: when}
-        return self._with(
-            edges=[*self.edges, edge],
-            when={**self.when, **new},
-            delays={**self.delays, edge: delay},
-        )
+        conditions = {**self.when} if when is None else {**self.when, edge: when}
+        delays = {**self.delays, edge: delay}
+        return self._with(edges=[*self.edges, edge], when=conditions, delays=delays)
 
     def without_edge(self, sender: str, listener: str) -> Self:
         return self.without_edges([(sender, listener)])
@@ -245,11 +232,8 @@ class Dag:
         Raises:
             GraphError: there is no such edge, or a vote would have no incoming edge left.
         """
-        gone = dict.fromkeys(edges)
-        there = frozenset(self.edges)
-        for edge in gone:
-            if edge not in there:
-                raise GraphError(no_edge(edge, "remove", there))
+        gone = frozenset(edges)
+        check_there(self.edges, gone, "remove")
         left = [e for e in self.edges if e not in gone]
         check_heard(self.nodes, left)
         return self._with(edges=left)
@@ -269,8 +253,7 @@ class Dag:
 
     def without_node(self, name: str) -> Self:
         """The graph without one node and its edges; so it no longer takes part in votes."""
-        if name not in self.nodes:
-            raise GraphError(unknown("node", name, self.nodes))
+        self[name]  # raises if there is no such node
         if name == self.output:
             raise GraphError(f"'{name}' is the output; make another node the output first")
         nodes = {label: node for label, node in self.nodes.items() if label != name}
@@ -303,8 +286,7 @@ class Dag:
             return names.get(edge[0], edge[0]), names.get(edge[1], edge[1])
 
         for old in names:
-            if old not in self.nodes:
-                raise GraphError(unknown("node", old, self.nodes))
+            self[old]  # raises if there is no such node
         new = [names.get(name, name) for name in self.nodes]
         check_unique(new)
         return self._with(
@@ -320,22 +302,15 @@ class Dag:
         *,
         nodes: Mapping[str, Node] | None = None,
         edges: Iterable[Edge] | None = None,
-        **changes: Unpack[_Options],
+        **changes: Any,
     ) -> Self:
         """A copy with some parts replaced. Conditions and delays stay with their edge."""
         members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
-        left = frozenset(pairs)
-        options: _Options = {
-            "output": self.output,
-            "rounds": self.rounds,
-            "name": self.name,
-            "when": {edge: c for edge, c in self.when.items() if edge in left},
-            "delays": {edge: d for edge, d in self.delays.items() if edge in left},
-            "until": self.until,
-        }
-        options.update(changes)
-        return type(self)(members, pairs, **options)
+        left, options = frozenset(pairs), self._options()
+        for name in ("when", "delays"):
+            options[name] = {edge: kept for edge, kept in options[name].items() if edge in left}
+        return type(self)(members, pairs, **(options | changes))
 
 
 def inner_graph(node: object) -> Dag | None:
@@ -345,7 +320,7 @@ def inner_graph(node: object) -> Dag | None:
 
 
 def _rebuilt(
-    kind: type[Dag], nodes: Mapping[str, Node], edges: Iterable[Edge], options: _Options
+    kind: type[Dag], nodes: Mapping[str, Node], edges: Iterable[Edge], options: dict[str, Any]
 ) -> Dag:
     """The graph of a pickle or a deep copy."""
     return kind(nodes, edges, **options)

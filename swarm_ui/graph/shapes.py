@@ -4,7 +4,8 @@ Each function converts names to edges. Pass one to a team, such as
 ``CollabGraph.collaborative(edges=shapes.debate)``, or pass ``partial(shapes.tree, branching=3)`` or
 a function of your own. The same shapes with nodes are ``CollabGraph.chain``, ``.star`` and so on.
 Messages flow towards the node that answers: the last one of a chain, a debate and the layers; the
-hub of a star; the root of a tree. For a random graph see :func:`swarm_ui.random_dag`.
+hub of a star; the root of a tree. For a random graph see
+:func:`swarm_ui.graph.topology.random_dag`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import check_unique, named
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
-from swarm_ui.node import Node, Scope, Ties, Until, parts_of
+from swarm_ui.node import Node, Scope, Ties, Until
 
 T = TypeVar("T")
 Shape = Callable[[Sequence[str]], Iterable[Edge]]
@@ -151,11 +152,10 @@ def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
     """The layers as lists, after checking that each is a list with at least one entry."""
     found: list[list[T]] = []
     for k, layer in enumerate(layers):
-        if isinstance(layer, str) or parts_of(layer) or not isinstance(layer, Iterable):
-            raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
-        found.append(list(layer))
-        if not found[-1]:
-            raise GraphError(f"layer {k} is empty; put at least one node into each layer")
+        row = [] if isinstance(layer, str) or callable(layer) else list(layer)
+        if not row:
+            raise GraphError(f"layer {k} must be a list of at least one, got {layer!r}")
+        found.append(row)
     return found
 
 

@@ -16,13 +16,12 @@ from swarm_ui import (
     Journal,
     Trace,
     TraceError,
-    append_jsonl,
-    iter_jsonl,
     open_jsonl,
     read_jsonl,
     write_jsonl,
 )
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 LONG = b"1" * 5_000

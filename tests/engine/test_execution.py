@@ -31,9 +31,9 @@ from swarm_ui import (
     Request,
     RunFailed,
     Trace,
-    random_dag,
 )
 from swarm_ui.errors import Failure
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import function_node
 
 

@@ -12,7 +12,8 @@ from graph_fakes import HashModel, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, GraphError, Message, Node, random_dag
+from swarm_ui import CollabGraph, GraphError, Message, Node
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import MajorityVote
 
 AWKWARD = ['say "hi"', "back\\", "<b>&lt;", "#quot;", "`x`", "{a|b}", "ü 中", "end", "a;b"]

@@ -12,7 +12,7 @@ IMPORTED = """
 import json, sys
 before = set(sys.modules)
 import swarm_ui
-packages = {name.partition(".")[0] for name in set(sys.modules) - before}
+packages = {name.partition(".")[0] for name in set(sys.modules) - before} - {"__mp_main__"}
 print(json.dumps([sorted(packages - sys.stdlib_module_names), "swarm_ui.nodes" in sys.modules]))
 """
 

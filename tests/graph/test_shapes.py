@@ -13,10 +13,10 @@ from graph_fakes import SCREEN, HashModel, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, GraphError, random_dag
+from swarm_ui import CollabGraph, GraphError
 from swarm_ui.graph import shapes
 from swarm_ui.graph.shapes import Shape
-from swarm_ui.graph.topology import Edge
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.nodes import MajorityVote
 
 SHAPES: dict[str, Shape] = {
@@ -82,8 +82,8 @@ def test_the_shapes_edge_by_edge() -> None:
         (lambda: shapes.debate("aba"), "two nodes are called 'a'"),
         (lambda: shapes.star("a"), "a star needs a hub and at least one other, got only 'a'"),
         (lambda: shapes.tree("abc", branching=0), "branching must be at least 1, got 0"),
-        (lambda: shapes.layered([["a"], []]), "layer 1 is empty"),
-        (lambda: shapes.layered([["a"], "bc"]), "layer 1 must be a list, got 'bc'"),
+        (lambda: shapes.layered([["a"], []]), "layer 1 must be a list of at least one"),
+        (lambda: shapes.layered([["a"], "bc"]), "layer 1 must be a list of at least one, got 'bc'"),
         (lambda: shapes.layered([]), "a layered graph needs at least one name"),
         (lambda: shapes.layered([["a"], ["a"]]), "two nodes are called 'a'"),
         (lambda: shapes.converging("ab", 1.1, random.Random(0)), "density"),

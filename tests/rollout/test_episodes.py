@@ -24,7 +24,6 @@ from swarm_ui import (
     Episode,
     GraphPolicy,
     Intervention,
-    LoopEscapePolicy,
     ModelError,
     Observation,
     Request,
@@ -36,7 +35,7 @@ from swarm_ui import (
 )
 from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import AgentNode, MajorityVote
-from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
+from swarm_ui.rollout import LocalWorker, LoopEscapePolicy, PerWorker, Rollouts, rollout
 
 
 class Counter:

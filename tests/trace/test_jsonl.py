@@ -28,8 +28,6 @@ from swarm_ui import (
     Trace,
     TraceError,
     Usage,
-    append_jsonl,
-    iter_jsonl,
     read_jsonl,
     repair_jsonl,
     write_jsonl,
@@ -39,7 +37,7 @@ from swarm_ui.errors import EnvironmentFault, Failure
 from swarm_ui.model import Completion, Dropped, Generation
 from swarm_ui.nodes import Fallback
 from swarm_ui.observation import Past
-from swarm_ui.trace.jsonl import open_jsonl, trace_schema
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, open_jsonl, trace_schema
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "trace_format.md"
 text = st.text(max_size=8)

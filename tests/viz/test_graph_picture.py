@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_reading import HOSTILE, SVG, Picture
 
-from swarm_ui import CollabGraph, Message, random_dag
-from swarm_ui.graph.topology import Edge
+from swarm_ui import CollabGraph, Message
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.nodes import Fallback, MajorityVote
 from swarm_ui.viz import graph_svg, scrolling
 from swarm_ui.viz.layered_layout import layered
