@@ -10,13 +10,14 @@ import asyncio
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from swarm_ui import (
+    Action,
     CollabGraph,
     GraphPolicy,
     Message,
@@ -26,11 +27,12 @@ from swarm_ui import (
     rollout_many,
 )
 from swarm_ui.environments import phone
-from swarm_ui.environments.phone.invented import InventedPhone
+from swarm_ui.environments.phone.invented import BLIND, UNSEEN, InventedPhone, blind_tasks
 from swarm_ui.environments.phone.split import SplitPhone
 
+T = TypeVar("T")
 FILE = Path(__file__).with_name("behaviour.json")
-SPLITS = ("train", "validation", "new_templates", "new_apps")
+SPLITS = ("train", "validation", "new_templates", "new_apps", "twins")
 SEEDS = (*range(20), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_010))
 SPREAD = {"parameters": 70, "templates": 65, "apps": 65}
 
@@ -42,15 +44,65 @@ def digest(parts: Iterable[bytes | str]) -> str:
     return hashed.hexdigest()[:16]
 
 
+def now(call: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("the phone waits for something")
+
+
 def walk(world: Any, task: str, seed: int) -> Iterator[bytes]:
     """Every observation, action and reward from the first screen to the end of the episode."""
-    yield msgspec.json.encode(world.begin(task, seed))
+    yield msgspec.json.encode(now(world.reset(task=task, seed=seed)))
     while True:
         action = world.expert()
-        step = world.act(action)
+        step = now(world.step(action))
         yield action.json().encode() + msgspec.json.encode(step)
         if step.ended:
             return
+
+
+def strayed(draw: random.Random, screen: Observation) -> Action:
+    """An action of somebody who presses anything."""
+    chance, element = draw.random(), draw.choice(screen.elements)
+    if chance < 0.6:
+        return Action(action_type="click", index=element.index)
+    if chance < 0.8:
+        fields = [e.index for e in screen.elements if e.editable] or [element.index]
+        text = draw.choice(["garden tea", "", screen.goal.split()[-1]])
+        return Action(action_type="input_text", index=draw.choice(fields), text=text)
+    if chance < 0.85:
+        return Action(action_type="navigate_back")
+    if chance < 0.9:
+        return Action(action_type="navigate_home")
+    if chance < 0.95:
+        return Action(action_type="scroll", direction=draw.choice(("up", "down")))
+    return Action(action_type="answer", text="tea")
+
+
+def detour(world: Any, task: str, seed: int) -> Iterator[bytes]:
+    """A walk that strays first: what each wrong action is worth, and how the solver comes back."""
+    draw = random.Random(f"{task} {seed}")
+    screen = now(world.reset(task=task, seed=seed))
+    yield msgspec.json.encode(screen)
+    for _ in range(draw.randrange(8)):
+        action = strayed(draw, screen)
+        yield f"{action.json()} {world.distance()} {world.grade(action)}".encode()
+        step = now(world.step(action))
+        yield msgspec.json.encode(step)
+        if step.ended:
+            return
+        screen = step.observation
+    while not step_ended(world):
+        action = world.expert()
+        step = now(world.step(action))
+        yield action.json().encode() + msgspec.json.encode(step)
+
+
+def step_ended(world: Any) -> bool:
+    return bool(world.snapshot().ended)
 
 
 def walks() -> dict[str, str]:
@@ -63,17 +115,40 @@ def walks() -> dict[str, str]:
     }
 
 
+def detours() -> dict[str, str]:
+    """Wrong turns in each template of the phone, over some seeds."""
+    world = phone.PhoneEnvironment()
+    return {
+        task: digest(part for seed in SEEDS[::4] for part in detour(world, task, seed))
+        for split in SPLITS
+        for task in phone.tasks(split)  # type: ignore[arg-type]
+    }
+
+
 def other_walks() -> dict[str, str]:
     """The same on invented apps, and for facts that are split over the agents' screens."""
     invented = InventedPhone(devices=8, wordings="many")
-    split = SplitPhone(agents=6)
-    worlds: dict[str, tuple[Any, Sequence[str]]] = {
-        "invented": (invented, invented.tasks[::7]),
-        "split": (split, split.tasks),
+    few = InventedPhone(devices=8, first=20, wordings="few")
+    unseen, blind = InventedPhone(devices=2, first=UNSEEN), InventedPhone(devices=1, first=BLIND)
+    split, whole = SplitPhone(agents=6), SplitPhone(agents=8, whole=True)
+    usual, tests = range(6), range(20_000_000, 20_000_003)
+    worlds: dict[str, tuple[Any, Sequence[str], Iterable[int], Any]] = {
+        "invented": (invented, invented.tasks[::7], usual, walk),
+        "split": (split, split.tasks, usual, walk),
+        "few wordings": (few, few.tasks[::3], range(2), walk),
+        "unseen devices": (unseen, unseen.tasks, tests, walk),
+        "blind devices": (blind, blind_tasks(), tests, walk),
+        "invented detours": (invented, invented.tasks[::4], range(2), detour),
+        "one agent for all apps": (whole, split.tasks, usual, walk),
+        "split detours": (split, split.tasks, usual, detour),
+    }
+    worlds |= {
+        f"split over {agents}": (SplitPhone(agents=agents), split.tasks, (3, 20_000_009), walk)
+        for agents in (4, 7, 10)
     }
     return {
-        name: digest(part for task in tasks for seed in range(6) for part in walk(w, task, seed))
-        for name, (w, tasks) in worlds.items()
+        name: digest(part for task in tasks for seed in seeds for part in play(w, task, seed))
+        for name, (w, tasks, seeds, play) in worlds.items()
     }
 
 
@@ -175,6 +250,7 @@ def edge_probabilities() -> dict[str, float]:
 def record() -> dict[str, Any]:
     return {
         "walks": walks(),
+        "detours": detours(),
         "other_walks": other_walks(),
         "traces": asyncio.run(drawn_traces()),
         "episodes": asyncio.run(base_agent_episodes()),

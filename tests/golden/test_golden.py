@@ -16,6 +16,10 @@ def test_the_phone_and_its_solver() -> None:
     assert behaviour.walks() == RECORD["walks"]
 
 
+def test_wrong_turns_on_the_phone_and_the_way_back() -> None:
+    assert behaviour.detours() == RECORD["detours"]
+
+
 def test_invented_apps_and_split_facts() -> None:
     assert behaviour.other_walks() == RECORD["other_walks"]
 
