@@ -40,7 +40,7 @@ from swarm_ui.stats import Interval, over_seeds
 from swarm_ui.trace.jsonl import write_jsonl
 
 NAMES = [f"agent_{k}" for k in range(4)]
-SPLITS = ("train", "new_templates", "new_apps", "extended_train")
+SPLITS = ("train", "new_templates", "new_apps")
 CRITICS: dict[str, dict[str, float | bool]] = {
     "perfect": {},
     "10 % errors": {"flip": 0.1},

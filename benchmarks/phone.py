@@ -3,10 +3,8 @@
 python benchmarks/phone.py [--quick]
 
 Prints a table; the last line is JSON with ``steps_per_s`` (expert replays over all templates,
-resets included), ``steps_per_s_core`` and ``steps_per_s_extended`` (the same on the plain and on
-the full device), ``steps_per_s_bare`` (all templates, resets left out), ``devices_per_gb``,
-``fork_us`` (snapshot and restore into another full device), ``screenshot_ms``, ``templates`` and
-``apps``.
+resets included), ``steps_per_s_bare`` (resets left out), ``devices_per_gb``, ``fork_us`` (snapshot
+and restore into another phone), ``screenshot_ms``, ``templates`` and ``apps``.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ import tracemalloc
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.environments.phone.apps import APPS
-from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES
+from swarm_ui.environments.phone.apps import CORE as APPS
+from swarm_ui.environments.phone.templates import TEMPLATES
 
 Script = tuple[str, int, list[Action]]
 
@@ -65,7 +63,7 @@ def measure_steps(written: list[Script], repeats: int) -> tuple[float, float]:
 def measure_fork(repeats: int) -> float:
     """Microseconds to save an episode and restore it in another phone."""
     one, two = PhoneEnvironment(), PhoneEnvironment()
-    one.begin("errand-event", 1)
+    one.begin("phone-message-task", 1)
     for _ in range(4):
         one.act(one.expert())
     times = []
@@ -111,16 +109,16 @@ def measure_memory(devices: int) -> float:
 
 
 def measure_picture(count: int) -> float:
-    """Milliseconds for a picture of the full device."""
+    """Milliseconds for a picture."""
     phone, times = PhoneEnvironment(), []
-    phone.begin("errand-report", 1)
+    phone.begin("phone-message-task", 1)
     phone.picture()  # loads the font
     for _ in range(count):
         began = time.perf_counter()
         phone.picture()
         times.append(time.perf_counter() - began)
         if phone.act(phone.expert()).ended:
-            phone.begin("errand-report", 1)
+            phone.begin("phone-message-task", 1)
     return sum(times) / len(times) * 1000
 
 
@@ -129,14 +127,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few seconds, rougher figures")
     quick = parser.parse_args().quick
     each, repeats = (1, 3) if quick else (20, 5)
-    core = scripts(tuple(CORE), len(CORE) * each)
-    extended = scripts(tuple(EXTENDED), len(EXTENDED) * each)
-    written = [*core, *extended]
+    written = scripts(tuple(TEMPLATES), len(TEMPLATES) * each)
     steps, bare = measure_steps(written, repeats)
     figures = {
         "steps_per_s": round(steps),
-        "steps_per_s_core": round(measure_steps(core, repeats)[0]),
-        "steps_per_s_extended": round(measure_steps(extended, repeats)[0]),
         "steps_per_s_bare": round(bare),
         "devices_per_gb": round(measure_memory(len(TEMPLATES) * (1 if quick else 8))),
         "fork_us": round(measure_fork(3 if quick else 10), 2),
@@ -148,8 +142,6 @@ def main() -> None:
     rows = {
         "episodes replayed (mean steps)": f"{len(written)} ({mean:.1f})",
         "steps/s, resets included": f"{steps:,.0f}",
-        "  core device, core templates": f"{figures['steps_per_s_core']:,}",
-        "  full device, extended ones": f"{figures['steps_per_s_extended']:,}",
         "steps/s, resets excluded": f"{bare:,.0f}",
         "grade of one action, us": f"{measure_grade(written):.0f}",
         "snapshot + restore, us": f"{figures['fork_us']}",

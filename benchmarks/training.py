@@ -52,7 +52,7 @@ from rich.table import Table
 from torch import Tensor
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.environments.phone.tasks import CORE
+from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.adversary import ScriptedAdversary

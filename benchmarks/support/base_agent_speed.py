@@ -18,7 +18,7 @@ from benchmarks.support.solver_screens import screens
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.environments.phone.tasks import CORE
+from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel

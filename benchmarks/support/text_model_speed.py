@@ -43,7 +43,7 @@ import torch
 from peft import PeftModel
 
 from benchmarks.support.solver_screens import walks
-from swarm_ui.environments.phone.tasks import CORE
+from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import (
     ActorModel,

@@ -22,8 +22,7 @@ from swarm_ui.environments.phone import (
     tasks,
     vocabulary,
 )
-from swarm_ui.environments.phone.invented import Wordings
-from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
+from swarm_ui.environments.phone.invented import MixedPhone, Wordings, simple_tasks
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer

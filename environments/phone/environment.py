@@ -1,4 +1,4 @@
-"""The embedded phone behind the environment contract."""
+"""The simulated phone behind the environment contract."""
 
 from __future__ import annotations
 
@@ -6,33 +6,27 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.action import Action, ActionType, GoalStatus
+from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
-from swarm_ui.environments.phone.assignment import Assignment, assign
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.schema import same_text
-from swarm_ui.environments.phone.expert.solver import UNREACHABLE, Intent, perform, solve
-from swarm_ui.environments.phone.expert.subgoals import subgoals
-from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.ui.actions import act
-from swarm_ui.environments.phone.ui.layout import View, long_view, view
+from swarm_ui.environments.phone.effects import Launch
+from swarm_ui.environments.phone.goal import CHECKER, check
+from swarm_ui.environments.phone.kinds import Assignment, draw
+from swarm_ui.environments.phone.solver import UNREACHABLE, Intent, perform, solve
+from swarm_ui.environments.phone.state import Device
+from swarm_ui.environments.phone.templates import TEMPLATES
+from swarm_ui.environments.phone.view import View, last_page, view
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
     "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
 )  # fmt: skip
-"""The actions offered on the core device; ``open_app`` is accepted too."""
-
-FULL_DEVICE_ACTIONS: tuple[ActionType, ...] = (
-    *ACTIONS, "long_press", "swipe", "keyboard_enter", "open_app", "wait",
-)  # fmt: skip
-"""The actions offered on the full device of the extended templates."""
-_ACTIONS: Mapping[str, Action] = {
+"""The actions offered; ``open_app``, ``swipe`` and others that a phone knows are accepted too."""
+NOTHING = "nothing happened"
+_TAPS = frozenset(("click", "double_tap", "long_press"))
+_SOLVER: Mapping[str, Action] = {
     "back": Action(action_type="navigate_back"),
     "home": Action(action_type="navigate_home"),
-    "shade": Action(action_type="swipe", direction="down"),
-    "enter": Action(action_type="keyboard_enter"),
     "complete": Action(action_type="status", goal_status="complete"),
     "infeasible": Action(action_type="status", goal_status="infeasible"),
     "down": Action(action_type="scroll", direction="down"),
@@ -41,31 +35,10 @@ _ACTIONS: Mapping[str, Action] = {
 """Kind of intent of the reference solver -> the action, where there is only one."""
 
 
-CHECKER = 2
-"""Version of the success check, which episodes and results keep.
-
-Version 1 compared nothing on tasks that cannot be done, and neither the switches of new records nor
-the notifications that a goal does not name.
-"""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the phone's screens; the defaults are those of the published suites."""
-
-    long: bool = False
-    """Long screens: 12 to 20 elements in page order, most of them without effect, so that an
-    agent that sees only a window of the screen lacks information. Core templates only."""
-    memory: int | None = None
-    """Number of last actions that an observation lists, without waits; ``None``: all actions."""
-    patience: int = 1
-    """Factor on the budget of the template."""
-
-
 class State(msgspec.Struct, kw_only=True):
     """A running episode; :meth:`PhoneEnvironment.snapshot` returns a copy."""
 
     assignment: Assignment
-    options: Options
     device: Device
     view: View
     steps: int = 0
@@ -86,34 +59,22 @@ class PhoneEnvironment:
     episode and screen.
     """
 
-    def __init__(
-        self,
-        *,
-        screenshots: bool = False,
-        long: bool = False,
-        memory: int | None = None,
-        patience: int = 1,
-    ) -> None:
+    def __init__(self, *, screenshots: bool = False) -> None:
         """
         Args:
-            screenshots: add a picture to every observation; it shows the top of a long screen.
-            long, memory, patience: see :class:`Options`.
+            screenshots: add a picture to every observation.
         """
-        if patience < 1 or (memory is not None and memory < 0):
-            raise ConfigError(
-                f"phone: expected patience >= 1 and memory >= 0, got {patience} and {memory}"
-            )
         self._screenshots = screenshots
-        self._options = Options(long=long, memory=memory, patience=patience)
         self._state: State | None = None
         self._distance: int | None = None
 
     @property
     def name(self) -> str:
-        return "phone (simulated, long screens)" if self._options.long else "phone (simulated)"
+        return "phone (simulated)"
 
     @property
     def checker(self) -> int:
+        """Version of the success check."""
         return CHECKER
 
     @property
@@ -123,8 +84,7 @@ class PhoneEnvironment:
     @property
     def budget(self) -> int:
         """Actions that the running episode may take."""
-        state = self._running()
-        return state.assignment.template.budget * state.options.patience
+        return self._running().assignment.template.budget
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         """Start an episode.
@@ -148,17 +108,18 @@ class PhoneEnvironment:
     def begin(self, task: str, seed: int) -> Observation:
         """The same as :meth:`reset`, without a coroutine."""
         assignment = self.assign(task, seed)
-        if self._options.long and assignment.template.full_device:
-            raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
         device = assignment.start.clone()
-        seen = _look(device, assignment.salt, self._options)
-        state = State(assignment=assignment, options=self._options, device=device, view=seen)
+        seen = self._look(device, assignment.salt)
+        state = State(assignment=assignment, device=device, view=seen)
         self._state, self._distance = state, None
         return self._observation(state)
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task; equal arguments give equal assignments."""
-        return assign(task, seed)
+        template = TEMPLATES.get(task)
+        if template is None:
+            raise ConfigError(f"phone: no task {task!r}; expected one of {', '.join(TEMPLATES)}")
+        return draw(template, seed)
 
     def act(self, action: Action) -> Step:
         """The same as :meth:`step`, without a coroutine."""
@@ -168,11 +129,11 @@ class PhoneEnvironment:
         state.history = (*state.history, past)
         if action.action_type == "status":
             state.ended = True
-            reward = 1.0 if _success(state, action.goal_status) else 0.0
+            reward = float(_success(state, action))
             return Step(observation=self._observation(state), reward=reward, terminated=True)
         note = self._operate(state.assignment, state.device, state.view, action)
         state.ended = state.steps >= budget
-        state.view = _look(state.device, state.assignment.salt, state.options)
+        state.view = self._look(state.device, state.assignment.salt)
         self._distance = None
         return Step(observation=self._observation(state), truncated=state.ended, note=note)
 
@@ -193,13 +154,6 @@ class PhoneEnvironment:
         self._state, self._distance = state.copy(), None
         return self._observation(state)
 
-    def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        """The history that the present observation would have if other actions had been taken; see
-        :class:`swarm_ui.environment.Forgetful`."""
-        state = self._running(ended=True)
-        history = [replaced.get(step, past) for step, past in enumerate(state.history)]
-        return _remembered(history, state.options.memory)
-
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
         state = self._running()
@@ -207,13 +161,12 @@ class PhoneEnvironment:
         if intent.kind == "answer":
             return Action(action_type="answer", text=intent.text)
         if intent.kind not in ("tap", "type"):
-            return _ACTIONS[intent.kind]
+            return _SOLVER[intent.kind]
         index = state.view.order.index(intent.widget)
         widget = state.view.widgets[intent.widget]
-        label = widget.text or widget.description
         if intent.kind == "tap":
-            return Action(action_type="click", target=label, index=index)
-        return Action(action_type="input_text", target=label, index=index, text=intent.text)
+            return Action(action_type="click", target=widget.text, index=index)
+        return Action(action_type="input_text", target=widget.text, index=index, text=intent.text)
 
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
@@ -240,15 +193,18 @@ class PhoneEnvironment:
     def picture(self) -> bytes:
         """The present screen as a PNG."""
         state = self._running(ended=True)
-        from swarm_ui.environments.phone.render.screenshot import draw_full_screen, draw_screen
+        from swarm_ui.environments.phone.picture import draw_screen
 
-        draw = draw_screen if state.device.system is None else draw_full_screen
-        return draw(state.view)
+        return draw_screen(state.view)
 
     def _running(self, *, ended: bool = False) -> State:
         if self._state is None or (self._state.ended and not ended):
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         return self._state
+
+    def _look(self, device: Device, salt: int) -> View:
+        """The screen of a device as it is shown."""
+        return view(device, salt)
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
@@ -277,31 +233,17 @@ class PhoneEnvironment:
             goal=state.assignment.text,
             elements=state.view.elements,
             app=state.view.title,
-            history=_remembered(state.history, state.options.memory),
-            actions=ACTIONS if state.device.system is None else FULL_DEVICE_ACTIONS,
+            history=state.history,
+            actions=ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 
 
-def _look(device: Device, salt: int, options: Options) -> View:
-    return (long_view if options.long else view)(device, salt)
-
-
-def _remembered(history: Sequence[Past], memory: int | None) -> tuple[Past, ...]:
-    """The past actions that an observation lists; see :class:`Options`."""
-    if memory is None:
-        return tuple(history)
-    acts = [past for past in history if past.action.action_type != "wait"]
-    return tuple(acts[-memory:]) if memory else ()
-
-
-def _success(state: State, declared: GoalStatus | None) -> bool:
+def _success(state: State, declared: Action) -> bool:
     goal, device = state.assignment.goal, state.device
-    if declared != ("infeasible" if goal.infeasible else "complete"):
+    if declared.goal_status != ("infeasible" if goal.infeasible else "complete"):
         return False
-    if subgoals(goal, state.assignment.start, device):
-        return False
-    return goal.answer is None or same_text(device.answer or "", goal.answer)
+    return not check(goal, state.assignment.start, device) and goal.answered(device)
 
 
 def _past(action: Action, seen: View) -> Past:
@@ -314,3 +256,58 @@ def _past(action: Action, seen: View) -> Past:
     if element.value and not element.editable and action.action_type == "click":
         label = f"{label} {element.value}"
     return Past(action=action, role=element.role, label=label)
+
+
+def act(device: Device, view: View, action: Action) -> str:
+    """Apply an action to ``device``, shown as ``view``. Returns a note if the action is invalid."""
+    kind = action.action_type
+    note: str | None = None
+    device.toast = ""
+    if kind in _TAPS or kind in ("input_text", "select"):
+        note = _point(device, view, action)
+    elif kind == "navigate_back":
+        note = "" if device.stack else "already at home"
+        device.back()
+    elif kind == "navigate_home":
+        note = "" if device.stack else "already at home"
+        device.show(())
+    elif kind == "open_app":
+        app = (action.app_name or "").casefold().strip()
+        if app in device.installed:
+            Launch(app).apply(device)
+        else:
+            note = f"no app {app!r}"
+    elif kind == "answer":
+        device.answer = action.text
+    elif kind in ("scroll", "swipe"):
+        note = _scroll(device, action)
+    else:
+        note = NOTHING
+    return note or ""
+
+
+def _point(device: Device, view: View, action: Action) -> str | None:
+    index = view.find(action)
+    if index is None:
+        where = f"element {action.index}" if action.index is not None else "element there"
+        return f"no {where}: the screen has {len(view.elements)} elements"
+    widget = view.widgets[view.order[index]]
+    if action.action_type == "input_text":
+        if widget.field is None:
+            return f"{widget.role} “{widget.text}” takes no text"
+        device.fill_in(widget.field, " ".join((action.text or "").split()))
+        return None
+    if action.action_type == "select":
+        return f"{widget.role} “{widget.text}” has no options to select from"
+    return NOTHING if widget.effect is None else widget.effect.apply(device)
+
+
+def _scroll(device: Device, action: Action) -> str:
+    forward = action.direction in ("down", "right")
+    if action.action_type == "swipe":  # the finger moves opposite to the view
+        forward = not forward
+    page = device.page + (1 if forward else -1)
+    if not 0 <= page <= last_page(device):
+        return "nothing to scroll there"
+    device.page = page
+    return ""

@@ -18,7 +18,6 @@ from swarm_ui.environments.androidworld.environment import FAMILIES
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, read_draft, setting_text
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
-from swarm_ui.experiment.environments.phone import SUITES
 from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
 from swarm_ui.experiment.plugins.run_loggers import LOGGERS
 from swarm_ui.experiment.plugins.wrapping import WRAPPERS
@@ -283,10 +282,6 @@ SEEDS = option(
     "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE,
     least=0,
 )  # fmt: skip
-SUITE = option(
-    "suite", str, "NAME", "phone: core, extended",
-    setting="environment.suite", complete=one_of(*SUITES),
-)  # fmt: skip
 PUBLISHED = Option(
     "published", bool | None,
     declare("--published", help="apply upstream's time limit, and report its reward (miniwob)",
@@ -375,7 +370,6 @@ INVENTED = (
            setting="environment.apps"),
 )  # fmt: skip
 ACTING = (
-    SUITE,
     option("episodes", int, "N", "number of episodes (default: 20, or one for each named task)",
            "-n", setting="environment.episodes", least=1),
     MAX_STEPS, DATA, FAMILY, WRAP,

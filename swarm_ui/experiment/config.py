@@ -33,7 +33,6 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
 
     name: str = "phone"
     tasks: tuple[str, ...] = ()
-    suite: str = "core"
     devices: Count = 32
     apps: Count = 10
     wordings: Literal["few", "many"] = "many"

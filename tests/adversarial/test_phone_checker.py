@@ -16,21 +16,18 @@ from phone_mischief import COMPLETE, INFEASIBLE, Player
 from phone_oracle import is_solved
 
 from swarm_ui.action import Action
-from swarm_ui.environments.phone.apps import PLACES, TABLES
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.tasks.goal import (
-    AppInFront,
+from swarm_ui.environments.phone.apps import PHONE
+from swarm_ui.environments.phone.goal import (
     Change,
     Configure,
     Create,
     Delete,
-    Dismiss,
     Goal,
-    Permit,
-    ScreenInFront,
+    InFront,
     Want,
 )
+from swarm_ui.environments.phone.state import Device, Screen
+from swarm_ui.environments.phone.templates import TEMPLATES
 
 Expected = float | None
 """The right reward; ``None``: the policy has nothing to do on this task."""
@@ -72,7 +69,7 @@ def then(do: mischief.Mischief) -> Policy:
         want = do(player.goal, player.start, player.device, rng)
         if want is None:
             return 0.0, None
-        player.pursue(Goal(words={}, wants=(want,)))
+        player.pursue(Goal(wants=(want,)))
         return player.declare(), 0.0
 
     return play
@@ -84,9 +81,9 @@ def first(do: mischief.Mischief) -> Policy:
     def play(player: Player, rng: random.Random) -> tuple[float, Expected]:
         want = do(player.goal, player.start, player.device, rng)
         stuck = isinstance(want, Delete) and want.row in needed(player.goal)
-        if want is None or stuck or want == Configure(key="wifi", value="off"):
+        if want is None or stuck:
             return 0.0, None
-        player.pursue(Goal(words={}, wants=(want,)))
+        player.pursue(Goal(wants=(want,)))
         player.pursue(player.goal)
         return player.declare(), 0.0
 
@@ -100,23 +97,8 @@ def needed(goal: Goal) -> set[int]:
         *(screen.row for screen in goal.look),
         *(source.row for source in (*goal.sources, *sources) if source is not None),
         *(screen.row for want in goal.wants if isinstance(want, Create) for screen in want.path),
-        *(s.row for want in goal.wants if isinstance(want, ScreenInFront) for s in want.path),
+        *(s.row for want in goal.wants if isinstance(want, InFront) for s in want.path),
     }
-
-
-def change_a_permission(player: Player, rng: random.Random) -> tuple[float, Expected]:
-    """Permissions may change; but the way to them leaves the screen that a goal may want."""
-    player.solve()
-    want = mischief.permit(player.goal, player.start, player.device, rng)
-    if want is None:
-        return 0.0, None
-    player.pursue(Goal(words={}, wants=(want,)))
-    right = without_front(player.goal) or is_solved(player.goal, player.start, player.device)
-    return player.declare(), float(right)
-
-
-def without_front(goal: Goal) -> bool:
-    return not any(isinstance(want, AppInFront | ScreenInFront) for want in goal.wants)
 
 
 def extra_answer(player: Player, rng: random.Random) -> tuple[float, Expected]:
@@ -131,59 +113,33 @@ def second_answer_is_right(player: Player, rng: random.Random) -> tuple[float, E
     return player.declare(), 1.0
 
 
-def read_a_notification(player: Player, rng: random.Random) -> tuple[float, Expected]:
-    """Opening one is reading it, not dismissing it, unless the goal is about dismissing."""
-    player.solve()
-    system, old = player.device.system, player.start.system
-    left = [] if system is None or old is None else [k for k in system.notices if k in old.notices]
-    if system is None or not left:
-        return 0.0, None
-    notice = system.notices[left[0]]
-    screen = player.phone.act(Action(action_type="swipe", direction="down")).observation
-    label = f"{notice.app} {notice.title}"
-    at = next(e.index for e in screen.elements if e.text == label)
-    player.phone.act(Action(action_type="click", index=at))
-    about = any(isinstance(want, Dismiss) for want in player.goal.wants)
-    there = without_front(player.goal) or is_solved(player.goal, player.start, player.device)
-    return player.declare(), float(there and not about)
-
-
 def elsewhere(want: Want, start: Device, rng: random.Random) -> Want | None:
-    """The same condition on another record, setting, notification or app."""
+    """The same condition on another record, setting or app."""
     if isinstance(want, Change | Delete):
-        row = start.tables[want.table].get(want.row, {})
-        rows = [
-            k for k, other in start.tables[want.table].items()
-            if k != want.row and other.get("folder") == row.get("folder")
-            and other.get("kind") == row.get("kind")
-        ]  # fmt: skip
+        rows = [key for key in start.tables[want.table] if key != want.row]
         return msgspec.structs.replace(want, row=rng.choice(rows)) if rows else None
-    if isinstance(want, Configure) and want.key != "wifi":
-        like = PLACES[want.key].choices
-        keys = [k for k in start.settings if PLACES[k].choices == like and k != want.key]
+    if isinstance(want, Configure):
+        like = PHONE.places[want.key].choices
+        keys = [k for k in start.settings if PHONE.places[k].choices == like and k != want.key]
         return Configure(key=rng.choice(keys), value=want.value) if keys else None
-    if isinstance(want, AppInFront):
-        return AppInFront(app=rng.choice([app for app in start.installed if app != want.app]))
-    if isinstance(want, Dismiss) and start.system is not None:
-        left = [key for key in start.system.notices if key != want.notice]
-        return Dismiss(notice=rng.choice(left)) if left else None
+    if isinstance(want, InFront):
+        others = [app for app in start.installed if app != want.path[0].app]
+        return InFront(path=(Screen(rng.choice(others)),))
     return None
 
 
 def otherwise(want: Want, start: Device, rng: random.Random) -> Want | None:
     """The same condition with another value."""
     if isinstance(want, Create | Change):
-        table = TABLES[want.table]
+        table = PHONE.tables[want.table]
         names = [f.name for f in table.form if f.kind == "text" and f.name in want.fields]
-        if not names or (want.table == "file" and isinstance(want, Create)):
+        if not names:
             return None
         fields = {**want.fields, rng.choice(names): "radish soup"}
         return msgspec.structs.replace(want, fields=fields, source=None)
-    if isinstance(want, Configure) and want.key != "wifi":
-        values = [v for v in PLACES[want.key].choices if v != want.value]
+    if isinstance(want, Configure):
+        values = [v for v in PHONE.places[want.key].choices if v != want.value]
         return Configure(key=want.key, value=rng.choice(values))
-    if isinstance(want, Permit):
-        return Permit(key=want.key, value="deny" if want.value == "allow" else "allow")
     return None
 
 
@@ -233,12 +189,8 @@ POLICIES: Mapping[str, Policy] = {
     "done, then another record's switch flipped": then(mischief.flip),
     "done, then the new record's switch flipped": then(mischief.flip_created),
     "done, then a setting changed": then(mischief.configure),
-    "done, then a notification dismissed": then(mischief.dismiss),
-    "done, then a permission changed": change_a_permission,
-    "done, then a notification read": read_a_notification,
     "a record deleted, then done": first(mischief.delete),
     "a setting changed, then done": first(mischief.configure),
-    "a notification dismissed, then done": first(mischief.dismiss),
     "wrong record": instead(elsewhere),
     "wrong value": instead(otherwise),
     "an extra answer after the end": extra_answer,
@@ -247,14 +199,10 @@ POLICIES: Mapping[str, Policy] = {
     "done, then random": half_random,
 }
 LEAST = {
-    "done, then the new record's switch flipped": 25,
-    "done, then a notification dismissed": 50,
-    "done, then a notification read": 50,
-    "a notification dismissed, then done": 50,
-    "done, then a permission changed": 50,
-    "a setting changed, then done": 80,
-    "wrong record": 40,
-    "wrong value": 45,
+    "done, then the new record's switch flipped": 10,
+    "a setting changed, then done": 45,
+    "wrong record": 35,
+    "wrong value": 35,
 }
 """Templates on which a policy that needs something special must have found something to do."""
 
@@ -271,7 +219,7 @@ def check(policy: str, seed: int) -> None:
             wrong.append((task, seed, reward))
     print(f"{policy}: {played} episodes, {rewards:.0f} rewarded")
     assert not wrong
-    assert played >= LEAST.get(policy, 110)
+    assert played >= LEAST.get(policy, 60)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -41,7 +41,7 @@ def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
     [
         pytest.param(
             "--set team.max_tokens=64 --rounds 2 --views same --vote probability "
-            "--set environment.suite=extended --set environment.screenshots=true "
+            "--set environment.screenshots=true "
             "--wrap step-limit:steps=9",
             {},
             id="settings",

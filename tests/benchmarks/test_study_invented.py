@@ -41,8 +41,7 @@ from benchmarks.studies.invented_training.report import (
 from benchmarks.support import records
 from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
-from swarm_ui.environments.phone.invented import BLIND, UNSEEN, blind_tasks
-from swarm_ui.environments.phone.invented.mixed_phone import SIMPLE_KINDS
+from swarm_ui.environments.phone.invented import BLIND, SIMPLE_KINDS, UNSEEN, blind_tasks
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Outcome
 

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.studies.windows.samples import (
     LabelledScreen,
     WindowMix,
@@ -22,7 +23,6 @@ from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import COLLEAGUES, Mix, Stream
 from swarm_ui.action import Abstain, Action
 from swarm_ui.environment import Step
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision, Request
@@ -35,7 +35,7 @@ TASKS = ("notes-create", "contacts-add", "tasks-check-two", "settings-network", 
 
 
 def shown() -> list[LabelledScreen]:
-    phone, rng = PhoneEnvironment(long=True, memory=1), random.Random(0)
+    phone, rng = LongPhone(memory=1), random.Random(0)
 
     async def show() -> list[LabelledScreen]:
         found: list[LabelledScreen] = []
@@ -56,7 +56,7 @@ def lessons(count: int, mix: WindowMix | None = None, seed: int = 0) -> list[Act
 
 
 def test_fields_and_boxes_are_right_in_any_order_but_not_the_button_that_sends() -> None:
-    phone = PhoneEnvironment(long=True)
+    phone = LongPhone()
 
     async def first_form() -> LabelledScreen:
         found = await labelled_screens(
@@ -70,7 +70,7 @@ def test_fields_and_boxes_are_right_in_any_order_but_not_the_button_that_sends()
 
 
 def test_every_right_action_brings_the_phone_nearer() -> None:
-    phone = PhoneEnvironment(long=True)
+    phone = LongPhone()
     screen = phone.begin("tasks-check-two", 4)
     rng = random.Random(1)
     found = asyncio.run(labelled_screens(phone, task="tasks-check-two", seed=4, rng=rng, stray=0.0))

@@ -212,12 +212,11 @@ def test_the_phone_is_trained_on_its_training_templates_only() -> None:
         check_training_config(read_draft(None, {}, ["environment.split=apps"]))
 
 
-def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_with(
+def test_a_team_is_evaluated_on_the_screens_and_edges_that_it_was_trained_with(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("torch")
     given = [
-        "environment.suite=extended",
         "environment.screenshots=true",
         "train.edges=fixed",
         "team.seed=3",
@@ -229,9 +228,9 @@ def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_w
     folder = RunDirectory.create(tmp_path / "r", name="r", config={})
     found = evaluation_settings(Run(config, "train", directory=folder))
     expected = {
-        "environment.name": "phone", "environment.suite": "extended",
-        "environment.screenshots": True, "model.name": "org/model", "model.device": "cuda",
-        "model.vision": True, "model.adapters": str(folder.adapters), "team.agents": 4,
-        "team.rounds": 3, "team.views": "shuffle", "team.density": 0.25, "team.seed": 3,
+        "environment.name": "phone", "environment.screenshots": True, "model.name": "org/model",
+        "model.device": "cuda", "model.vision": True, "model.adapters": str(folder.adapters),
+        "team.agents": 4, "team.rounds": 3, "team.views": "shuffle", "team.density": 0.25,
+        "team.seed": 3,
     }  # fmt: skip
     assert found == expected

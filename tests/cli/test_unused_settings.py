@@ -19,7 +19,6 @@ def _draft(*settings: str) -> Draft:
     ("settings", "told"),
     [
         ("environment.devices=3", "devices = 3 has no effect in 'phone', only in invented"),
-        ("environment.name=invented environment.suite=extended", "only in phone"),
         ("environment.suite_seed=30", "only in androidworld, handset"),
         ("environment.data=x", "only in mind2web, autowebbench, web"),
         ("environment.name=phone-split environment.screenshots=true", "in 'phone-split'"),

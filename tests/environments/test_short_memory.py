@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.studies.windows.long_phone import LongPhone
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Forgetful, Restorable
 from swarm_ui.environments import check_environment
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.wrappers import ActionFilter, Confirm, Recorder, Rule, StepLimit
 from swarm_ui.environments.wrappers.action_rules import first_match
 from swarm_ui.experiment.user_code import UserEnvironment
@@ -36,7 +36,7 @@ async def played(env: Environment, *given: Action) -> list[Action]:
 
 
 def filtered(memory: int | None) -> ActionFilter:
-    return ActionFilter(PhoneEnvironment(memory=memory), deny=[NO_ANSWERS])
+    return ActionFilter(LongPhone(memory=memory), deny=[NO_ANSWERS])
 
 
 async def test_a_refused_action_is_among_the_last_actions() -> None:
@@ -54,7 +54,7 @@ async def test_nested_wrappers_keep_it_there_and_restore_it() -> None:
     async def no(question: object) -> bool:
         return False
 
-    phone = UserEnvironment(PhoneEnvironment(memory=3))
+    phone = UserEnvironment(LongPhone(memory=3))
     asked = Rule(name="other answers", words=("other",), on=("text",))
     env = ActionFilter(StepLimit(Confirm(phone, no, rules=[asked]), 20), deny=[NO_ANSWERS])
     other = Action(action_type="answer", text="other words")
@@ -71,7 +71,7 @@ async def test_a_short_memory_keeps_the_contract(memory: int) -> None:
 
 
 async def test_a_recording_numbers_all_its_decisions(tmp_path: Path) -> None:
-    env = Recorder(PhoneEnvironment(memory=0), tmp_path / "e.jsonl")
+    env = Recorder(LongPhone(memory=0), tmp_path / "e.jsonl")
     await played(env, BACK, BACK, Action(action_type="status", goal_status="complete"))
     (episode,) = read_jsonl(tmp_path / "e.jsonl")
     assert [s.trace.run for s in episode.steps] == [f"{CREATE}/{SEED}/{k}" for k in range(3)]

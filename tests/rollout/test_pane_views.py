@@ -10,10 +10,11 @@ from swarm_ui import CollabGraph, Element, Observation, Request
 from swarm_ui.action import Abstain
 from swarm_ui.agent_view import Pane, paned, panes
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, scripted_reply, split_tasks
+from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.experiment.split_facts import scripted_reply
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
 from swarm_ui.nodes import AgentNode, ScriptedModel

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import (
     Action,
@@ -30,7 +31,6 @@ from swarm_ui import (
 )
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
 from swarm_ui.agent_view import AgentView, Window, windowed, windows
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
@@ -277,13 +277,13 @@ def credit_of_first(trace: Trace, **options: bool) -> list[float | None]:
         environment="phone", task="notes-create", seed=3, success=False,
         steps=(StepRecord(trace=trace, executed=trace.action),),
     )  # fmt: skip
-    critic = ScriptedCritic(lambda: PhoneEnvironment(long=True, memory=1), **options)
+    critic = ScriptedCritic(lambda: LongPhone(memory=1), **options)
     (credit,) = asyncio.run(critic([episode]))
     return list(credit.values[0][0])
 
 
 def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
-    phone = PhoneEnvironment(long=True, memory=1)
+    phone = LongPhone(memory=1)
     screen = phone.begin("notes-create", 3)
     right = phone.expert()
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(
@@ -303,7 +303,7 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
 
 
 def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
-    phone = PhoneEnvironment(long=True, memory=1)
+    phone = LongPhone(memory=1)
     screen = phone.begin("notes-create", 3)
     right, size = phone.expert(), len(screen.elements)
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))

@@ -9,32 +9,36 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.apps import PLACES, TABLES
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.tasks.goal import (
+from swarm_ui.environments.phone.apps import PHONE
+from swarm_ui.environments.phone.goal import (
     Change,
     Configure,
     Create,
     Delete,
-    Dismiss,
     Goal,
-    Permit,
     Want,
 )
+from swarm_ui.environments.phone.state import Device
 
 COMPLETE = Action(action_type="status", goal_status="complete")
 INFEASIBLE = Action(action_type="status", goal_status="infeasible")
-NO_DELETE = ("page", "place")
-"""Tables whose records no screen deletes."""
 Mischief = Callable[[Goal, Device, Device, random.Random], Want | None]
 """From the goal, the start, the present device and a generator: what to do; ``None``: nothing."""
+
+
+class Patient(PhoneEnvironment):
+    """A phone whose episodes are not cut short."""
+
+    @property
+    def budget(self) -> int:
+        return 1000
 
 
 class Player:
     """Plays one episode with the reference solver, and turns it to other ends on the way."""
 
     def __init__(self, task: str, seed: int) -> None:
-        self.phone = PhoneEnvironment(patience=9)
+        self.phone = Patient()
         self.phone.begin(task, seed)
         assignment = self.phone.snapshot().assignment
         self.goal, self.start = assignment.goal, assignment.start
@@ -75,7 +79,7 @@ def others(goal: Goal, start: Device, now: Device) -> Iterator[tuple[str, int]]:
     """Records of the start that the goal says nothing about and that are still there."""
     for table, rows in start.tables.items():
         for row in rows:
-            if (table, row) not in touched(goal) and now.tables[table][row].get("was", "") == "":
+            if (table, row) not in touched(goal):
                 yield table, row
 
 
@@ -87,29 +91,29 @@ def _pick(
 
 
 def delete(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    found = _pick(goal, start, now, rng, lambda table: table not in NO_DELETE)
+    found = _pick(goal, start, now, rng, lambda table: True)
     return None if found is None else Delete(table=found[0], row=found[1])
 
 
 def edit(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    found = _pick(goal, start, now, rng, lambda t: bool(TABLES[t].edit) and t not in NO_DELETE)
+    found = _pick(goal, start, now, rng, lambda t: bool(PHONE.tables[t].edit))
     if found is None:
         return None
     table, row = found
-    return Change(table=table, row=row, fields={TABLES[table].title: "something else"})
+    return Change(table=table, row=row, fields={PHONE.tables[table].title: "something else"})
 
 
 def duplicate(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    found = _pick(goal, start, now, rng, lambda table: table not in (*NO_DELETE, "file"))
+    found = _pick(goal, start, now, rng, lambda table: True)
     if found is None:
         return None
     table, row = found
     record = now.tables[table][row]
-    return Create(table=table, fields={f.name: record[f.name] for f in TABLES[table].form})
+    return Create(table=table, fields={f.name: record[f.name] for f in PHONE.tables[table].form})
 
 
 def flip(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    found = _pick(goal, start, now, rng, lambda table: bool(TABLES[table].switches))
+    found = _pick(goal, start, now, rng, lambda table: bool(PHONE.tables[table].switches))
     return None if found is None else _flipped(now, *found)
 
 
@@ -120,14 +124,14 @@ def flip_created(goal: Goal, start: Device, now: Device, rng: random.Random) -> 
         (table, row)
         for table, rows in now.tables.items()
         for row in rows
-        if row not in start.tables[table] and TABLES[table].switches
-        and TABLES[table].switches[0].name not in named
+        if row not in start.tables[table] and PHONE.tables[table].switches
+        and PHONE.tables[table].switches[0].name not in named
     ]  # fmt: skip
     return _flipped(now, *rng.choice(created)) if created else None
 
 
 def _flipped(now: Device, table: str, row: int) -> Change:
-    name = TABLES[table].switches[0].name
+    name = PHONE.tables[table].switches[0].name
     value = "off" if now.tables[table][row][name] == "on" else "on"
     return Change(table=table, row=row, fields={name: value})
 
@@ -138,24 +142,5 @@ def configure(goal: Goal, start: Device, now: Device, rng: random.Random) -> Wan
     if not keys:
         return None
     key = rng.choice(keys)
-    value = rng.choice([v for v in PLACES[key].choices if v != now.settings[key]])
+    value = rng.choice([v for v in PHONE.places[key].choices if v != now.settings[key]])
     return Configure(key=key, value=value)
-
-
-def dismiss(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    if now.system is None or start.system is None:
-        return None
-    wanted = {want.notice for want in goal.wants if isinstance(want, Dismiss)}
-    left = [k for k in start.system.notices if k in now.system.notices and k not in wanted]
-    return Dismiss(notice=rng.choice(left)) if left else None
-
-
-def permit(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
-    if now.system is None:
-        return None
-    wanted = {want.key for want in goal.wants if isinstance(want, Permit)}
-    keys = [key for key in now.system.grants if key not in wanted]
-    if not keys:
-        return None
-    key = rng.choice(keys)
-    return Permit(key=key, value="allow" if now.system.grants[key] == "deny" else "deny")

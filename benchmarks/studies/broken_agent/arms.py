@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.support.origin import commit
 from swarm_ui.action import Action
 from swarm_ui.agent_view import Window, windows
@@ -215,7 +216,7 @@ class BrokenCase:
     def _phone(self) -> Callable[[], PhoneEnvironment]:
         if self.sight == "screen":
             return PhoneEnvironment
-        return partial(PhoneEnvironment, long=True, memory=MEMORY)
+        return partial(LongPhone, memory=MEMORY)
 
 
 def ladder(

@@ -10,8 +10,13 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs, jobs, tasks
-from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN
-from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
+from swarm_ui.environments.phone.invented import (
+    BLIND,
+    BLIND_DEVICES,
+    UNSEEN,
+    MixedPhone,
+    simple_tasks,
+)
 from swarm_ui.experiment.environments.phone_jobs import mixed_training_jobs
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.rollout import Job

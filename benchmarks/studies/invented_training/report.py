@@ -22,7 +22,7 @@ from benchmarks.studies.invented_training.plan import (
 from benchmarks.studies.struct_files import Sources, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.invented import APPS
-from swarm_ui.environments.phone.invented.invented_tasks import templates
+from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Outcome, paired_difference
 

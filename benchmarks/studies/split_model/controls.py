@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from swarm_ui.environments.phone.goal import Create
 from swarm_ui.environments.phone.split import SplitPhone
-from swarm_ui.environments.phone.tasks.goal import Create
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatModel, Completion, Request
 

@@ -18,7 +18,7 @@ from benchmarks.studies.split_model.plan import SETTINGS_FILE, TRAINING, Sizes, 
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
 from benchmarks.support.origin import Origin
 from benchmarks.support.tables import markdown_table
-from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
+from swarm_ui.environments.phone.split import SPLIT_TEMPLATES as SPECS
 from swarm_ui.stats import Outcome, clustered_mean, paired_difference
 
 CONTRASTS = (

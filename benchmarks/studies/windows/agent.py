@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.studies.windows.held_out import WITHHELD
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.studies.windows.samples import (
     LabelledScreen,
     WindowMix,
@@ -20,7 +21,7 @@ from benchmarks.studies.windows.samples import (
 )
 from demos.base_agent.stream import COLLEAGUES, Mix, Stream
 from demos.base_agent.training import Progress, Stage1Config, train
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
+from swarm_ui.environments.phone import TRAIN_SEEDS, tasks
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
@@ -30,9 +31,9 @@ MEMORY = 1
 """Number of past actions in the observations of long screens."""
 
 
-def long_phone() -> PhoneEnvironment:
+def long_phone() -> LongPhone:
     """The phone with long screens that all parts of the study use."""
-    return PhoneEnvironment(long=True, memory=MEMORY)
+    return LongPhone(memory=MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

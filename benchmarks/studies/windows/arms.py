@@ -15,6 +15,7 @@ import msgspec
 
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.held_out import NEW
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.support.delivery import RecordedMessages, shuffled
 from benchmarks.support.origin import commit
 from benchmarks.support.scroller import SlidingWindowPolicy
@@ -22,11 +23,10 @@ from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
-    PhoneEnvironment,
     draw_jobs,
     tasks,
 )
-from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
@@ -185,8 +185,7 @@ def forms() -> tuple[str, ...]:
     """The training templates that fill in a form. The agent that sees the button must wait until
     the fields above it are filled, and they are outside of its window.
     """
-    tags = {task: TEMPLATES[task].tags for task in tasks("train")}
-    return tuple(task for task, own in tags.items() if "form" in own and "across" not in own)
+    return tuple(task for task in tasks("train") if TEMPLATES[task].kind in ("create", "reply"))
 
 
 def test_jobs(split: Split, count: int) -> list[Job]:
@@ -208,7 +207,7 @@ def play(
     progress: Callable[[int, int, Episode], None] | None = None,
 ) -> list[Episode]:
     """Play episodes on long screens."""
-    make = partial(PhoneEnvironment, long=True, memory=MEMORY, patience=patience)
+    make = partial(LongPhone, memory=MEMORY, patience=patience)
     return asyncio.run(rollout_many(make, policy, jobs, concurrency=CONCURRENCY, progress=progress))
 
 

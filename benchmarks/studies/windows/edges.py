@@ -13,9 +13,9 @@ import torch
 
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.arms import NAMES, WindowArm, tuning_jobs
+from benchmarks.studies.windows.long_phone import LongPhone
 from benchmarks.support.edge_learners.score_function import ScoreFunction
 from benchmarks.support.edge_learners.thompson_edges import ThompsonEdges
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
@@ -107,7 +107,7 @@ async def _try(
     model: ChatModel, team: CollabGraph, jobs: Sequence[Job], sets: Sequence[Sequence[EdgeSample]]
 ) -> list[float | None]:
     """Success of each graph on its episode; the episodes are played concurrently."""
-    make = partial(PhoneEnvironment, long=True, memory=MEMORY)
+    make = partial(LongPhone, memory=MEMORY)
 
     async def play(samples: Sequence[EdgeSample]) -> list[float | None]:
         graphs = {job: team.with_edges(s.edges) for job, s in zip(jobs, samples, strict=True)}

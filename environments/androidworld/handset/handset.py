@@ -1,6 +1,6 @@
 """The simulated handset: a phone with files, settings, packages and a clock.
 
-:class:`Handset` extends :class:`~swarm_ui.environments.phone.device.device.Device`, which has the
+:class:`Handset` extends :class:`~swarm_ui.environments.phone.state.Device`, which has the
 tables, the form, the screen stack and the toast. An :class:`AppSpec` describes an app: its
 screens over the phone's tables, under the package name and with the files of an app that
 android_world's tasks use.
@@ -21,9 +21,7 @@ from swarm_ui.environments.androidworld.handset.file_system import (
     canonical,
     parent,
 )
-from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.widget import Effect, Widget
+from swarm_ui.environments.phone.state import Device, Effect, Path, Row, Screen, Widget
 from swarm_ui.errors import ConfigError
 
 START = int(datetime(2023, 10, 15, 15, 34, tzinfo=UTC).timestamp())
@@ -117,8 +115,8 @@ class Handset(Device):
     """A phone that accepts adb commands. Its values are replaced, never changed in place."""
 
     __slots__ = (
-        "apps", "call", "clipboard", "covered", "files", "namespaces", "now", "picked", "recents",
-        "selecting",
+        "apps", "call", "clipboard", "covered", "files", "focus", "namespaces", "now", "picked",
+        "recents", "selecting",
     )  # fmt: skip
 
     def __init__(self, apps: Sequence[AppSpec]) -> None:
@@ -135,6 +133,8 @@ class Handset(Device):
             "system": {}, "secure": {}, "global": {},
         }  # fmt: skip
         self.clipboard = ""
+        self.focus = ""
+        """Field that the keyboard types into; empty: no keyboard is shown."""
         self.selecting = False
         """Whether the text of the focused field is selected and the bar with cut, copy and paste is
         shown."""

@@ -6,16 +6,28 @@ observation = await phone.reset(task=phone.tasks[0], seed=7)
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.invented.invented_apps import BLIND, BLIND_DEVICES, UNSEEN
-from swarm_ui.environments.phone.invented.invented_phone import APPS, InventedPhone, blind_tasks
+from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN
+from swarm_ui.environments.phone.invented.environment import (
+    APPS,
+    SIMPLE_KINDS,
+    InventedPhone,
+    MixedPhone,
+    blind_tasks,
+    of_kinds,
+    simple_tasks,
+)
 from swarm_ui.environments.phone.invented.wordings import Wordings
 
 __all__ = [
     "APPS",
     "BLIND",
     "BLIND_DEVICES",
+    "SIMPLE_KINDS",
     "UNSEEN",
     "InventedPhone",
+    "MixedPhone",
     "Wordings",
     "blind_tasks",
+    "of_kinds",
+    "simple_tasks",
 ]

@@ -1,20 +1,28 @@
 """The wordings of goals on invented devices: two plain ones for each kind, or a large grammar.
 
-The devices of the blind set have plain wordings of their own.
+The devices of the blind set have plain wordings of their own. A text is a clause, a mention of the
+app before or after it, and a polite frame. ``clauses.json`` has the clauses, without the name of
+the app and without a frame; ``?`` begins a question, and ``@it`` and others stand for its
+``parts``.
 
-A text is a clause, a mention of the app before or after it, and a polite frame. The notation is
-that of :mod:`swarm_ui.environments.phone.invented.grammar`.
+In the notation, ``[a|b]`` stands for one of its alternatives, which may be empty and may contain
+brackets. Placeholders such as ``{title}`` stay as they are.
+
+>>> sorted(expansions("[delete|remove] [the |]{record}"))
+['delete the {record}', 'delete {record}', 'remove the {record}', 'remove {record}']
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
 from typing import Literal
 
-from swarm_ui.environments.phone.invented.blind_words import BLIND_CLAUSES
-from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY, SWITCH_OFF, SWITCH_ON
-from swarm_ui.environments.phone.invented.grammar import draw
+from swarm_ui.errors import ConfigError
 
 Wordings = Literal["few", "many"]
 ClauseSet = Literal["few", "many", "blind"]
@@ -22,16 +30,32 @@ ClauseSet = Literal["few", "many", "blind"]
 Slots = Mapping[str, str]
 """Words of the task by placeholder."""
 
-AFTER = " [in|in the|using|with|inside|within|under] {app}[ app|]"
+_READ = json.loads(files(__package__).joinpath("clauses.json").read_text("utf-8"))
+_READ["many"]["setting"] = _READ["many"]["toggle"]
+CLAUSES: Mapping[ClauseSet, Mapping[str, tuple[str, ...]]] = {
+    name: {
+        kind: tuple(
+            re.sub("@(it|set|drop|make|tell)", lambda part: _READ["parts"][part[1]], clause)
+            for clause in clauses
+        )
+        for kind, clauses in _READ[name].items()
+    }
+    for name in ("few", "many", "blind")
+}
+"""Wordings -> kind -> its clauses."""
+_IT = _READ["parts"]["it"]
+_SWITCH_ON = "[switch on|enable|activate]"
+_SWITCH_OFF = "[switch off|disable|deactivate]"
+_AFTER = " [in|in the|using|with|inside|within|under] {app}[ app|]"
 _AFTER_PLAIN = " in {app}"
-BEFORE = (
+_BEFORE = (
     "[in|in the|using|with|inside] {app}[ app|] [, |]",
     "{app} : ",
     "[open|go to|start|launch|use] [the |]{app}[ app|] [and|, then|to] ",
     "[this is about|this concerns|for] [the |]{app} [app|] : ",
 )
 """Phrases that mention the app; the third does not fit questions or statements."""
-POLITE = (
+_POLITE = (
     "please {}", "{} please", "{} , please", "could you {} ?", "can you {} ?", "would you {} ?",
     "I need you to {}", "I would like you to {}", "your task : {}", "task : {}", "now {}",
     "next , {}", "kindly {}", "hey , {}", "hi , can you {} ?", "{} for me", "{} , thanks",
@@ -71,7 +95,7 @@ def phrase(
     """The text of a goal.
 
     Args:
-        kind: key of :data:`MANY`.
+        kind: key of :data:`CLAUSES`.
         slots: words by placeholder; ``fields`` and ``titles`` come from :func:`listed`.
         rng: draws the wording.
         wordings: the set of wordings.
@@ -79,18 +103,15 @@ def phrase(
         part: the text is part of a longer one, so it gets no frame.
         free: placeholders that may be put in quotes.
     """
-    plain = {"few": FEW, "blind": BLIND_CLAUSES}.get(wordings)
-    if plain is not None:
-        text = rng.choice(plain[kind])
-    else:
-        clause = with_state(rng.choice(MANY[kind]).replace("@it", IT), slots)
-        text = " ".join(draw(clause, rng).split())
+    text = rng.choice(CLAUSES[wordings][kind])
+    if wordings == "many":
+        text = " ".join(draw(with_state(text, slots), rng).split())
     if "record" in slots and "{record}" not in text:  # nothing else tells where to look
         mention, slots = True, {**slots, "from_app": f" in {slots['app']}"}
     across = "{from_app}" in text or "{app}" in text
     if not across and (mention or rng.random() < 0.5):
         text = _placed(text, rng) if wordings == "many" else text + _AFTER_PLAIN
-    if plain is not None:
+    if wordings != "many":
         return text.format_map(slots)
     quote = rng.choice(_QUOTES)
     quoted = {name: quote.format(slots[name]) for name in free if name in slots}
@@ -104,13 +125,15 @@ def _framed(text: str, rng: random.Random) -> str:
     """The text in a polite frame, or with a question mark."""
     if text.startswith("?"):
         return f"{text} ?" if rng.random() < 0.6 else text
-    return rng.choice(POLITE).replace("{}", text) if _command(text) and rng.random() < 0.4 else text
+    return (
+        rng.choice(_POLITE).replace("{}", text) if _command(text) and rng.random() < 0.4 else text
+    )
 
 
 def with_state(clause: str, slots: Slots) -> str:
     """The clause with ``@flip`` and ``@for`` replaced."""
-    whom = f" [for|of|on] {IT}" if "title" in slots else ""
-    flip = SWITCH_ON if slots.get("state") == "on" else SWITCH_OFF
+    whom = f" [for|of|on] {_IT}" if "title" in slots else ""
+    flip = _SWITCH_ON if slots.get("state") == "on" else _SWITCH_OFF
     return clause.replace("@flip", flip).replace("@for", whom)
 
 
@@ -123,9 +146,9 @@ def _command(text: str) -> bool:
 def _placed(text: str, rng: random.Random) -> str:
     """The text with a mention of the app."""
     if rng.random() < 0.55:
-        return text + draw(AFTER, rng)
+        return text + draw(_AFTER, rng)
     mark, text = ("?", text[1:]) if text.startswith("?") else ("", text)
-    usable = BEFORE if _command(text) else (BEFORE[0], BEFORE[1], BEFORE[3])
+    usable = _BEFORE if _command(text) else (_BEFORE[0], _BEFORE[1], _BEFORE[3])
     return mark + draw(rng.choice(usable), rng) + text
 
 
@@ -201,3 +224,68 @@ def both(first: str, second: str, rng: random.Random, *, wordings: ClauseSet) ->
     head = "two things : " if rng.random() < 0.1 else ""
     text = f"{head}{first}{joint}{second}"
     return finish(_framed(text, rng), rng)
+
+
+# -- the notation ----------------------------------------------------------------------------------
+
+_Parts = tuple["str | tuple[_Parts, ...]", ...]
+"""Texts and, as tuples, alternatives, each a sequence of its own."""
+
+
+def draw(wording: str, rng: random.Random) -> str:
+    """A random text; every choice is uniform over its alternatives."""
+    return "".join(_drawn(_parse(wording), rng))
+
+
+def expansions(wording: str) -> Iterator[str]:
+    """All texts of the notation; equal texts may occur more than once."""
+    return _expanded(_parse(wording))
+
+
+def _drawn(parts: _Parts, rng: random.Random) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _drawn(part[int(rng.random() * len(part))], rng)
+
+
+def _expanded(parts: _Parts) -> Iterator[str]:
+    if not parts:
+        yield ""
+        return
+    first, rest = parts[0], parts[1:]
+    heads = [first] if isinstance(first, str) else [t for one in first for t in _expanded(one)]
+    tails = list(_expanded(rest))
+    yield from (head + tail for head in heads for tail in tails)
+
+
+@lru_cache(maxsize=4096)
+def _parse(wording: str) -> _Parts:
+    parts, end = _alternative(wording, 0)
+    if end != len(wording):
+        raise ConfigError(f"wording: unexpected {wording[end]!r} at {end} in {wording!r}")
+    return parts
+
+
+def _alternative(text: str, at: int) -> tuple[_Parts, int]:
+    """The parts from ``at`` to the end of this alternative, and where that is."""
+    parts: list[str | tuple[_Parts, ...]] = []
+    start = at
+    while at < len(text) and text[at] not in "|]":
+        if text[at] != "[":
+            at += 1
+            continue
+        parts.append(text[start:at])
+        choices = []
+        while True:
+            choice, at = _alternative(text, at + 1)
+            choices.append(choice)
+            if at >= len(text):
+                raise ConfigError(f"wording: a bracket is not closed in {text!r}")
+            if text[at] == "]":
+                break
+        parts.append(tuple(choices))
+        at = start = at + 1
+    parts.append(text[start:at])
+    return tuple(part for part in parts if part != ""), at

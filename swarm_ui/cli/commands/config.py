@@ -20,8 +20,7 @@ TEMPLATE = """\
 [environment]
 name = "phone"            # phone, invented, phone-split, miniwob, androidworld, handset,
                           # mind2web, autowebbench, web, or "module:factory"
-tasks = []                # only these, such as ["contacts-add"]; empty: the suite
-suite = "core"            # phone: core (the published tasks) or extended (harder)
+tasks = []                # only these, such as ["contacts-add"]; empty: all
 devices = 32              # invented: number of devices, of 8 apps each
 wordings = "many"         # invented: few or many wordings of each kind of goal
 apps = 10                 # phone-split: number of apps on the screen, 4 to 10

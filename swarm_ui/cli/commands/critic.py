@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     flags.option("prompt_format", str, "NAME", "how screens and replies are written in the "
                  "questions: compact or json (default: compact)", panel="",
                  complete=flags.one_of("compact", "json")),
-    flags.SUITE,
     *flags.INVENTED,
     flags.option("seed", int, "N", "equal seeds give equal episodes and, without --minutes, equal "
                  "weights", setting="environment.seed"),

@@ -62,7 +62,6 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("parallel", int, "N", "number of walks at the same time (default: 1)", "-j",
                  panel=flags.HOW),
     flags.TASK,
-    flags.SUITE,
     *flags.INVENTED,
     flags.option("data", str, "FILE", "recordings, or your copy of a data set (default: none)",
                  setting="environment.data"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import phone_jobs
 from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.stage1 import HeldOut
 
-SUITES = ("core", "extended")
 TEST_DRAW = 1
 """Seed for choosing test episodes: the same for every run, so that runs can be compared."""
 CONCURRENCY = 128
@@ -56,12 +55,6 @@ def _tasks() -> Sequence[str]:
     return PhoneEnvironment().tasks
 
 
-def _findings(section: EnvironmentSection) -> Iterator[Finding]:
-    if section.suite not in SUITES:
-        at = ("environment", "suite")
-        yield at, f"no suite '{section.suite}'; expected {' or '.join(SUITES)}"
-
-
 def _test_jobs(section: EnvironmentSection) -> list[Job]:
     from swarm_ui.environments import phone
 
@@ -69,19 +62,17 @@ def _test_jobs(section: EnvironmentSection) -> list[Job]:
         return phone_jobs.test_jobs(section, section.tasks)
     split = section.split or "parameters"
     by: Any = "parameters" if split in ("train", "validation") else split
-    suite = cast(Literal["core", "extended"], section.suite)
     count, seeds = phone_jobs.count_of(section), phone_jobs.seeds_of(split)
-    return phone.jobs(by, count, section.seed, seeds=seeds, suite=suite)
+    return phone.jobs(by, count, section.seed, seeds=seeds)
 
 
 def _training_jobs(
     section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
-    """Episodes of the chosen tasks, or else of the training templates of the suite."""
+    """Episodes of the chosen tasks, or else of the training templates."""
     from swarm_ui.environments.phone import tasks
 
-    split = "train" if section.suite == "core" else "extended_train"
-    chosen = section.tasks or tasks(cast(Any, split))
+    chosen = section.tasks or tasks("train")
     return phone_jobs.training_jobs(section, chosen, count, rng, seeds)
 
 
@@ -90,8 +81,7 @@ def held_out() -> HeldOut:
     from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, tasks
     from swarm_ui.optim.stage1 import HeldOut
 
-    trained = {*tasks("train"), *tasks("extended_train")}
-    others = [name for name in _tasks() if name not in trained]
+    others = [name for name in _tasks() if name not in tasks("train")]
     return HeldOut.of(tasks=others, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
 
@@ -107,10 +97,9 @@ SPEC = EnvironmentSpec(
     open=_open,
     splits=("parameters", "templates", "apps", "validation", "train"),
     trains_on="train",
-    reads=("suite", "screenshots"),
-    tasks=lambda section: (),  # the suite of a split is chosen with its episodes
+    reads=("screenshots",),
+    tasks=lambda section: (),  # those of a split are chosen with its episodes
     known_tasks=_tasks,
-    findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
     held_out=held_out,
@@ -154,7 +143,7 @@ class TrainingPhone(NamedTuple):
 def training_phone(settings: Settings) -> TrainingPhone:
     """The phone, and the invented devices if there are any, with their scripted roles."""
     from swarm_ui.environments.phone import PhoneEnvironment
-    from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone
+    from swarm_ui.environments.phone.invented import MixedPhone
     from swarm_ui.optim.adversary import ScriptedTeacher
     from swarm_ui.optim.credit.scripted import ScriptedCritic
 
@@ -169,7 +158,7 @@ def training_phone(settings: Settings) -> TrainingPhone:
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     """Draw training episodes as (task, seed), half of them on invented devices if there are any."""
     from swarm_ui.environments.phone import tasks
-    from swarm_ui.environments.phone.invented.mixed_phone import simple_tasks
+    from swarm_ui.environments.phone.invented import simple_tasks
 
     invented: tuple[str, ...] = ()
     if settings.devices:

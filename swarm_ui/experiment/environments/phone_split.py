@@ -29,10 +29,10 @@ async def _open(section: EnvironmentSection) -> Opening:
 
 
 def _findings(section: EnvironmentSection) -> Iterator[Finding]:
-    from swarm_ui.environments.phone.split.split_assignment import check_agents
+    from swarm_ui.environments.phone.split import SplitPhone
 
     try:
-        check_agents(section.apps)
+        SplitPhone(agents=section.apps)
     except ConfigError as error:
         yield ("environment", "apps"), str(error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.experiment.split_facts.scripted_agents_model import ScriptedAgents
+from swarm_ui.experiment.split_facts.scripted_agents import ScriptedAgents, scripted_reply
 from swarm_ui.experiment.split_facts.split_teams import Edges, SplitTeams, tokens
 
-__all__ = ["Edges", "ScriptedAgents", "SplitTeams", "tokens"]
+__all__ = ["Edges", "ScriptedAgents", "SplitTeams", "scripted_reply", "tokens"]

@@ -30,9 +30,7 @@ from swarm_ui.environments.androidworld.handset.screen.touch import (
     tap,
     type_text,
 )
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.state import Device, Screen, Widget
 from swarm_ui.errors import ConfigError
 
 MARKOR = f"{SHARED}/Documents/Markor"

@@ -14,7 +14,7 @@ from swarm_ui.environments.androidworld.handset import (
     android_world_env,
 )
 from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Screen
 from swarm_ui.errors import ConfigError, MissingExtra
 
 

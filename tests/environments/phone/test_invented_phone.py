@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-import msgspec
 import pytest
-from phone_solutions import solution_bytes
 
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
@@ -17,18 +14,13 @@ from swarm_ui.environments.phone import (
     PhoneEnvironment,
     draw_jobs,
 )
-from swarm_ui.environments.phone.apps import APPS
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone, Wordings
-from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY
-from swarm_ui.environments.phone.invented.grammar import expansions
-from swarm_ui.environments.phone.invented.invented_apps import invent
-from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone
-from swarm_ui.environments.phone.invented.wordings import with_state
-from swarm_ui.environments.phone.parameters import owner
-from swarm_ui.environments.phone.splits import EXTENDED_TEST_APPS
-from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.word_pools import DISTRACTORS
+from swarm_ui.environments.phone.apps import PHONE, TEST_APPS, TRAIN_APPS
+from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone, MixedPhone, Wordings
+from swarm_ui.environments.phone.invented.devices import invent
+from swarm_ui.environments.phone.invented.wordings import CLAUSES, expansions, with_state
+from swarm_ui.environments.phone.sampling import POOLS, owner
+from swarm_ui.environments.phone.state import App
+from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 
 
@@ -79,24 +71,6 @@ def test_equal_numbers_give_equal_devices_and_others_do_not() -> None:
     assert len(set(names)) == 20
 
 
-DIGESTS = {
-    "few": "60c9a3c41d8a8e0c32a141f0b71f2eed9d8516d4c1d8fd320ac7b6906eac3c0a",
-    "many": "a17e62f748179cca7259044094c83ce7c879b731565c90aa15bbb32a5e1ede16",
-}
-"""Of every observation, action and reward along the reference solutions of 120 episodes."""
-
-
-@pytest.mark.parametrize("wordings", ["few", "many"])
-def test_episodes_are_what_they_were(wordings: Wordings) -> None:
-    """Results of studies depend on the devices behind the numbers and on the wordings."""
-    phone = InventedPhone(devices=12, wordings=wordings)
-    digest = hashlib.sha256(msgspec.json.encode(phone.tasks))
-    for task, seed in draw_jobs(tuple(phone.tasks), 120, 1):
-        for part in solution_bytes(phone, task, seed):
-            digest.update(part)
-    assert digest.hexdigest() == DIGESTS[wordings]
-
-
 def test_a_device_without_an_unused_switch_still_lacks_one() -> None:
     phone = InventedPhone(devices=1, apps=40)
     absent = [task for task in phone.tasks if "-absent-" in task]
@@ -144,9 +118,9 @@ def test_unknown_tasks_are_named(task: str) -> None:
 
 
 def test_bad_numbers_are_named() -> None:
-    with pytest.raises(ConfigError, match="devices >= 1"):
+    with pytest.raises(ConfigError):
         InventedPhone(devices=0)
-    with pytest.raises(ConfigError, match="expected 'few' or 'many'"):
+    with pytest.raises(ConfigError):
         InventedPhone(wordings="some")  # type: ignore[arg-type]
 
 
@@ -184,17 +158,14 @@ def shown_words(app_names: Collection[str], splits: Collection[str]) -> set[str]
 
 
 def test_no_word_of_a_test_app_occurs() -> None:
-    training_apps = [name for name in APPS if name not in EXTENDED_TEST_APPS]
-    test = words_of(APPS[name] for name in EXTENDED_TEST_APPS)
-    test |= shown_words(EXTENDED_TEST_APPS, ("new_apps", "extended_apps"))
-    assert len(test) > 60
-    known = words_of(APPS[name] for name in training_apps)
-    known |= shown_words(training_apps, ("train", "extended_train"))
-    known |= {*DISTRACTORS, *goal_words(("train",))}
+    test = words_of(PHONE.apps[name] for name in TEST_APPS)
+    test |= shown_words(TEST_APPS, ("new_apps",))
+    assert len(test) > 40
+    known = words_of(PHONE.apps[name] for name in TRAIN_APPS)
+    known |= shown_words(TRAIN_APPS, ("train",))
+    known |= {*POOLS["distractors"], *goal_words(("train",))}
     invented = words_of(app.app for k in range(200) for app in invent(k, 8).apps)
-    invented |= {
-        word for texts in (*MANY.values(), *FEW.values()) for t in texts for word in bare(t)
-    }
+    invented |= {word for texts in TRAINING.values() for text in texts for word in bare(text)}
     assert invented & (test - known) == set()
 
 
@@ -204,7 +175,7 @@ def bare(text: str) -> list[str]:
 
 
 def goal_words(splits: Collection[str]) -> set[str]:
-    found = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
+    found = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.texts)
     return {word for goal in found for word in bare(goal)}
 
 
@@ -217,7 +188,7 @@ def masked(goal: str, words: Collection[str]) -> str:
 
 
 SMALL = frozenset("_ a an the in of to and for on off at with from is".split())  # noqa: SIM905
-WORDS = words_of(APPS.values()) - SMALL
+WORDS = words_of(PHONE.apps.values()) - SMALL
 
 
 def says(pattern: str) -> bool:
@@ -227,18 +198,21 @@ def says(pattern: str) -> bool:
 
 def phrasings(splits: Collection[str]) -> set[str]:
     """The masked goal texts of the phone's own templates."""
-    goals = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
+    goals = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.texts)
     return set(filter(says, (masked(goal, WORDS) for goal in goals)))
 
 
-TEST_SPLITS = ("new_templates", "new_apps", "extended_templates", "extended_apps", "twins",
-               "extended_twins", "validation", "extended_validation")  # fmt: skip
+TEST_SPLITS = ("new_templates", "new_apps", "twins", "validation")
+TRAINING = {
+    (name, kind): texts for name in ("few", "many") for kind, texts in CLAUSES[name].items()
+}
+"""The wordings of training."""
 
 
 def clauses() -> Iterator[str]:
     """All clauses of the wordings, with one to three fields."""
-    for text in (text for texts in [*FEW.values(), *MANY.values()] for text in texts):
-        plain = text.removeprefix("?").replace("@it", IT)
+    for text in (text for texts in TRAINING.values() for text in texts):
+        plain = text.removeprefix("?")
         slots: list[dict[str, str]] = [{"title": "", "state": "on"}]
         if "@" in plain:
             slots = [{**about, "state": s} for about in ({}, {"title": ""}) for s in ("on", "off")]
@@ -258,9 +232,9 @@ def without_app(pattern: str) -> Iterator[str]:
 
 
 def test_no_goal_is_worded_like_one_of_a_test() -> None:
-    test = phrasings(TEST_SPLITS) - phrasings(("train", "extended_train"))
-    assert len(test) > 40
+    test = phrasings(TEST_SPLITS) - phrasings(("train",))
+    assert len(test) > 10
     found = {masked(clause, WORDS) for clause in clauses()}
-    known = {bare for goal in phrasings(("train", "extended_train")) for bare in without_app(goal)}
+    known = {bare for goal in phrasings(("train",)) for bare in without_app(goal)}
     same = {goal for goal in test if not found.isdisjoint({*without_app(goal)} - known)}
     assert same == set()

@@ -11,7 +11,7 @@ from graph_fakes import FixedModel
 from swarm_ui import Action, CollabGraph, GraphPolicy, read_jsonl, write_jsonl
 from swarm_ui.environment import checker_version
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.environment import CHECKER
+from swarm_ui.environments.phone.goal import CHECKER
 from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import compare_runs

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.expert.solver import UNREACHABLE
-from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES
-from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.environments.phone.solver import UNREACHABLE
+from swarm_ui.environments.phone.templates import CORE, TEMPLATES
 from swarm_ui.observation import Observation
 
 SEEDS = (*range(20), *range(10_000_000, 10_000_005), *range(20_000_000, 20_000_005))
@@ -54,11 +53,6 @@ def test_solver_solves_every_core_template_within_the_declared_steps(task: str) 
     assert CORE[task].budget >= 2 * max(taken) + 3
 
 
-@pytest.mark.parametrize("task", EXTENDED)
-def test_solver_solves_every_extended_template_within_the_declared_steps(task: str) -> None:
-    assert max(steps_taken(task, FEW)) <= EXTENDED[task].steps
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("task", TEMPLATES)
 def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
@@ -67,18 +61,12 @@ def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
     assert max(taken) == TEMPLATES[task].steps
 
 
-def test_core_tasks_take_from_1_to_12_steps_and_extended_ones_up_to_25() -> None:
-    for suite, most in ((CORE, 12), (EXTENDED, 25)):
-        steps = {template.steps for template in suite.values()}
-        assert (min(steps), max(steps)) == (1, most)
-
-
 @pytest.mark.parametrize("task", TEMPLATES)
 def test_nothing_is_won_by_declaring_at_once(task: str) -> None:
     phone = PhoneEnvironment()
     for seed in SEEDS if task in CORE else FEW:
         phone.begin(task, seed)
-        infeasible = "infeasible" in TEMPLATES[task].tags
+        infeasible = phone.assign(task, seed).goal.infeasible
         assert phone.act(COMPLETE).reward == 0.0
         phone.begin(task, seed)
         assert phone.act(INFEASIBLE).reward == float(infeasible)
@@ -112,23 +100,18 @@ def random_action(rng: random.Random, screen: Observation) -> Action:
     return Action(action_type="answer", text="tea")
 
 
-@pytest.mark.parametrize(("suite", "episodes"), [(CORE, 264), (EXTENDED, 124)])
-def test_solver_recovers_from_wherever_random_actions_lead(
-    suite: dict[str, Template], episodes: int
-) -> None:
+def test_solver_recovers_from_wherever_random_actions_lead() -> None:
     rng = random.Random(5)
     phone = PhoneEnvironment()
-    names = list(suite)
+    names = list(CORE)
     wandered = 0
-    for episode in range(episodes):
+    for episode in range(4 * len(names)):
         task = names[episode % len(names)]
         screen = phone.begin(task, rng.randrange(10**7))
         budget = TEMPLATES[task].budget
         for _ in range(rng.randrange(budget)):
             before = phone.distance()
             action = random_action(rng, screen)
-            if suite is EXTENDED and rng.random() < 0.15:
-                action = gesture(rng)
             good = phone.grade(action)
             step = phone.act(action)
             if step.ended:
@@ -139,18 +122,6 @@ def test_solver_recovers_from_wherever_random_actions_lead(
             assert phone.grade(phone.expert()) == 1.0
             wandered += 1
     assert wandered > 500
-
-
-def gesture(rng: random.Random) -> Action:
-    """What only a full device knows: swipes, the enter key, taps on keys and icons by pixels."""
-    chance = rng.random()
-    if chance < 0.5:
-        return Action(action_type="swipe", direction=rng.choice(("up", "down", "left", "right")))
-    if chance < 0.7:
-        return Action(action_type="keyboard_enter")
-    if chance < 0.9:
-        return Action(action_type="click", x=rng.randrange(540), y=rng.randrange(1200))
-    return Action(action_type="open_app", app_name=rng.choice(("camera", "files", "browser")))
 
 
 def test_solver_undoes_what_was_done_by_mistake() -> None:

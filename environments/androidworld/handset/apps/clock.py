@@ -6,9 +6,9 @@ from functools import partial
 
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.apps.record_apps import ALARM
-from swarm_ui.environments.phone.device.effects import Flip
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.apps import ALARM
+from swarm_ui.environments.phone.effects import Flip
+from swarm_ui.environments.phone.state import Screen
 
 APP = "clock"
 TABS = ("Alarm", "Clock", "Timer", "Stopwatch")

@@ -13,7 +13,7 @@ from swarm_ui.environments.androidworld.handset.handset import (
     Page,
 )
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Screen
 
 APP = "contacts"
 LABELS = ("Mobile", "Home", "Work", "Other")

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.phone.device.device import Row
+from swarm_ui.environments.phone.state import Row
 
 CATEGORIES = (
     "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",

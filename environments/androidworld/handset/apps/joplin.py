@@ -8,8 +8,7 @@ from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Row, Screen
 
 APP = "joplin"
 _SHARED = (

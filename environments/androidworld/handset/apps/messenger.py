@@ -17,9 +17,7 @@ from swarm_ui.environments.androidworld.handset.handset import (
     Page,
 )
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.state import Row, Screen, Widget
 
 APP = "simple sms messenger"
 

@@ -12,7 +12,7 @@ from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Screen
 
 APP = "osmand"
 PLACES = {

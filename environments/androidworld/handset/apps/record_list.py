@@ -10,8 +10,7 @@ import msgspec
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Row, Screen
 
 
 class FormField(msgspec.Struct, frozen=True):

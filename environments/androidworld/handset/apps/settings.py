@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Control, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.apps import settings as phone
-from swarm_ui.environments.phone.device.effects import SetSetting
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.apps import PHONE
+from swarm_ui.environments.phone.effects import SetSetting
+from swarm_ui.environments.phone.record_screens import app_screen
+from swarm_ui.environments.phone.state import Screen, Widget
 
+_SETTINGS = PHONE.apps["settings"]
 BRIGHTNESS = Screen("settings", "brightness")
 LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
 
@@ -22,7 +23,7 @@ def _settings(handset: Handset, screen: Screen) -> Page:
         ]
         slider = Control("text", "Brightness", now, slider=_slide)
         return Page(title="Brightness level", rows=[slider, *rows])
-    widgets: list[Widget] = list(phone.SETTINGS.build(handset, screen))
+    widgets: list[Widget] = list(app_screen(_SETTINGS, handset, screen))
     if screen.kind == "category" and screen.of == "display":
         widgets.append(
             ui.item("brightness level", _share(handset), ui.open_screen("settings", "brightness"))
@@ -47,7 +48,7 @@ SETTINGS = AppSpec(
     package="com.android.settings",
     activity="com.android.settings.Settings",
     build=_settings,
-    settings={key: place.choices[0] for key, place in phone.SETTINGS.settings.items()}
+    settings={key: place.choices[0] for key, place in _SETTINGS.settings.items()}
     | {"brightness": "128"},
 )
 CLIPPER = AppSpec(

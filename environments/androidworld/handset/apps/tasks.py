@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.phone.device.device import Row
+from swarm_ui.environments.phone.state import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
 """Priorities, in the order of their numbers in the database, from 0."""

@@ -17,7 +17,7 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
     Placed,
     ScreenGeometry,
 )
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.state import Widget
 
 SYSTEM = "com.android.systemui"
 _CLASSES = {

@@ -15,8 +15,8 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
     ScreenGeometry,
     lay_out,
 )
-from swarm_ui.environments.phone.render.screenshot import draw_screen
-from swarm_ui.environments.phone.ui.layout import View
+from swarm_ui.environments.phone.picture import draw_screen
+from swarm_ui.environments.phone.view import View
 from swarm_ui.observation import Element, Role
 
 _CLOCK = (20, 12, 110, 40)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen.widgets import button
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.state import Widget
 
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom in pixels."""

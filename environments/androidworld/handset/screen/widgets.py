@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
-from swarm_ui.environments.phone.device.effects import Back, Choose, Go
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Effect, Widget
+from swarm_ui.environments.phone.effects import Back, Choose, Go
+from swarm_ui.environments.phone.state import Effect, Screen, Widget
 from swarm_ui.observation import Role
 
 

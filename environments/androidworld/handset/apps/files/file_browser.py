@@ -12,9 +12,8 @@ from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import name
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.effects import Back
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.effects import Back
+from swarm_ui.environments.phone.state import Screen, Widget
 
 
 class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):

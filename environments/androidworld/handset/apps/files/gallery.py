@@ -8,8 +8,7 @@ from swarm_ui.environments.androidworld.handset.apps.files.file_browser import F
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.state import Screen, Widget
 
 PICTURES = (".jpg", ".jpeg", ".png", ".svg", ".gif", ".mp4")
 

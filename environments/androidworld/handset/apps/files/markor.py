@@ -8,8 +8,8 @@ from swarm_ui.environments.androidworld.handset.apps.files.file_browser import F
 from swarm_ui.environments.androidworld.handset.file_system import name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.effects import Back
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.effects import Back
+from swarm_ui.environments.phone.state import Screen
 
 APP = "markor"
 ROOT = "/storage/emulated/0/Documents/Markor"

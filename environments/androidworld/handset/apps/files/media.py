@@ -5,8 +5,8 @@ from __future__ import annotations
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.effects import Back
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.effects import Back
+from swarm_ui.environments.phone.state import Screen
 
 RECORDS = f"{SHARED}/Android/data/com.dimowner.audiorecorder/files/Music/records"
 _PLACES = ("Pictures", "Download", "DCIM")

@@ -8,8 +8,7 @@ from swarm_ui.environments.androidworld.handset.apps.files.playlists import Play
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.state import Row, Screen
 
 APP = "vlc"
 TABS = {"Browse": "list", "Playlists": "playlists"}

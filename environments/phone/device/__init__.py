@@ -1,1 +1,0 @@
-"""The simulated device: its state, and the effects that change it."""

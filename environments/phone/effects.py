@@ -1,0 +1,137 @@
+"""The effects of taps, as values that the solver can compare."""
+
+from __future__ import annotations
+
+import msgspec
+
+from swarm_ui.environments.phone.state import Device, Row, Screen, Table, same_text
+
+
+class Launch(msgspec.Struct, frozen=True, gc=False):
+    """Open an app at its first screen."""
+
+    app: str
+
+    def apply(self, device: Device) -> None:
+        device.show((Screen(self.app),))
+
+
+class Go(msgspec.Struct, frozen=True):
+    """Open a screen on top of the present one."""
+
+    screen: Screen
+    draft: Row = {}
+
+    def apply(self, device: Device) -> None:
+        device.show((*device.stack, self.screen), self.draft)
+
+
+class Back(msgspec.Struct, frozen=True, gc=False):
+    """Leave the present screen."""
+
+    def apply(self, device: Device) -> None:
+        device.back()
+
+
+class Insert(msgspec.Struct, frozen=True):
+    """Save the current form as a new record."""
+
+    table: Table
+
+    def apply(self, device: Device) -> str | None:
+        table, draft = self.table, device.draft
+        if not draft.get(table.title):
+            device.toast = f"{table.title} is empty"
+            return f"not saved: {device.toast}"
+        device.insert(table.name, {f.name: draft.get(f.name, f.default) for f in table.fields})
+        device.show(table.trail)
+        device.toast = "sent" if table.save == "send" else "saved"
+        return None
+
+
+class Update(msgspec.Struct, frozen=True):
+    """Save the current form into an existing record."""
+
+    table: Table
+    row: int
+
+    def apply(self, device: Device) -> str | None:
+        table, draft = self.table, device.draft
+        if not draft.get(table.title):
+            device.toast = f"{table.title} is empty"
+            return f"not saved: {device.toast}"
+        device.update(table.name, self.row, {f.name: draft.get(f.name, "") for f in table.form})
+        device.back()
+        device.toast = "saved"
+        return None
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """Delete a record and go back to the list."""
+
+    table: Table
+    row: int
+
+    def apply(self, device: Device) -> None:
+        device.remove(self.table.name, self.row)
+        device.show(self.table.trail)
+        device.toast = "deleted"
+
+
+class Flip(msgspec.Struct, frozen=True):
+    """Toggle a switch or check box of a record."""
+
+    table: Table
+    row: int
+    field: str
+
+    def apply(self, device: Device) -> None:
+        value = device.tables[self.table.name][self.row][self.field]
+        device.update(self.table.name, self.row, {self.field: "off" if value == "on" else "on"})
+
+
+class Choose(msgspec.Struct, frozen=True, gc=False):
+    """Choose an option of the current form."""
+
+    field: str
+    value: str
+
+    def apply(self, device: Device) -> None:
+        device.draft = {**device.draft, self.field: self.value}
+
+
+class SetSetting(msgspec.Struct, frozen=True, gc=False):
+    """Set the value of a switch or choice of the device."""
+
+    key: str
+    value: str
+
+    def apply(self, device: Device) -> None:
+        device.set(self.key, self.value)
+
+
+class Copy(msgspec.Struct, frozen=True, gc=False):
+    """Copy a shown value."""
+
+    field: str
+    value: str
+
+    def apply(self, device: Device) -> None:
+        device.copied = (*device.copied, self.value)
+        device.toast = "copied"
+
+
+class Search(msgspec.Struct, frozen=True, gc=False):
+    """Open the record of ``table`` whose ``field`` equals the text in the field of that name."""
+
+    app: str
+    table: str
+    field: str
+
+    def apply(self, device: Device) -> None:
+        wanted = device.draft.get(self.field, "")
+        for key, row in device.tables[self.table].items():
+            if same_text(row[self.field], wanted):
+                device.show((*device.stack, Screen(self.app, "detail", self.table, key)))
+                return
+        device.show((*device.stack, Screen(self.app, "missing", wanted.casefold())))

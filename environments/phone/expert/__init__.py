@@ -1,1 +1,0 @@
-"""The reference solver of the phone's tasks."""

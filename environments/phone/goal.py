@@ -1,0 +1,256 @@
+"""The goal of a task as conditions on the device, and the differences between a device and a goal.
+
+The success check has one rule for all tasks: **the conditions of the goal are fulfilled, and
+everything else is unchanged since the start.**
+
+- An existing record has the values it had, except those that the goal changes or deletes. Case and
+  repeated spaces do not count.
+- There are as many new records as the goal asks for. A new record has the values that the goal
+  gives, and its switches have the defaults of the app unless the goal says otherwise. Other fields
+  of its form may have any value.
+- Every setting has its initial value, except those that the goal sets.
+- If there are several answers, the last one counts. In a task that asks no question, an answer has
+  no effect.
+- Copied values and the current screen may change, unless the goal has a condition on them.
+- A task that cannot be done is solved by declaring it infeasible while all of this is unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from swarm_ui.environments.phone.effects import Flip, Insert, Remove, SetSetting, Update
+from swarm_ui.environments.phone.state import (
+    Device,
+    Effect,
+    Path,
+    Row,
+    Rows,
+    Screen,
+    Table,
+    same_text,
+)
+
+CHECKER = 2
+"""Version of the success check, which episodes and results keep.
+
+Version 1 compared nothing on tasks that cannot be done, nor the switches of new records.
+"""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The record field to copy a value from before it is written elsewhere."""
+
+    table: str
+    row: int
+    field: str
+    value: str
+
+    @staticmethod
+    def of(table: Table, row: int, record: Row, field: str) -> Source:
+        return Source(table=table.name, row=row, field=field, value=record[field])
+
+
+class Create(msgspec.Struct, frozen=True, kw_only=True):
+    """There is a new record with these values."""
+
+    table: str
+    fields: Mapping[str, str]
+    source: Source | None = None
+    path: Path = ()
+    """Screens to the form; empty: the form of the table."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """An existing record has these values."""
+
+    table: str
+    row: int
+    fields: Mapping[str, str]
+    source: Source | None = None
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
+    """A record is deleted."""
+
+    table: str
+    row: int
+
+
+class Configure(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting has this value."""
+
+    key: str
+    value: str
+
+
+class InFront(msgspec.Struct, frozen=True, kw_only=True):
+    """An app is in the foreground, or a certain one of its screens is current."""
+
+    path: Path
+    """The first screen of the app, or all screens to the one that must be current."""
+
+
+Want = Create | Change | Delete | Configure | InFront
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """The end state of a task."""
+
+    wants: tuple[Want, ...] = ()
+    answer: str | None = None
+    """The right answer; ``None`` if the task asks no question."""
+    look: Path = ()
+    """Screens to the evidence: the answer, or the list that lacks the record of the goal."""
+    sources: tuple[Source, ...] = ()
+    """Values that one agent looks up one after the other before it writes the first."""
+    infeasible: bool = False
+    """The goal cannot be reached; the right final action is ``infeasible``."""
+
+    def answered(self, device: Device) -> bool:
+        """Whether the right answer was given, or none is asked for."""
+        if self.answer is None:
+            return True
+        return device.answer is not None and same_text(device.answer, self.answer)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not yet as the goal wants it, and how to make it so: go to a screen, fill its form,
+    and tap a widget."""
+
+    path: Path
+    tap: Effect | None = None
+    """The tap that settles the difference; ``None`` if it is enough to open the screen."""
+    fields: Mapping[str, str] = {}
+    """The values of the form before the tap."""
+    source: Source | None = None
+    """A value to look up before the form is filled."""
+
+
+RecordWants = Sequence[Create | Change | Delete]
+
+
+def check(goal: Goal, start: Device, now: Device) -> list[Difference]:
+    """What is unlike the goal on a device that was ``start``; empty if the goal is reached.
+
+    The answer to a question is not looked at: see :meth:`Goal.answered`.
+    """
+    found: list[Difference] = []
+    records: dict[str, list[Create | Change | Delete]] = {}
+    settings, catalogue = start.settings, start.catalogue
+    front: list[Path] = []
+    for want in goal.wants:
+        if isinstance(want, Configure):
+            settings = {**settings, want.key: want.value}
+        elif isinstance(want, InFront):
+            front.append(want.path)
+        else:
+            records.setdefault(want.table, []).append(want)
+    if settings is not now.settings:
+        found.extend(
+            Difference(path=catalogue.places[key].path, tap=SetSetting(key, value))
+            for key, value in settings.items()
+            if now.settings[key] != value
+        )
+    for name, rows in now.tables.items():
+        wants = records.get(name, ())
+        before = start.tables[name]
+        if wants or rows is not before:
+            found.extend(_records(catalogue.tables[name], before, rows, wants))
+    if not found:  # last, as the others leave the screen
+        found.extend(Difference(path=path) for path in front if not _in_front(now, path))
+    return found
+
+
+def _in_front(now: Device, path: Path) -> bool:
+    """Whether the app, or the screen of the app, is current."""
+    if len(path) == 1:
+        return now.stack[:1] != () and now.stack[0].app == path[0].app
+    return now.stack[-1:] == path[-1:]
+
+
+def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Difference]:
+    """The differences between a table and the conditions on it."""
+    found: list[Difference] = []
+    gone = {want.row for want in wants if isinstance(want, Delete)}
+    changed = {want.row: want for want in wants if isinstance(want, Change)}
+    unset = {field.name: field.default for field in table.switches}
+    missing = [
+        msgspec.structs.replace(want, fields={**unset, **want.fields})
+        for want in wants
+        if isinstance(want, Create)
+    ]
+    for key, row in before.items():
+        now = rows.get(key)
+        change = changed.get(key)
+        wanted = {**row, **change.fields} if change else row
+        if key in gone:
+            if now is not None:
+                found.append(_delete(table, key))
+        elif now is None:
+            missing.append(Create(table=table.name, fields=wanted))
+        elif now is not wanted:
+            found.extend(_edit(table, key, now, wanted, change.source if change else None))
+    found.extend(_match(table, rows, {k: r for k, r in rows.items() if k not in before}, missing))
+    return found
+
+
+def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list[Difference]:
+    """Change surplus records into missing ones, delete the others, and create the rest."""
+    found: list[Difference] = []
+    left = dict(extra)
+    exactly = tuple(field.name for field in table.form)
+    # Those that are right come first, then those that can be made so.
+    for names in (exactly, ()) if table.edit else (exactly,):
+        for key, row in tuple(left.items()):
+            like = next((want for want in missing if _alike(table, row, want, names)), None)
+            if like is not None:
+                del left[key]
+                missing.remove(like)
+                found.extend(_edit(table, key, row, like.fields, None if names else like.source))
+    found.extend(_delete(table, key) for key in left)
+    for want in missing:
+        reachable = want.path and want.path[-1].row in rows
+        found.append(
+            Difference(
+                path=want.path if reachable else table.path("new"),
+                tap=Insert(table),
+                fields={f.name: want.fields[f.name] for f in table.form if f.name in want.fields},
+                source=want.source,
+            )
+        )
+    return found
+
+
+def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
+    """Whether a record has the wanted values in the fields ``names`` and in those that cannot be
+    edited."""
+    editable = {field.name for field in table.fields}
+    return all(
+        same_text(row[name], value)
+        for name, value in want.fields.items()
+        if name in names or name not in editable
+    )
+
+
+def _edit(
+    table: Table, key: int, row: Row, wanted: Row, source: Source | None = None
+) -> list[Difference]:
+    """What gives a record the wanted values."""
+    found: list[Difference] = []
+    path = table.path("detail", key)
+    fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
+    if not all(same_text(row[name], value) for name, value in fields.items()):
+        form = (*path, Screen(table.app, "edit", table.name, key))
+        found.append(Difference(path=form, tap=Update(table, key), fields=fields, source=source))
+    for field in table.switches:
+        if field.name in wanted and row[field.name] != wanted[field.name]:
+            at = table.trail if table.checklist else path
+            found.append(Difference(path=at, tap=Flip(table, key, field.name)))
+    return found
+
+
+def _delete(table: Table, key: int) -> Difference:
+    return Difference(path=table.path("confirm", key), tap=Remove(table, key))

@@ -1,0 +1,157 @@
+"""Environments of simulated phones whose apps are invented."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from swarm_ui.environments.phone.environment import PhoneEnvironment
+from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN, invent
+from swarm_ui.environments.phone.invented.tasks import templates
+from swarm_ui.environments.phone.invented.wordings import Wordings
+from swarm_ui.environments.phone.kinds import Assignment, draw
+from swarm_ui.environments.phone.sampling import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.phone.templates import TEMPLATES
+from swarm_ui.errors import ConfigError
+
+APPS = 8
+"""Default number of apps of one device."""
+SIMPLE_KINDS = (
+    "open", "create", "delete", "missing", "check", "show", "edit", "read", "toggle", "state",
+    "setting", "absent", "choice",
+)  # fmt: skip
+"""Kinds of tasks on invented devices with one goal in one app, as on the phone."""
+
+
+class InventedPhone(PhoneEnvironment):
+    """Phones whose apps, words, screens and tasks are made up; for training.
+
+    The number of a device determines all of its apps, so there is no limit to the number of
+    devices. They contain no name, field or button of the phone's test apps. Observations, actions,
+    success check, reference solver and the splits of parameters by seed are those of
+    :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
+    """
+
+    def __init__(
+        self,
+        *,
+        devices: int = 32,
+        first: int = 0,
+        apps: int = APPS,
+        wordings: Wordings = "many",
+        screenshots: bool = False,
+    ) -> None:
+        """
+        Args:
+            devices: number of devices in ``tasks``.
+            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests:
+                training seeds are refused; those from :data:`BLIND` on are played with test seeds
+                only.
+            apps: number of apps on each device, at least two.
+            wordings: ``"few"``: two plain wordings for each kind of task; ``"many"``: thousands.
+                Devices from number :data:`BLIND` on have plain wordings of their own.
+            screenshots: see :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
+
+        Raises:
+            ConfigError: a number is out of range, or the set of wordings does not exist.
+        """
+        super().__init__(screenshots=screenshots)
+        if devices < 1 or first < 0 or apps < 2:
+            raise ConfigError(
+                "invented: expected devices >= 1, first >= 0 and apps >= 2, "
+                f"got {devices}, {first} and {apps}"
+            )
+        if wordings not in ("few", "many"):
+            raise ConfigError(f"invented: no wordings {wordings!r}; expected 'few' or 'many'")
+        self._world = (first, devices, apps, wordings)
+
+    @property
+    def name(self) -> str:
+        few = ", few wordings" if self._world[3] == "few" else ""
+        return f"invented phone (simulated{few})"
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return task_names(*self._world)
+
+    def has(self, task: str) -> bool:
+        """Whether a task exists, on one of these devices or on another device."""
+        number = _device_of(task)
+        return number >= 0 and task in templates(number, *self._world[2:])
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        """Draw the parameters of a task. The task may belong to any device.
+
+        Equal arguments give equal assignments.
+
+        Raises:
+            ConfigError: the task does not exist, the seed is outside the published ranges, the
+                seed is for training and the device is held out for tests, or the task belongs to
+                the blind set and the seed is not a test seed.
+        """
+        _, _, apps, wordings = self._world
+        number = _device_of(task)
+        if number >= BLIND and seed not in TEST_SEEDS:
+            raise ConfigError(
+                f"invented: task {task!r} belongs to the blind set, which is for one test at the "
+                f"end; on device {number} expected a seed from {TEST_SEEDS.start} to "
+                f"{TEST_SEEDS.stop - 1}, got {seed}"
+            )
+        if number >= UNSEEN and seed in TRAIN_SEEDS:
+            raise ConfigError(
+                f"invented: device {number} of task {task!r} is held out for tests, got the "
+                f"training seed {seed}; train on devices below {UNSEEN}, or play this one with a "
+                f"seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
+            )
+        template = templates(number, apps, wordings).get(task) if number >= 0 else None
+        if template is None:
+            raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
+        return draw(template, seed, invent(number, apps).catalogue)
+
+
+class MixedPhone(InventedPhone):
+    """The phone's own tasks and those of all invented devices."""
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return (*super().tasks, *TEMPLATES)
+
+    def has(self, task: str) -> bool:
+        return task in TEMPLATES or super().has(task)
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        own = not task.startswith("invented-")
+        return PhoneEnvironment.assign(self, task, seed) if own else super().assign(task, seed)
+
+
+def blind_tasks() -> tuple[str, ...]:
+    """The tasks of the blind set."""
+    return task_names(BLIND, BLIND_DEVICES, APPS, "few")
+
+
+@lru_cache(maxsize=64)
+def task_names(first: int, devices: int, apps: int, wordings: Wordings) -> tuple[str, ...]:
+    """The names of all tasks of these devices."""
+    return tuple(
+        name
+        for number in range(first, first + devices)
+        for name in templates(number, apps, wordings)
+    )
+
+
+@cache
+def simple_tasks(first: int, count: int, wordings: Wordings = "few") -> tuple[str, ...]:
+    """The tasks of ``count`` devices from number ``first`` on that are of :data:`SIMPLE_KINDS`."""
+    return of_kinds(task_names(first, count, APPS, wordings), SIMPLE_KINDS)
+
+
+def of_kinds(tasks: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
+    """The tasks of invented devices that are of these kinds."""
+    return tuple(task for task in tasks if task.split("-")[2] in kinds)
+
+
+def _device_of(task: str) -> int:
+    """The number in the name of a task, or -1."""
+    parts = task.split("-")
+    numbered = len(parts) > 2 and parts[0] == "invented" and parts[1].isdecimal()
+    return int(parts[1]) if numbered else -1

@@ -1,0 +1,151 @@
+"""Random parameters whose values belong to exactly one split of the seeds.
+
+Every value (a name, a title, a number) falls into a bucket by a checksum of its text, and each
+split of the seeds draws from its own buckets only. So no value of a test episode occurs in a
+training episode. This includes the values of unrelated records. Closed choices (which switch,
+which day) are shared by all splits.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Literal, TypeVar
+from zlib import crc32
+
+from swarm_ui.errors import ConfigError
+
+ParameterSplit = Literal["train", "validation", "test"]
+T = TypeVar("T")
+
+TRAIN_SEEDS = range(10_000_000)
+VALIDATION_SEEDS = range(10_000_000, 20_000_000)
+TEST_SEEDS = range(20_000_000, 30_000_000)
+_SEEDS: dict[ParameterSplit, range] = {
+    "train": TRAIN_SEEDS,
+    "validation": VALIDATION_SEEDS,
+    "test": TEST_SEEDS,
+}
+_BUCKETS: dict[ParameterSplit, frozenset[int]] = {
+    "train": frozenset(range(5)),
+    "validation": frozenset((5, 6)),
+    "test": frozenset((7, 8, 9)),
+}
+
+
+def parameter_split(seed: int) -> ParameterSplit:
+    """The split that a seed's parameters come from.
+
+    Raises:
+        ConfigError: the seed is in none of the three ranges.
+    """
+    for split, seeds in _SEEDS.items():
+        if seed in seeds:
+            return split
+    raise ConfigError(
+        f"phone: seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: "
+        "TRAIN_SEEDS, VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.phone"
+    )
+
+
+def owner(value: str) -> ParameterSplit:
+    """The split a value belongs to."""
+    bucket = crc32(value.encode()) % 10
+    return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
+
+
+POOLS: dict[str, tuple[str, ...]] = {
+    name: tuple(words)
+    for name, words in json.loads(
+        files(__package__).joinpath("words.json").read_text("utf-8")
+    ).items()
+}
+"""Words of random parameters by kind. ``distractors`` are buttons that do nothing."""
+FIRST, LAST, NOUNS, VERBS = (POOLS[name] for name in ("first", "last", "nouns", "verbs"))
+
+
+class Sampler:
+    """Draws random values of one split, each at most once."""
+
+    def __init__(self, rng: random.Random, split: ParameterSplit) -> None:
+        self.rng = rng
+        self.values: set[str] = set()
+        """Everything drawn so far."""
+        self._buckets = _BUCKETS[split]
+
+    def fresh(self, make: Callable[[], str]) -> str:
+        """A value of this split that was not drawn before; ``make`` must have enough values."""
+        values, buckets = self.values, self._buckets
+        while True:
+            value = make()
+            if crc32(value.encode()) % 10 in buckets and value not in values:
+                values.add(value)
+                return value
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """One value of a closed set."""
+        return choices[int(self.rng.random() * len(choices))]
+
+    def first_name(self) -> str:
+        return self.fresh(lambda: self.pick(FIRST))
+
+    def full_name(self, first: str = "") -> str:
+        """First and last name."""
+        return self.fresh(lambda: f"{first or self.pick(FIRST)} {self.pick(LAST)}")
+
+    def noun(self) -> str:
+        return self.fresh(lambda: self.pick(NOUNS))
+
+    def phrase(self, words: int = 2) -> str:
+        random, count = self.rng.random, len(NOUNS)
+        if words == 2:  # the most frequent case, so it is fast
+            return self.fresh(
+                lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
+            )
+        return self.fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
+
+    def phrase_after(self, start: str) -> str:
+        """A phrase that begins with ``start``, as another phrase does, and ends with a random
+        noun."""
+        return self.fresh(lambda: f"{start} {self.pick(NOUNS)}")
+
+    def title(self) -> str:
+        """One or two nouns."""
+        return self.noun() if self.rng.random() < 0.5 else self.phrase()
+
+    def chore(self) -> str:
+        """A verb and a noun."""
+        return self.fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
+
+    def time(self) -> str:
+        """A time such as ``07:45``."""
+        return self.fresh(
+            lambda: f"{int(self.rng.random() * 24):02d}:{int(self.rng.random() * 60):02d}"
+        )
+
+    def amount(self) -> str:
+        """An amount such as ``42.50``."""
+        return self.fresh(
+            lambda: f"{1 + int(self.rng.random() * 98)}.{int(self.rng.random() * 100):02d}"
+        )
+
+    def phone(self) -> str:
+        """A telephone number such as ``555-0172``."""
+        return self.fresh(lambda: f"555-{int(self.rng.random() * 10000):04d}")
+
+    def email(self) -> str:
+        return self.fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
+
+    def address(self) -> str:
+        """The address of a web page, such as ``tea-garden.com``."""
+        return self.fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
+
+    def street(self) -> str:
+        """A street address such as ``17 walker street``."""
+        return self.fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
+
+    def number(self) -> str:
+        """A whole number from 2 to 120."""
+        return self.fresh(lambda: str(2 + int(self.rng.random() * 119)))

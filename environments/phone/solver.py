@@ -1,0 +1,200 @@
+"""The reference solver: the next action towards the goal, from any reachable state."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.environments.phone.effects import Choose, Copy, Go, Launch, Search
+from swarm_ui.environments.phone.goal import Difference, Goal, Source, check
+from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
+from swarm_ui.environments.phone.view import widgets
+
+UNREACHABLE = 60
+"""The distance if the solver does not reach the end."""
+
+
+class Intent(msgspec.Struct, frozen=True, gc=False):
+    """What the solver does next: an action that refers to a widget, not to the index of an
+    element."""
+
+    kind: Literal["tap", "type", "back", "home", "down", "up", "answer", "complete", "infeasible"]
+    widget: int = -1
+    """Position in the list of :func:`widgets`."""
+    text: str = ""
+
+
+BACK = Intent("back")
+HOME = Intent("home")
+COMPLETE = Intent("complete")
+INFEASIBLE = Intent("infeasible")
+
+
+def solve(goal: Goal, start: Device, now: Device) -> Intent:
+    """The next intent of the reference solver.
+
+    It uses only visible information: it looks a value up before it writes it elsewhere, and opens
+    the list of a record before it declares that the record does not exist.
+    """
+    unmet = check(goal, start, now)
+    if not unmet:
+        if goal.infeasible:
+            return _to_evidence(now, goal.look) or INFEASIBLE
+        if goal.answered(now):
+            return COMPLETE
+        return _to_evidence(now, goal.look) or Intent("answer", text=goal.answer or "")
+    if len(unmet) == 1:
+        nearest = _stage(unmet[0], now)
+    else:
+        staged = [_stage(difference, now) for difference in unmet]
+        nearest = min(staged, key=lambda one: _steps_between(now.stack, one.path))
+    return _go(now, nearest.path) or _fill_in(nearest, now)
+
+
+def perform(device: Device, intent: Intent) -> None:
+    """Apply an intent that does not end the episode."""
+    device.toast = ""
+    kind = intent.kind
+    if kind == "tap":
+        effect = widgets(device)[intent.widget].effect
+        if effect is not None:
+            effect.apply(device)
+    elif kind == "type":
+        field = widgets(device)[intent.widget].field
+        if field is not None:
+            device.fill_in(field, intent.text)
+    elif kind == "back":
+        device.back()
+    elif kind == "home":
+        device.show(())
+    elif kind == "answer":
+        device.answer = intent.text
+    else:
+        device.page += 1 if kind == "down" else -1
+
+
+def _stage(difference: Difference, now: Device) -> Difference:
+    """The difference, or the value that must be looked up before it can be settled."""
+    source = difference.source
+    if source is None or source.row not in now.tables[source.table]:
+        return difference
+    known = source.value in now.copied or any(
+        wanted == source.value and same_text(now.draft.get(name, ""), wanted)
+        for name, wanted in difference.fields.items()
+    )
+    return difference if known else _lookup(source, now)
+
+
+def _lookup(source: Source, now: Device) -> Difference:
+    path = now.catalogue.tables[source.table].path("detail", source.row)
+    return Difference(path=path, tap=Copy(source.field, source.value))
+
+
+def _to_evidence(now: Device, path: Path) -> Intent | None:
+    """The next intent towards the screen with the evidence; ``None`` if nothing is left to do."""
+    if not path:
+        return None
+    last = path[-1]
+    if last.row and last.row not in now.tables[last.of]:
+        return None  # the record was deleted on the way and written again from memory
+    return _go(now, path)
+
+
+def _steps_between(stack: Path, path: Path) -> int:
+    """Navigation steps between two places."""
+    common = _common(stack, path)
+    down = len(path) - common
+    if common == 0:
+        return down + (1 if stack else 0)
+    return min(len(stack) - common + down, 1 + len(path))
+
+
+def _common(stack: Path, path: Path) -> int:
+    common = 0
+    for here, there in zip(stack, path, strict=False):
+        if here != there:
+            break
+        common += 1
+    return common
+
+
+def _go(now: Device, path: Path) -> Intent | None:
+    """The next intent towards ``path``; ``None`` if it is the current one."""
+    stack = now.stack
+    common = _common(stack, path)
+    if common == len(stack):
+        if common == len(path):
+            return None
+        target = path[common]
+        return _reach(now, Go(target) if common > 0 else Launch(target.app))
+    if common == 0:
+        return HOME
+    back = len(stack) - common
+    return BACK if back + len(path) - common <= 1 + len(path) else HOME
+
+
+def _fill_in(difference: Difference, now: Device) -> Intent:
+    """The next intent on the screen of the difference: fill a field, or tap."""
+    shown = widgets(now)
+    for name, wanted in difference.fields.items():
+        if same_text(now.draft.get(name, ""), wanted):
+            continue
+        for position, widget in enumerate(shown):
+            if widget.field == name:
+                return Intent("type", position, wanted)
+            effect = widget.effect
+            if isinstance(effect, Choose) and effect.field == name and effect.value == wanted:
+                if widget.checked:
+                    break  # so by default
+                return Intent("tap", position)
+    if difference.tap is None:
+        return COMPLETE
+    return _reach(now, difference.tap)
+
+
+def _reach(now: Device, effect: Effect) -> Intent:
+    """Tap the widget with this effect, after scrolling to it or searching for it if needed."""
+    shown = widgets(now)
+    position = _find(shown, effect)
+    if position is not None:
+        return Intent("tap", position)
+    if isinstance(effect, Go) and (intent := _search(now, shown, effect)) is not None:
+        return intent
+    other = now.clone()
+    for page in range(UNREACHABLE):
+        other.page = page
+        shown = widgets(other)
+        if not any(widget.scrollable for widget in shown):
+            break
+        if _find(shown, effect) is not None:
+            return Intent("down" if page > now.page else "up")
+    return HOME
+
+
+def _search(now: Device, shown: list[Widget], effect: Go) -> Intent | None:
+    """The intent towards a record that only a search opens."""
+    target = effect.screen
+    for position, widget in enumerate(shown):
+        search = widget.submit
+        if isinstance(search, Search) and search.app == target.app:
+            if target.kind not in ("detail", "missing"):
+                return None
+            row = now.tables[search.table].get(target.row)
+            wanted = row[search.field] if row is not None else target.of
+            if same_text(now.draft.get(search.field, ""), wanted):
+                return Intent("tap", _find(shown, search) or 0)
+            return Intent("type", position, wanted)
+    return None
+
+
+def _find(shown: list[Widget], effect: Effect) -> int | None:
+    for position, widget in enumerate(shown):
+        found = widget.effect
+        if found is None:
+            continue
+        if found == effect:
+            return position
+        if isinstance(found, Go) and isinstance(effect, Go) and found.screen == effect.screen:
+            return position
+    return None

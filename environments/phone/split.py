@@ -1,0 +1,445 @@
+"""Split facts: a phone whose apps are open side by side, one for each agent of a team.
+
+    phone = SplitPhone(agents=6)
+    screen = await phone.reset(task="split-phone-message", seed=7)
+
+Only the app in which a task ends is operated. The values that it needs are on the screens of other
+agents, so a message must carry them. Further agents hold similar, wrong values.
+
+Two seeds that differ only in the last bit are *twins*: goal, team and acting app are equal, and all
+values in the other apps differ. So the acting agent cannot infer the answer from what it sees.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache, partial
+from importlib.resources import files
+from typing import Literal
+from zlib import crc32
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environments.phone.apps import (
+    ALARM,
+    CONTACT,
+    EVENT,
+    EXPENSE,
+    FILE,
+    MESSAGE,
+    NOTE,
+    PAGE,
+    PHONE,
+    TASK,
+)
+from swarm_ui.environments.phone.environment import PhoneEnvironment, State, act
+from swarm_ui.environments.phone.goal import Create, Source
+from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, drawn, drawn_on
+from swarm_ui.environments.phone.sampling import Sampler, parameter_split
+from swarm_ui.environments.phone.solver import Intent, perform, solve
+from swarm_ui.environments.phone.state import Device, Row, Screen, Table
+from swarm_ui.environments.phone.view import View
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation
+
+SPLIT_APPS = (
+    "browser", "calendar", "notes", "files", "contacts", "messages", "expenses", "clock", "tasks",
+    "settings",
+)  # fmt: skip
+"""The apps of a team of ten. No test app of the phone is among them."""
+LEAST_AGENTS, MOST_AGENTS = 4, len(SPLIT_APPS)
+NAMES = "abc"
+"""Placeholders of the names of the facts in goal texts, in order."""
+SplitOf = Literal["train", "validation", "new_templates"]
+
+
+# -- templates ------------------------------------------------------------------------------------
+
+Rule = Literal["join", "sum", "least", "most", "first", "last"]
+"""How the facts give the value that the goal needs. ``join``: all values with spaces between them
+(one fact: its value). ``sum``, ``least`` and ``most`` are for amounts; ``first`` and ``last`` are
+for times such as ``07:45``."""
+_RULES: Mapping[Rule, Callable[[Sequence[str]], str]] = {
+    "join": " ".join,
+    "sum": lambda values: str(sum(map(Decimal, values), Decimal())),
+    "least": lambda values: min(values, key=Decimal),
+    "most": lambda values: max(values, key=Decimal),
+    "first": min,
+    "last": max,
+}
+
+
+def computed(rule: Rule, values: Sequence[str]) -> str:
+    """The text of a field.
+
+    Raises:
+        decimal.InvalidOperation: a rule for amounts got a value that is not an amount.
+
+    Examples:
+        >>> computed("sum", ["12.50", "7.25"]), computed("first", ["16:40", "09:05"])
+        ('19.75', '09:05')
+    """
+    return _RULES[rule](values)
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One field of a record that the goal names by its title."""
+
+    table: Table
+    field: str
+    name: Callable[[Sampler], str]
+    """Draws the title of the record, which is in the goal."""
+    value: Callable[[Sampler], str]
+    """Draws the value, which is only on the screen of the app. Wrong values are drawn alike."""
+
+    @property
+    def app(self) -> str:
+        return self.table.app
+
+
+class Fill(msgspec.Struct, frozen=True):
+    """The rule that computes a field of the new record from facts."""
+
+    rule: Rule
+    of: tuple[int, ...]
+    """Positions in the facts of the template."""
+
+
+_FACTS: Mapping[str, Fact] = {
+    "contact phone": Fact(CONTACT, "phone", Sampler.full_name, Sampler.phone),
+    "contact email": Fact(CONTACT, "email", Sampler.full_name, Sampler.email),
+    "page phone": Fact(PAGE, "phone", Sampler.address, Sampler.phone),
+    "page price": Fact(PAGE, "price", Sampler.address, Sampler.amount),
+    "page opening": Fact(PAGE, "opens", Sampler.address, Sampler.time),
+    "note email": Fact(NOTE, "body", Sampler.phrase, Sampler.email),
+    "note amount": Fact(NOTE, "body", Sampler.phrase, Sampler.amount),
+    "note text": Fact(NOTE, "body", Sampler.phrase, Sampler.phrase),
+    "sent amount": Fact(MESSAGE, "text", Sampler.full_name, Sampler.amount),
+    "sent chore": Fact(MESSAGE, "text", Sampler.full_name, Sampler.chore),
+    "event time": Fact(EVENT, "time", Sampler.phrase, Sampler.time),
+    "event place": Fact(EVENT, "place", Sampler.phrase, Sampler.phrase),
+}
+
+
+class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that needs facts from apps other than the one it ends in: a new record there.
+
+    The goal names the apps and the records, but none of the values. The needed senders of all
+    templates together form a graph without cycles: browser, calendar and notes, then contacts, then
+    messages, then expenses, clock and tasks.
+    """
+
+    name: str
+    split: SplitOf
+    into: Table
+    """The table of the new record; its app is the acting one."""
+    facts: tuple[Fact, ...]
+    fills: Mapping[str, Fill]
+    """Fields of the new record that are computed from the facts."""
+    given: tuple[str, ...] = ()
+    """Fields of the new record whose values the goal contains, as placeholders of these names."""
+    goals: tuple[str, ...]
+
+    @property
+    def acting(self) -> str:
+        """The app that the task ends in."""
+        return self.into.app
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The other apps that it needs, without repetition."""
+        return tuple(dict.fromkeys(fact.app for fact in self.facts))
+
+    @property
+    def steps(self) -> int:
+        """Actions in the acting app, without the one that ends the episode."""
+        return 2 + len(self.fills) + len(self.given)
+
+    def fields(self, words: Mapping[str, str], values: Sequence[str]) -> dict[str, str]:
+        """The fields of the new record, given the words of the goal and the values of all facts."""
+        fills = {
+            field: computed(fill.rule, [values[k] for k in fill.of])
+            for field, fill in self.fills.items()
+        }
+        return {**{name: words[name] for name in self.given}, **fills}
+
+
+def _read_templates() -> Iterator[SplitTemplate]:
+    text = files(__package__).joinpath("split_templates.json").read_bytes()
+    for entry in msgspec.json.decode(text):
+        facts = tuple(_FACTS[name] for name in entry["facts"])
+        fills = msgspec.convert(entry["fills"], dict[str, Fill])
+        yield SplitTemplate(
+            name=entry["name"],
+            split=entry["split"],
+            into=PHONE.tables[entry["into"]],
+            facts=facts,
+            fills=fills,
+            given=tuple(entry.get("given", ())),
+            goals=tuple(entry["goals"]),
+        )
+
+
+SPLIT_TEMPLATES: Mapping[str, SplitTemplate] = {one.name: one for one in _read_templates()}
+
+
+def split_tasks(split: SplitOf) -> tuple[str, ...]:
+    """Names of the templates of a split."""
+    return tuple(name for name, one in SPLIT_TEMPLATES.items() if one.split == split)
+
+
+# -- episodes -------------------------------------------------------------------------------------
+
+_ROWS = (1, 3)
+"""Minimum and maximum number of records of each table that are not related to the task."""
+_WRONG: dict[str, tuple[Table, str, str]] = {
+    "browser": (PAGE, "name", "price"),
+    "calendar": (EVENT, "title", "place"),
+    "notes": (NOTE, "title", "body"),
+    "contacts": (CONTACT, "name", "email"),
+    "messages": (MESSAGE, "to", "text"),
+    "expenses": (EXPENSE, "item", "amount"),
+    "clock": (ALARM, "label", "time"),
+    "tasks": (TASK, "task", ""),
+    "files": (FILE, "name", ""),
+}
+"""App -> where its wrong value is: the table, the field with the name, and the field with the
+value. If the field of the value is empty, the value follows the name in the same field."""
+
+
+@lru_cache(maxsize=1024)
+def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
+    """Draw the parameters of a task.
+
+    The assignment is kept, because a study plays one episode with many graphs. Episodes change only
+    clones of its device.
+    """
+    spec = SPLIT_TEMPLATES.get(task)
+    if spec is None:
+        known = ", ".join(SPLIT_TEMPLATES)
+        raise ConfigError(f"phone-split: no task {task!r}; expected one of {known}")
+    split = parameter_split(seed)
+    # On one screen: home, the app, the record and its value, for every fact.
+    steps = spec.steps + (4 * len(spec.facts) + 2 if whole else 0)
+    template = Template(
+        name=spec.name,
+        split=spec.split,
+        kind="split",
+        apps=(spec.acting,),
+        draw=partial(_draw, spec, seed, whole),
+        steps=steps,
+        texts=("{text}",),
+    )
+    return drawn_on(template, seed >> 1, split, partial(_install, spec, agents))
+
+
+def _install(spec: SplitTemplate, agents: int, sampler: Sampler) -> Device:
+    """The apps of the task and some others; only the acting one has records yet."""
+    needed = {spec.acting, *spec.sources}
+    others = [app for app in SPLIT_APPS if app not in needed]
+    needed.update(sampler.rng.sample(others, agents - len(needed)))
+    team = [app for app in SPLIT_APPS if app in needed]
+    device = Device(tuple(sampler.rng.sample(team, len(team))), PHONE)
+    PHONE.apps[spec.acting].fill(device, sampler, *_ROWS)
+    return device
+
+
+def _draw(spec: SplitTemplate, seed: int, whole: bool, sampler: Sampler, device: Device) -> Drawn:
+    """Draw what twins share, and then hide the facts in the other apps."""
+    text = sampler.pick(spec.goals)
+    names = [fact.name(sampler) for fact in spec.facts]
+    form = {field.name: field for field in spec.into.form}
+    given = {name: form[name].random_value(sampler) for name in spec.given}
+    salt = crc32(spec.name.encode(), seed >> 1 & 0xFFFFFFFF)
+    hidden = Sampler(random.Random(salt << 33 | seed), parameter_split(seed))
+    hidden.values = sampler.values
+    sources = _hide(spec, names, device, hidden)
+    words = {**given, **dict(zip(NAMES, names, strict=False))}
+    if not whole:
+        device.show((Screen(spec.acting),))
+    fields = spec.fields(words, [source.value for source in sources])
+    return drawn(
+        Create(table=spec.into.name, fields=fields),
+        words={**words, "text": text.format_map(words)},
+        sources=tuple(sources) if whole else (),
+    )
+
+
+def _hide(
+    spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sampler
+) -> list[Source]:
+    """Fill all apps but the acting one. Returns the facts.
+
+    Every app that holds no fact has a record with the name of one fact and a wrong value of the
+    same kind.
+    """
+    found: dict[int, Source] = {}
+    for app in _team(device):
+        if app == spec.acting:
+            continue
+        own = {k: fact for k, fact in enumerate(spec.facts) if fact.app == app}
+        rows: dict[int | None, tuple[Table, Row]] = {}
+        for k, fact in own.items():
+            known = {fact.table.title: names[k], fact.field: fact.value(sampler)}
+            rows[k] = (fact.table, _record(fact.table, sampler, known))
+        if not own and app in _WRONG:
+            k = sampler.pick(range(len(names)))
+            rows[None] = _wrong(app, names[k], spec.facts[k].value(sampler), sampler)
+        PHONE.apps[app].fill(device, sampler, *_ROWS)
+        for number, (table, row) in rows.items():
+            key = device.insert(table.name, row)
+            stored = list(device.tables[table.name].items())
+            sampler.rng.shuffle(stored)
+            device.tables = {**device.tables, table.name: dict(stored)}
+            if number is not None:
+                found[number] = Source.of(table, key, row, spec.facts[number].field)
+    return [found[k] for k in range(len(spec.facts))]
+
+
+def _wrong(app: str, name: str, value: str, sampler: Sampler) -> tuple[Table, Row]:
+    """A record of another app with this name and a wrong value."""
+    table, named, field = _WRONG[app]
+    known = {named: name, field: value} if field else {named: f"{name} {value}"}
+    return table, _record(table, sampler, known)
+
+
+def _record(table: Table, sampler: Sampler, known: Row) -> Row:
+    """A record with some known values. A page is bookmarked, so that it can be opened."""
+    marked = {"bookmarked": "on"} if table is PAGE else {}
+    return {**PHONE.apps[table.app].record(sampler, table), **known, **marked}
+
+
+def _team(device: Device) -> tuple[str, ...]:
+    return tuple(app for app in SPLIT_APPS if app in device.installed)
+
+
+# -- the environment ------------------------------------------------------------------------------
+
+
+class SplitPhone(PhoneEnvironment):
+    """Split facts: the values that a task needs are on the screens of other agents.
+
+    The apps of one phone are open side by side, one for each agent. The screen is divided into
+    panes, and :class:`~swarm_ui.agent_view.Pane` shows each agent its own pane. A task ends in one
+    app. Only this app is operated, its pane comes first, and ``Observation.app`` is its title; the
+    other panes list the records of their apps with all values. The goal names apps and records, but
+    no value, so an agent without messages cannot solve a task.
+
+    Success check and splits of parameters by seed are those of
+    :class:`~swarm_ui.environments.phone.PhoneEnvironment`. It is a simulation.
+    """
+
+    def __init__(self, *, agents: int = MOST_AGENTS, whole: bool = False) -> None:
+        """
+        Args:
+            agents: number of apps of each episode, 4 to 10; the apps that a task does not need are
+                drawn at random and hold wrong values.
+            whole: give the same tasks to one agent that operates all apps on the usual screens of
+                the phone, one at a time, starting at the home screen.
+
+        Raises:
+            ConfigError: the number of agents is out of range.
+        """
+        super().__init__()
+        if not LEAST_AGENTS <= agents <= MOST_AGENTS:
+            raise ConfigError(
+                f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
+            )
+        self._agents, self._whole = agents, whole
+
+    @property
+    def name(self) -> str:
+        kind = "one agent" if self._whole else "split facts"
+        return f"phone (simulated, {kind}, {self._agents} apps)"
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return tuple(SPLIT_TEMPLATES)
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        """Draw the parameters of a task; equal arguments give the same assignment.
+
+        Raises:
+            ConfigError: the task does not exist, or the seed belongs to no split.
+        """
+        return _assign(task, seed, self._agents, self._whole)
+
+    def team(self, task: str, seed: int) -> tuple[str, ...]:
+        """The apps of an episode, which are the names of its panes."""
+        return _team(self.assign(task, seed).start)
+
+    def spec(self, task: str) -> SplitTemplate:
+        """The template: which app acts, and which facts of other apps it needs."""
+        return SPLIT_TEMPLATES[task]
+
+    def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
+        if _is_whole(assignment):
+            return act(device, seen, action)
+        acting = _acting(assignment)
+        if action.index is not None and action.index >= len(seen.elements):
+            return f"only {acting} can be operated"
+        if action.action_type == "open_app":
+            return f"only {acting} is open"
+        note = act(device, seen, action)
+        _stay(device, acting)
+        return note
+
+    def _intent(self, assignment: Assignment, device: Device) -> Intent:
+        """The next action of the solver. If one agent operates all apps, the solver looks up one
+        value at a time."""
+        goal = assignment.goal
+        missing = next((s for s in goal.sources if s.value not in device.copied), None)
+        if missing is not None:
+            wants = [w for w in goal.wants if isinstance(w, Create)]
+            first = tuple(msgspec.structs.replace(want, source=missing) for want in wants)
+            goal = msgspec.structs.replace(goal, wants=first)
+        return solve(goal, assignment.start, device)
+
+    def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
+        perform(device, intent)
+        if not _is_whole(assignment):
+            _stay(device, _acting(assignment))
+
+    def _observation(self, state: State) -> Observation:
+        screen = super()._observation(state)
+        if _is_whole(state.assignment):
+            return screen
+        acting = _acting(state.assignment)
+        elements = [msgspec.structs.replace(element, pane=acting) for element in screen.elements]
+        for app in _team(state.device):
+            if app != acting:
+                elements.extend(_pane(state.device, app, len(elements)))
+        return msgspec.structs.replace(screen, elements=tuple(elements))
+
+
+def _acting(assignment: Assignment) -> str:
+    """The app that can be operated."""
+    return assignment.template.apps[0]
+
+
+def _is_whole(assignment: Assignment) -> bool:
+    """Whether one agent operates all apps, one at a time, on one screen."""
+    return bool(assignment.goal.sources)
+
+
+def _stay(device: Device, app: str) -> None:
+    """Return to the app's first screen if the home screen is shown."""
+    if not device.stack:
+        device.show((Screen(app),))
+
+
+def _pane(device: Device, app: str, first: int) -> Iterator[Element]:
+    """The pane of an app that an agent may read but not operate: its name, then one element for
+    each record or setting as it is now. ``first``: index of the first element."""
+    yield Element(index=first, role="heading", text=app, clickable=False, pane=app)
+    lines = [
+        (row[table.title], ", ".join(f"{f.name} {row[f.name]}" for f in table.fields[1:]))
+        for table in PHONE.apps[app].tables
+        for row in device.tables[table.name].values()
+    ]
+    lines += [(key, device.settings[key]) for key in PHONE.apps[app].settings]
+    for index, (text, value) in enumerate(lines, start=first + 1):
+        yield Element(index=index, role="item", text=text, value=value, clickable=False, pane=app)

@@ -1,1 +1,0 @@
-"""The user interface of the device: widgets, layout, and the effect of actions."""
