@@ -67,7 +67,7 @@ async def test_nested_wrappers_keep_it_there_and_restore_it() -> None:
 
 @pytest.mark.parametrize("memory", [0, 1])
 async def test_a_short_memory_keeps_the_contract(memory: int) -> None:
-    check_environment(lambda: PhoneEnvironment(memory=memory), tasks=(CREATE,))
+    check_environment(lambda: LongPhone(memory=memory), tasks=(CREATE,))
 
 
 async def test_a_recording_numbers_all_its_decisions(tmp_path: Path) -> None:
