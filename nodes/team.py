@@ -32,7 +32,7 @@ class Team:
     adapters: Sequence[str | None] | None = None
     temperature: float | Sequence[float | None] | None = None
     views: Views | Sequence[AgentView] = "same"
-    vote: VoteRule = "majority"
+    vote: VoteRule | Node = "majority"
     vote_scope: Scope = "last"
     ties: Ties = "seed"
     max_tokens: int | None = None
@@ -66,8 +66,8 @@ def collaborative(kind: type[G], team: Team, model: ChatModel, lora: int | None 
         AgentNode(name, model, adapter, heat, view, team.max_tokens, team.timeout)
         for name, adapter, heat, view in each
     ]
-    nodes.append(_vote(team.vote, team.vote_scope, team.ties, model))
-    return kind(nodes, edges, output="vote", rounds=team.rounds)
+    vote = _vote(team, model)
+    return kind([*nodes, vote], edges, output=vote.id, rounds=team.rounds)
 
 
 def _with_new_adapters(kind: type[G], team: Team, model: ChatModel, rank: int) -> G:
@@ -111,15 +111,17 @@ def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentVie
     return views
 
 
-def _vote(vote: VoteRule, scope: Scope, ties: Ties, model: ChatModel) -> Node:
-    if vote == "majority":
-        return MajorityVote("vote", scope, ties=ties)
-    if ties != "seed":
-        raise ConfigError("ties='top' is for majority votes only, not for a probability vote")
-    if vote != "probability":
-        raise ConfigError(f"vote must be 'majority' or 'probability', got {vote!r}")
-    if scope != "last":
-        raise ConfigError("a probability vote scores the last round only: set vote_scope='last'")
+def _vote(team: Team, model: ChatModel) -> Node:
+    if team.vote == "majority":
+        return MajorityVote("vote", team.vote_scope, ties=team.ties)
+    if team.vote_scope != "last" or team.ties != "seed":
+        raise ConfigError("vote_scope and ties are options of vote='majority'; leave them out")
+    if not isinstance(team.vote, str):
+        return team.vote
+    if team.vote != "probability":
+        raise ConfigError(
+            f"vote must be 'majority', 'probability' or a node with a scope, got {team.vote!r}"
+        )
     if not isinstance(model, ScoringModel):
         raise ConfigError(
             f"vote='probability' needs a model with score(); '{model.name}' has none. "

@@ -67,8 +67,9 @@ class TeamOptions(TypedDict, total=False):
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
     agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. ``"pane"`` shows each
     agent one pane of a divided screen. An agent that sees a part may abstain."""
-    vote: VoteRule
-    """``"probability"`` needs a model that can score replies."""
+    vote: VoteRule | Node
+    """``"probability"`` needs a model that can score replies. A vote of your own is a node with an
+    attribute ``scope``."""
     vote_scope: Scope
     """Whether a majority vote counts the last round's proposals or those of all rounds."""
     ties: Ties

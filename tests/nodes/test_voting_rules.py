@@ -21,6 +21,7 @@ from swarm_ui import (
     Message,
     ModelError,
     NodeContext,
+    NodeReply,
     Request,
     Trace,
 )
@@ -124,6 +125,20 @@ def test_the_vote_over_the_whole_matrix_hears_every_round() -> None:
     whole = CollabGraph([fickle, MajorityVote(scope="all")], rounds=3).run_sync(SCREEN)
     assert last.action == tap(5) and whole.action == tap(0)
     assert whole.calls[-1].heard == ("fickle:0", "fickle:1", "fickle:2")
+
+
+def test_a_team_may_have_a_vote_of_ones_own() -> None:
+    class Last:
+        id, scope = "judge", "last"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            return NodeReply(action=inbox[-1].action)
+
+    replies = [click(1), click(1), click(2)]
+    trace = team(replies, vote=Last())
+    assert trace.action == tap(2) and trace.calls[-1].node == "judge"
+    with pytest.raises(ConfigError, match="ties"):
+        team(replies, vote=Last(), ties="top")
 
 
 @pytest.mark.parametrize("vote", [MajorityVote(), ProbabilityVote()])
