@@ -318,7 +318,8 @@ class Endpoint:
     def checked_key(self) -> str:
         """The key. Raises ``ConfigError`` or ``ModelError`` if it is needed and not there, or
         cannot be sent."""
-        key, where = self._key(), f"{self.where}: expected a key in {self.key_env}"
+        key = self._key()
+        where = f"{self.where}: expected a key in the environment variable {self.key_env}"
         if not key and self.key_sent:
             raise ConfigError(
                 f"{where} of this worker, got none; api_key was an argument, which is never sent "
