@@ -1,6 +1,6 @@
 """Accuracy of the critics, and the effect of a critic's errors on learning.
 
-python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [--plots FOLDER]
+python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates]
 
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
 0.8, 2 rounds over a random DAG, majority vote), and all critics score the same episodes; the
@@ -90,10 +90,7 @@ async def on_the_phone(episodes: int, console: Console, options: argparse.Namesp
     comparison = await compare_recorded(
         played, make_environment=PhoneEnvironment, critics=critics()
     )
-    for table in comparison.tables():
-        console.print(table)
-    if options.plots is not None:
-        comparison.plot(options.plots)
+    console.print(comparison.table())
     return comparison
 
 
@@ -125,7 +122,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few episodes and seeds")
     parser.add_argument("--episodes", type=int, default=40)
     parser.add_argument("--split", default="train", choices=SPLITS, help="templates to play")
-    parser.add_argument("--plots", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     console = Console(width=180)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
@@ -30,7 +29,6 @@ from swarm_ui.optim.credit.outcome import Outcome, Recorded
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
-from swarm_ui.viz.plots import heat_map, new_figure, save_figure
 
 
 class Assessed(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,68 +97,25 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Rank correlation of each pair, over the messages that both scored; ``None`` if one of them
     does not vary there."""
 
-    def tables(self) -> list[Table]:
-        """Scores and cost, what the scores tell apart, and rank correlations."""
-        sides = list(enumerate(self.sides, start=1))
-        said = f"says {self.reference}" if self.reference else "no reference"
-        return [
-            _table(
-                f"{len(sides)} critics on {self.episodes} episodes, "
-                f"{self.decisions} decisions, {self.messages} messages",
-                ("#", "critic", "scored %", "mean", "calibration", "±", "calls", "s"),
-                [
-                    (
-                        f"{k}", side.name, _percent(side.share), _number(side.mean),
-                        _number(side.calibration), _number(side.error),
-                        "–" if side.calls is None else f"{side.calls}", _number(side.seconds),
-                    )
-                    for k, side in sides
-                ],
-                "calibration: distance of the score from the share right; ±: mean standard error",
-            ),
-            _table(
-                f"What they tell apart, AUC with 95 % intervals over episodes ({said})",
-                ("#", "agrees %", "right from wrong", "inside a decision", "solved from failed"),
-                [
-                    (
-                        f"{k}", _percent(side.agreement), _interval(side.auc),
-                        _interval(side.inside), _interval(side.outcome_auc),
-                    )
-                    for k, side in sides
-                ],
-            ),
-            _table(
-                "Rank correlation, over the messages that both scored",
-                ("#", *[f"{k}" for k, _ in sides]),
-                [(f"{k}", *map(_number, row)) for k, row in enumerate(self.ranks, start=1)],
-            ),
-        ]  # fmt: skip
-
-    def plot(self, folder: Path) -> None:
-        """Write ``ranks.png``, the rank correlations, and ``reliability.png``, the share of right
-        messages against their score with 95 % intervals."""
-        n = len(self.sides)
-        names = [f"{k}  {side.name}" for k, side in enumerate(self.sides, start=1)]
-        figure, (axes,) = new_figure(5.5 + 0.6 * n, 2.2 + 0.45 * n)
-        heat_map(axes, self.ranks, (-1.0, 1.0), "RdBu")
-        axes.set_xticks(range(n), [f"{k + 1}" for k in range(n)])
-        axes.set_yticks(range(n), names, fontsize=8)
-        save_figure(figure, folder / "ranks.png")
-        figure, (axes,) = new_figure(8.0, 4.6)
-        axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
+    def table(self) -> Table:
+        """What each critic scores and tells apart, and its cost, for a terminal."""
+        said = f"right says {self.reference}" if self.reference else "no reference"
+        found = Table(
+            title=f"{len(self.sides)} critics on {self.episodes} episodes, {self.decisions} "
+            f"decisions, {self.messages} messages ({said})",
+            title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        )  # fmt: skip
+        heads = ("scored %", "AUC", "inside a decision", "solved", "calibration", "calls", "s")
+        found.add_column("critic", overflow="fold")
+        for head in heads:
+            found.add_column(head, justify="right")
         for side in self.sides:
-            cells = [(c.score, c.right.mean, c.right.low, c.right.high) for c in side.bins]
-            if cells:
-                score, mean, low, high = (list(column) for column in zip(*cells, strict=True))
-                below = [max(0.0, m - v) for m, v in zip(mean, low, strict=True)]
-                above = [max(0.0, v - m) for m, v in zip(mean, high, strict=True)]
-                label = f"{side.name} ({_number(side.calibration)})"
-                axes.errorbar(score, mean, [below, above], marker="o", capsize=2, label=label)
-        axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="score")
-        axes.set_ylabel(f"share right, says {self.reference or 'a reference'}")
-        if any(side.bins for side in self.sides):
-            axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        save_figure(figure, folder / "reliability.png")
+            found.add_row(
+                side.name, f"{100 * side.share:.0f}", _shown(side.auc), _shown(side.inside),
+                _shown(side.outcome_auc), _shown(side.calibration),
+                "–" if side.calls is None else f"{side.calls}", f"{side.seconds:.2f}",
+            )  # fmt: skip
+        return found
 
 
 async def compare_recorded(
@@ -325,30 +280,7 @@ def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float |
     return spearman([ours[place] for place in both], [theirs[place] for place in both])
 
 
-def _table(
-    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None
-) -> Table:
-    table = Table(
-        title=title, title_justify="left", caption=caption, caption_justify="left",
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
-    )  # fmt: skip
-    for head in heads:
-        name = head == "critic"
-        side = "left" if name or head == "#" else "right"
-        width = 32 if name else None
-        table.add_column(head, justify=side, no_wrap=not name, overflow="fold", max_width=width)  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _number(value: float | None) -> str:
+def _shown(value: Interval | float | None) -> str:
+    if isinstance(value, Interval):
+        return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
     return "–" if value is None else f"{value:.2f}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f}"
-
-
-def _interval(value: Interval | None) -> str:
-    return "–" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
