@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from learning_fakes import TinyModel, click, decided, graded, screen
 
 from swarm_ui.experiment.stored import pair_chats
-from swarm_ui.model import ChatMessage
+from swarm_ui.model import ChatMessage, Generation
 from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import (
     PairConfig,
@@ -40,6 +42,15 @@ def talk() -> StepRecord:
         [[click(0), click(1)]], orders=SHUFFLED, said=SAID, prompt_format="compact"
     )  # fmt: skip
     return graded(trace, [[1.0, 0.0]])
+
+
+def generated(step: StepRecord, **completion: Any) -> StepRecord:
+    """The step, in which a model made every message."""
+    calls = tuple(
+        msgspec.structs.replace(call, completion=Generation(**{"prompt": "", **completion}))
+        for call in step.trace.calls
+    )
+    return msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
 
 
 def test_the_own_side_is_the_exact_reply() -> None:
@@ -101,29 +112,22 @@ def test_a_failed_call_is_no_reply() -> None:
 
 
 def test_scored_replies_are_exact_too() -> None:
-    step = talk()
-    calls = tuple(msgspec.structs.replace(c, sampled=(3, 4)) for c in step.trace.calls)
-    step = msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
+    step = generated(talk(), sampled=(3, 4))
     assert [(r.text, r.sampled) for r in scored_replies([episode(step)])] == [
         (SAID["agent_0:0"], (3, 4)),
         (SAID["agent_1:0"], (3, 4)),
     ]
 
 
-def with_prompts(step: StepRecord, prompt: str) -> StepRecord:
-    calls = tuple(msgspec.structs.replace(call, prompt=prompt) for call in step.trace.calls)
-    return msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
-
-
 def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
     read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
-    pair = made(with_prompts(talk(), read))[0]
+    pair = made(generated(talk(), prompt=read))[0]
     row = pair_chats.pair(pair)
     assert (row["prompt"], row["chosen"]) == (read, SAID["agent_0:0"])
     assert row["rejected"] == "Back is safe.\nclick Back [1]"
 
     sent = (ChatMessage("system", "Be brief."), ChatMessage("user", "Which?"))
-    pair = made(with_prompts(talk(), transcript(sent)))[0]
+    pair = made(generated(talk(), prompt=transcript(sent)))[0]
     row = pair_chats.pair(pair)
     assert row["prompt"] == [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
