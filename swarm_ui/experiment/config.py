@@ -33,6 +33,8 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
 
     name: str = "phone"
     tasks: tuple[str, ...] = ()
+    held_out: tuple[str, ...] = ()
+    """Tasks that training leaves out, for a test of one's own."""
     devices: Count = 32
     apps: Count = 10
     wordings: Literal["few", "many"] = "many"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import DEAD, EASY, Shell, shell  # noqa: F401
+from cli_world import DEAD, EASY, LAMP, Shell, shell  # noqa: F401
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
 pytest.importorskip("torch")
@@ -302,6 +302,23 @@ def test_a_team_may_be_trained_on_any_page_that_is_named(shell: Shell, page: str
     assert done.code == 0, done.err
     wrong = shell("train miniwob --task no-such-page --dry-run")
     assert wrong.code == 2 and "no-such-page" in wrong.err and "split" not in wrong.err
+
+
+def test_tasks_that_are_held_out_are_not_trained_on(shell: Shell) -> None:  # noqa: F811
+    held = "--set environment.held_out"
+    rest = "--iterations 1 --rollouts 6 --agents 1 --critic outcome --set train.update.steps=1"
+    shell(f"train {LAMP} {held}=['light'] {rest} --out t")
+    lines = [
+        json.loads(line)
+        for path in (shell.folder / "t/traces").glob("train*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    assert {line["episode"]["task"] for line in lines} == {"glow"}
+    both = shell(f"train phone --task notes-create {held}=['notes-create'] --dry-run")
+    assert both.code == 2 and "'notes-create' is to be played and held out" in both.err
+    unknown = shell(f"train phone {held}=['notes-creat'] --dry-run")
+    assert unknown.code == 2 and "did you mean 'notes-create'?" in unknown.err
+    assert "no effect except in training" in shell(f"eval phone {held}=['notes-create']").err
 
 
 def test_pages_of_a_named_split_are_those_of_the_split(shell: Shell) -> None:  # noqa: F811

@@ -21,6 +21,7 @@ TEMPLATE = """\
 name = "phone"            # phone, invented, phone-split, miniwob, androidworld, handset,
                           # mind2web, autowebbench, web, or "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: all
+held_out = []             # train: tasks to leave out, for a test of your own
 devices = 32              # invented: number of devices, of 8 apps each
 wordings = "many"         # invented: few or many wordings of each kind of goal
 apps = 10                 # phone-split: number of apps on the screen, 4 to 10

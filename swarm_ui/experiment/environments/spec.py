@@ -147,9 +147,12 @@ class EnvironmentSpec:
                 yield finding
                 if finding[0] == ("environment", "name"):
                     return
-        for task in section.tasks:
-            if mistake := self.unknown_task(task):
-                yield ("environment", "tasks"), mistake
+        for name, given in (("tasks", section.tasks), ("held_out", section.held_out)):
+            for task in given:
+                if mistake := self.unknown_task(task):
+                    yield ("environment", name), mistake
+        if both := [task for task in section.tasks if task in section.held_out]:
+            yield ("environment", "held_out"), f"'{both[0]}' is to be played and held out; choose"
 
     def for_training(self, section: EnvironmentSection) -> EnvironmentSection:
         """The section with the split for training.
@@ -203,9 +206,8 @@ class EnvironmentSpec:
                     raise ConfigError(mistake)
         if section.tasks:
             return section.tasks
-        if self.tasks is not None:
-            return tuple(self.tasks(section))
-        return tuple(await environment.tasks())
+        names = self.tasks(section) if self.tasks is not None else await environment.tasks()
+        return tuple(name for name in names if name not in section.held_out)
 
     async def jobs(self, section: EnvironmentSection, environment: OpenEnvironment) -> list[Job]:
         """The requested test episodes; equal settings give equal episodes."""

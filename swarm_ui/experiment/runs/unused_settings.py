@@ -80,6 +80,8 @@ def unused_findings(
     yield from _unused_by_model(config, kind, train=train)
     if spec_of(section.name).team is None:
         yield from _unused_by_team(config.team, draft)
+    if not train and section.held_out:
+        yield unused(("environment", "held_out"), section.held_out, "except in training")
     if train:
         for name, instead in _NOT_IN_TRAINING.items():
             if typed(draft, name):
