@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.miniwob.environment import ALL_PAGE_ACTIONS, MiniWobEnvironment
-from swarm_ui.environments.miniwob.pool import MiniWobBrowser
+from swarm_ui.environments.miniwob.environment import (
+    ALL_PAGE_ACTIONS,
+    MiniWobBrowser,
+    MiniWobEnvironment,
+)
 from swarm_ui.environments.miniwob.tasks import REFERENCE_TASKS, all_html_tasks, blind_tasks
 from swarm_ui.environments.web.browser import find_browser
 

@@ -1,20 +1,25 @@
-"""MiniWoB++ tasks behind the environment contract."""
+"""MiniWoB++ tasks behind the environment contract: one browser, many pages, one environment on
+each."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypedDict, get_args
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
+from swarm_ui.environments.base import Done, Episodic
 from swarm_ui.environments.marks import marked
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.environments.web import input
+from swarm_ui.environments.web.browser import Chromium
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Geometry, Observation
+from swarm_ui.observation import Element, Geometry, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
     "click",
@@ -38,23 +43,11 @@ _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
 
-class EnvironmentOptions(TypedDict, total=False):
-    """The options of :class:`MiniWobEnvironment`."""
-
-    budget: int
-    offers: tuple[ActionType, ...]
-    trusted: bool
-    screenshots: bool
-    marks: bool
-    geometry: Literal["auto"] | Geometry
-    published: bool
-
-
 UPSTREAM = "upstream's reward"
 """Begins the note of the last step of an episode with ``published``; the number follows."""
 
 
-class MiniWobEnvironment:
+class MiniWobEnvironment(Episodic):
     """Episodes on one page, one at a time. :class:`MiniWobBrowser` makes these objects.
 
     The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0. The
@@ -114,27 +107,19 @@ class MiniWobEnvironment:
             raise ConfigError(
                 f"MiniWobEnvironment: 'geometry' is {geometry!r}, expected one of {known}"
             )
+        self.tasks, self.budget, self.actions = all_html_tasks(), budget, offers
         self._open_page = open_page
-        self._budget = budget
-        self._offers = offers
         self._trusted = trusted
         self._screenshots = screenshots or marks
         self._marks = marks
         self._geometry = geometry
         self._published = published
-        self._screen: Screen | None = None
         self._page: Page | None = None
-        self._now: Observation | None = None
-        self._goal = ""
-        self._used = 0
+        self._screen: Screen | None = None
 
     @property
     def name(self) -> str:
         return "miniwob++ (real pages, page clock)" if self._published else "miniwob++ (real pages)"
-
-    @property
-    def tasks(self) -> Sequence[str]:
-        return all_html_tasks()
 
     @property
     def task(self) -> str | None:
@@ -170,92 +155,66 @@ class MiniWobEnvironment:
         told = self._screen.fields
         return fields_of(self.task, self._goal) if told is None else dict(told)
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        if task not in all_html_tasks():
-            raise ConfigError(f"MiniWoB++ has no task {task!r}; see 'tasks' for the names")
-        self._now = self._screen = None
+    async def begin(self, task: str, rng: random.Random) -> str:
+        self._screen = None
         if self._page is not None and self._page.broken:
             await self._page.close()
             self._page = None
         if self._page is None:
             self._page = await self._open_page()
-        screen = await self._page.reset(task, seed, clock=self._published)
-        self._used = 0
-        self._screen, self._goal = screen, screen.goal
-        start = Observation(goal="", elements=(), actions=self._offers)
-        self._now = await self._observed(start, screen, self._page)
-        return self._now
+        self._screen = await self._page.reset(task, self.seed, clock=self._published)
+        self._goal = self._screen.goal
+        return self._goal
 
-    async def step(self, action: Action) -> Step:
-        if self._now is None or self._page is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        before, page = self._now, self._page
-        self._now = None  # there is no running episode until the page has answered
-        self._used += 1
-        element = before.element(action.index)
-        past = before.past(action)
-        history = (*before.history, past)
-        if action.action_type == "status":
-            return self._outcome(replace(before, history=history), None, "", over=True)
-        note = _problem(action, before)
-        if note:
-            return self._outcome(replace(before, history=history), None, note)
-        told = _on_page(action)
-        slides = action.action_type == "input_text" and element and element.class_name == "slider"
-        trusted = not slides and self._with_events(told, past.role)
-        self._screen = screen = await page.act(told, trusted=trusted)
-        after = await self._observed(replace(before, history=history), screen, page)
-        return self._outcome(after, screen, screen.note)
-
-    async def close(self) -> None:
-        page, self._page, self._now = self._page, None, None
-        if page is not None:
-            await page.close()
-
-    def _with_events(self, action: Action, role: str) -> bool:
-        kind = action.action_type
-        if kind in _TAPS:
-            return action.x is not None or (self._trusted and role != "option")
-        return kind in ("swipe", "long_press") or action.keycode is not None
-
-    async def _observed(self, before: Observation, screen: Screen, page: Page) -> Observation:
-        """The observation of a screen. ``before`` is the observation before the action."""
-        png = None
-        if self._screenshots and not screen.done:
-            png = await page.picture()
-            if self._marks:
-                png = marked(png, screen.elements)
-        auto: Geometry = "box" if screen.spatial else ""
-        return replace(
-            before,
-            goal=screen.goal or before.goal,
-            elements=screen.elements,
+    async def screen(self) -> Observation:
+        assert self._screen is not None and self._page is not None  # an episode has begun
+        shown, png = self._screen, None
+        if self._screenshots and not shown.done:
+            png = await self._page.picture()
+            png = marked(png, shown.elements) if self._marks else png
+        auto: Geometry = "box" if shown.spatial else ""
+        return Observation(
+            goal=shown.goal,
+            elements=shown.elements,
             png=png,
-            more=screen.more,
+            more=shown.more,
             geometry=auto if self._geometry == "auto" else self._geometry,
         )
 
-    def _outcome(
-        self, after: Observation, screen: Screen | None, note: str, *, over: bool = False
-    ) -> Step:
-        """The step; ``screen`` is ``None`` if the action was not sent to the page."""
-        done = over or (screen is not None and screen.done)
-        reward = 1.0 if screen is not None and done and screen.raw > 0 else 0.0
-        truncated = not done and self._used >= self._budget
-        if not (done or truncated):
-            self._now = after
-        elif self._published:
-            note = f"{UPSTREAM} {self.upstream_reward:.4f}" + (f"; {note}" if note else "")
-        return Step(
-            observation=after, reward=reward, terminated=done, truncated=truncated, note=note
-        )
+    def misfit(self, action: Action, screen: Observation) -> str:
+        if action.action_type not in (*ALL_PAGE_ACTIONS, "status"):
+            return f"'{action.action_type}' does nothing on a web page"
+        return input.problem(action, screen)
 
+    async def act(self, action: Action, element: Element | None) -> Done | str:
+        assert self._page is not None  # an episode has begun
+        if action.action_type == "status":
+            return Done(0.0)
+        told = _on_page(action)
+        slides = action.action_type == "input_text" and element and element.class_name == "slider"
+        trusted = not slides and self._with_events(told, element)
+        self._screen = shown = await self._page.act(told, trusted=trusted)
+        return Done(float(shown.raw > 0), shown.note) if shown.done else shown.note
 
-def _problem(action: Action, now: Observation) -> str:
-    """The reason why the action cannot be done on this screen, or an empty string."""
-    if action.action_type not in ALL_PAGE_ACTIONS:
-        return f"'{action.action_type}' does nothing on a web page"
-    return input.problem(action, now)
+    async def step(self, action: Action) -> Step:
+        step = await super().step(action)
+        if self._published and step.ended:
+            told = f"{UPSTREAM} {self.upstream_reward:.4f}"
+            step = replace(step, note="; ".join(filter(None, (told, step.note))))
+        return step
+
+    async def close(self) -> None:
+        await super().close()
+        page, self._page = self._page, None
+        if page is not None:
+            await page.close()
+
+    def _with_events(self, action: Action, element: Element | None) -> bool:
+        kind = action.action_type
+        if kind in _TAPS:
+            option = element is not None and element.role == "option"
+            return action.x is not None or (self._trusted and not option)
+        return kind in ("swipe", "long_press") or action.keycode is not None
 
 
 def _on_page(action: Action) -> Action:
@@ -264,3 +223,65 @@ def _on_page(action: Action) -> Action:
         assert action.direction is not None  # Action validates it
         return Action(action_type="scroll", direction=_OPPOSITE[action.direction])
     return action
+
+
+class MiniWobBrowser:
+    """A Chromium with ``pages`` MiniWoB++ environments, which may run at the same time.
+
+    >>> async def play() -> None:
+    ...     async with MiniWobBrowser(pages=8) as browser:
+    ...         screen = await browser.environments[0].reset(task="click-test", seed=1)
+
+    A page navigates only when an episode of another task starts, so run many episodes of one task
+    in a row. A page takes 40 MB.
+    """
+
+    def __init__(
+        self,
+        pages: int = 4,
+        *,
+        binary: Path | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            pages: the number of pages.
+            binary: the browser; default: :func:`~swarm_ui.environments.web.find_browser`.
+            options: the options of :class:`MiniWobEnvironment`.
+        """
+        if pages < 1:
+            raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
+        self._chromium = Chromium(binary)
+        self._open = False
+        self.environments: tuple[MiniWobEnvironment, ...] = tuple(
+            MiniWobEnvironment(self.open_page, **options) for _ in range(pages)
+        )
+
+    async def __aenter__(self) -> MiniWobBrowser:
+        await self._chromium.start()
+        self._open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Process number of the running browser."""
+        return self._chromium.pid
+
+    async def open_page(self) -> Page:
+        """A new page; starts another browser if the last one died.
+
+        Raises:
+            ConfigError: used outside ``async with``.
+            EnvironmentFault: the browser cannot be started or gives no page.
+        """
+        if not self._open:
+            raise ConfigError("MiniWobBrowser is closed: use it inside 'async with'")
+        return await Page.open(self._chromium)
+
+    async def close(self) -> None:
+        """End every page and the browser; safe to call twice."""
+        self._open = False
+        await self._chromium.close()

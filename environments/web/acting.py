@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from swarm_ui.action import Action
 from swarm_ui.environments.web.browser import Rejected
@@ -22,6 +23,9 @@ _SET_VALUE = """function (text) {
   own.set.call(this, text);
   for (const type of ["input", "change"]) this.dispatchEvent(new Event(type, { bubbles: true }));
   return true;
+}"""
+_TAKES_FILE = """function () {
+  return this instanceof HTMLInputElement && this.type === "file";
 }"""
 _CHOOSE = """function (text, toggle) {
   const select = this.closest("select");
@@ -66,13 +70,14 @@ _SHARE = 0.8
 """Share of the window that one scroll moves."""
 
 
-async def act(tab: Tab, action: Action, seen: Seen) -> str:
+async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None) -> str:
     """Do an action on the page of the active tab; return why it failed, or ``""``.
 
     Args:
         tab: the tab.
         action: the action; its indices are positions in ``seen.nodes``.
         seen: the page as last read.
+        uploads: the folder of the files that may be uploaded.
     """
     kind = action.action_type
     node = None if action.index is None else seen.nodes[action.index]
@@ -96,11 +101,31 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
         if kind == "input_text" and element is not None and not element.editable:
             return "no text can be typed there"
         typed = (action.text or "") if kind == "input_text" else None
-        if node is not None and typed is not None and await tab.on_node(node, _SET_VALUE, typed):
-            return ""
+        if node is not None and typed is not None:
+            if await tab.on_node(node, _TAKES_FILE):
+                return await _upload(tab, node, typed, uploads)
+            if await tab.on_node(node, _SET_VALUE, typed):
+                return ""
         return await _with_mouse(tab, action, seen)
     except Rejected:
         return "the element is no longer on the page"
+
+
+async def _upload(tab: Tab, node: int, name: str, uploads: Path | None) -> str:
+    """Choose a file in a file input; return why it failed, or ``""``."""
+    if uploads is None:
+        return "no file may be uploaded here"
+    folder = uploads.resolve()
+    try:
+        file = (folder / name).resolve()
+        allowed = file.is_relative_to(folder) and file.is_file()
+    except (OSError, ValueError):  # such as a name with a null character
+        allowed = False
+    if not allowed:
+        files = sorted(one.name for one in folder.iterdir() if one.is_file())
+        return f"no file {name[:200]!r} may be uploaded; there are {', '.join(files[:20])}"
+    await tab.call("DOM.setFileInputFiles", files=[str(file)], backendNodeId=node)
+    return ""
 
 
 async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
-from swarm_ui.environment import Step
+from swarm_ui.environments.base import Done, Episodic
 from swarm_ui.environments.marks import marked
 from swarm_ui.environments.web import acting, bar, input
 from swarm_ui.environments.web.browser import Rejected
@@ -18,7 +20,7 @@ from swarm_ui.environments.web.tab import Tab
 from swarm_ui.environments.web.tabs import Session, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Geometry, Observation, Past
+from swarm_ui.observation import Element, Geometry, Observation
 
 WEB_ACTIONS: tuple[ActionType, ...] = (
     "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
@@ -47,7 +49,7 @@ class WebView(msgspec.Struct, frozen=True, kw_only=True):
     """Notation of element bounds in texts (``Observation.geometry``)."""
 
 
-class WebEnvironment:
+class WebEnvironment(Episodic):
     """Any web site in a real Chromium, which reaches the allowed hosts and no other.
 
     >>> async def bought(visit: Visit) -> bool:
@@ -65,6 +67,7 @@ class WebEnvironment:
       mouse and the keyboard; ``select`` chooses an option by its text;
     - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
       ``open_app`` opens the URL in ``app_name`` in the active tab;
+    - ``input_text`` with a path on a file input uploads a file of the folder ``uploads``;
     - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
     - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
 
@@ -72,6 +75,8 @@ class WebEnvironment:
     budget is used up has reward 0. A site that is down, a page that crashes or hangs, or a reward
     function that fails is a fault. A refused host is not a fault: a note tells the agent about it.
     """
+
+    actions = WEB_ACTIONS
 
     def __init__(
         self,
@@ -84,6 +89,7 @@ class WebEnvironment:
         browser: WebBrowser | None = None,
         budget: int = 30,
         view: WebView = WebView(),  # noqa: B008 (a record that cannot change)
+        uploads: Path | None = None,
     ) -> None:
         """
         Args:
@@ -97,6 +103,8 @@ class WebEnvironment:
                 default the environment starts a separate browser.
             budget: maximum number of actions in an episode.
             view: the size of the page, and the contents of observations.
+            uploads: the folder whose files agents may upload, by ``input_text`` with a path in it
+                on a file input; default: none.
 
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
@@ -120,17 +128,16 @@ class WebEnvironment:
                     f"WebEnvironment: the browser does not allow {start}; it allows "
                     f"{self._browser.allowed}"
                 )
-        self._tasks, self._budget = dict(tasks), budget
-        self._view = view
+        self._tasks, self.tasks, self.budget = dict(tasks), tuple(tasks), budget
+        self._view, self._uploads = view, uploads
         self._session: Session | None = None
-        self._task: WebTask | None = None
-        self._now: Observation | None = None
+        self._shown: Observation | None = None
+        """The screen as last read; not what the reward function opened."""
         self._seen = Seen((), (), "", 0, 0)
         self._bar: tuple[str, ...] = ()
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
         self._homes: set[Origin] = set()
-        self._used = 0
         self._answer: str | None = None
 
     @property
@@ -138,60 +145,53 @@ class WebEnvironment:
         return "web (real sites)"
 
     @property
-    def tasks(self) -> Sequence[str]:
-        return tuple(self._tasks)
-
-    @property
     def session(self) -> Session | None:
         """The tabs and downloads of the episode; ``None`` before the first one."""
         return self._session
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        if task not in self._tasks:
-            raise ConfigError(f"there is no web task {task!r}; see 'tasks' for the names")
-        self._now, self._task = None, self._tasks[task]
+    async def begin(self, task: str, rng: random.Random) -> str:
+        self._task, self._answer = self._tasks[task], None
         await self._end_session()
-        await prepared(self._task, seed)
+        await prepared(self._task, self.seed)
         self._session = session = await self._browser.session(self._view.size)
-        self._used, self._answer = 0, None
         await session.set_cookies(self._task.cookies)
         await session.front.navigate(web_url(self._task.url))
         await session.settled()
         session.expect_open(self._task.url)
         session.take_notes()
-        self._now = await self._observe(())
+        self._shown = await self._observe(session)
         # The start page may redirect to the address where the site really is.
         self._homes = {origin(web_url(self._task.url)), origin(session.front.url)}
-        return self._now
+        return self._task.goal
 
-    async def step(self, action: Action) -> Step:
-        if self._now is None or self._session is None or self._task is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        before, session = self._now, self._session
-        self._now = None  # there is no running episode until the page has answered
-        self._used += 1
-        history = (*before.history, before.past(action))
+    def screen(self) -> Observation:
+        assert self._shown is not None  # an episode has begun
+        return self._shown
+
+    def misfit(self, action: Action, screen: Observation) -> str:
+        width, height = self._view.size
+        for value, most in ((action.x, width), (action.y, height), (action.to_x, width),
+                            (action.to_y, height)):  # fmt: skip
+            if value is not None and not 0 <= value < most:
+                return f"{value:.10g} is outside of the window of {width} by {height} pixels"
+        return input.problem(action, screen)
+
+    async def act(self, action: Action, element: Element | None) -> Done | str:
+        assert self._session is not None  # an episode has begun
+        session = self._session
         if action.action_type == "status":
-            reward = await self._judge(action)
-            return Step(
-                observation=replace(before, history=history), reward=reward, terminated=True
-            )
-        note = _problem(action, before, self._view.size)
-        if note or action.action_type == "answer":
-            self._answer = action.text if action.action_type == "answer" else self._answer
-            after = replace(before, history=history)
-        else:
-            note = await self._act(session, action)
-            await session.settled()
-            notes = [note, *self._unopened(session), session.take_notes()]
-            note = "; ".join(filter(None, notes))
-            after = await self._observe(history)
-        truncated = self._used >= self._budget
-        self._now = None if truncated else after
-        return Step(observation=after, truncated=truncated, note=note)
+            return Done(await self._judge(session, action))
+        if action.action_type == "answer":
+            self._answer = action.text
+            return ""
+        note = await self._act(session, action)
+        await session.settled()
+        notes = [note, *self._unopened(session), session.take_notes()]
+        self._shown = await self._observe(session)
+        return "; ".join(filter(None, notes))
 
     async def close(self) -> None:
-        self._now = None
+        await super().close()
         await self._end_session()
         if self._own:
             await self._browser.close()
@@ -201,12 +201,11 @@ class WebEnvironment:
         if session is not None:
             await self._browser.end(session)
 
-    async def _judge(self, action: Action) -> float:
-        assert self._session is not None and self._task is not None  # step checks it
+    async def _judge(self, session: Session, action: Action) -> float:
         if action.goal_status == "infeasible" or self._task.infeasible:
             return float(self._task.infeasible and action.goal_status == "infeasible")
-        await self._session.keep_tab()
-        return await judged(self._task, Visit(self._session, self._answer))
+        await session.keep_tab()
+        return await judged(self._task, Visit(session, self._answer))
 
     def _unopened(self, session: Session) -> list[str]:
         """The note about pages that could not be opened.
@@ -239,9 +238,8 @@ class WebEnvironment:
         if kind == "navigate_back":
             return "" if await tab.travel(-1) else "there is no page to go back to"
         if kind in ("navigate_home", "open_app"):
-            assert self._task is not None  # there is an episode
-            home = self._task.url
-            return await self._open(session, home if kind == "navigate_home" else action.app_name)
+            address = self._task.url if kind == "navigate_home" else action.app_name
+            return await self._open(session, address)
         if any(place >= len(self._bar) + len(self._seen.nodes) for place in places):
             return "nothing happens: it is a file, not a part of the page"
         moved = {
@@ -249,7 +247,7 @@ class WebEnvironment:
             for field, value in (("index", action.index), ("to_index", action.to_index))
             if value is not None
         }
-        return await acting.act(tab, replace(action, **moved), self._seen)
+        return await acting.act(tab, replace(action, **moved), self._seen, self._uploads)
 
     async def _open(self, session: Session, address: str | None) -> str:
         try:
@@ -263,9 +261,7 @@ class WebEnvironment:
 
     # -- reading ------------------------------------------------------------------------------
 
-    async def _observe(self, history: tuple[Past, ...]) -> Observation:
-        assert self._session is not None and self._task is not None  # there is an episode
-        session = self._session
+    async def _observe(self, session: Session) -> Observation:
         tab = session.front
         self._seen = await self._read(session)
         self._tabs = (tab, *session.tabs)
@@ -282,11 +278,9 @@ class WebEnvironment:
             png = marked(png, elements)
         more = self._seen.above, self._seen.below
         return Observation(
-            goal=self._task.goal,
+            goal="",
             elements=elements,
             app=tab.title or tab.url,
-            history=history,
-            actions=WEB_ACTIONS,
             png=png,
             more=more if any(more) else None,
             geometry=self._view.geometry,
@@ -302,12 +296,3 @@ class WebEnvironment:
                     raise
                 await session.settled()
         raise AssertionError("the last attempt returns or raises")
-
-
-def _problem(action: Action, now: Observation, size: tuple[int, int]) -> str:
-    """Why the action cannot be done on this screen, or an empty string."""
-    for value, most in ((action.x, size[0]), (action.y, size[1]), (action.to_x, size[0]),
-                        (action.to_y, size[1])):  # fmt: skip
-        if value is not None and not 0 <= value < most:
-            return f"{value:.10g} is outside of the window of {size[0]} by {size[1]} pixels"
-    return input.problem(action, now)

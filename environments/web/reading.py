@@ -366,6 +366,8 @@ class _Walk:
         document, node = self._document, self._document.nodes[at]
         role = None if node.get("ignored") else _ROLES.get(_role(node))
         alone = not document.has_control(at)
+        if self._takes_file(node):
+            return self._element(node, hint="path of a file", **_state("field", node, owner)), True
         if _role(node) == "combobox" and not _property(node, "editable"):
             return self._element(node, **_state("button", node, owner)), True
         if role is not None:
@@ -379,6 +381,12 @@ class _Walk:
             if tag not in _FIELDS:
                 return self._element(node, role=_TAGS.get(tag, "item"), text=_name(node)), True
         return None, False
+
+    def _takes_file(self, node: Reply) -> bool:
+        place = self._painting.places.get(_number(node))
+        if place is None or self._painting.tags[place] != "INPUT" or node.get("ignored"):
+            return False
+        return (self._painting.attribute(place, "type") or "").lower() == "file"
 
     def _is_card(self, at: int) -> bool:
         """Whether a node without a role is pressed as a whole, such as a card or a tile."""
