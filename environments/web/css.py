@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 STYLES = (
     "cursor", "border-left-width", "padding-left", "border-top-width", "padding-top", "display",
@@ -26,32 +25,8 @@ Colour = tuple[float, float, float, float]
 NOWHERE: Rect = (0.0, 0.0, 0.0, 0.0)
 
 
-class Style(NamedTuple):
-    """The computed styles of a node, in the order of ``STYLES``."""
-
-    cursor: str
-    border_left: str
-    padding_left: str
-    border_top: str
-    padding_top: str
-    display: str
-    position: str
-    overflow_x: str
-    overflow_y: str
-    opacity: str
-    visibility: str
-    filter: str
-    transform: str
-    clip: str
-    clip_path: str
-    fill: str
-    shadow: str
-    stroke: str
-    background: str
-    image: str
-    background_clip: str
-    direction: str
-    z_index: str
+Style = Mapping[str, str]
+"""Computed styles of a node by the names in ``STYLES``."""
 
 
 def common(one: Rect, other: Rect) -> Rect:
@@ -93,14 +68,14 @@ def reach(
 
 def cut(own: Rect, style: Style) -> Rect | None:
     """What ``clip`` and ``clip-path`` leave of a box; ``None``: they cut nothing, or any shape."""
-    if style.clip.startswith("rect(") and style.position in ("absolute", "fixed"):
-        edges = style.clip[5:-1].split(", ")
+    if style["clip"].startswith("rect(") and style["position"] in ("absolute", "fixed"):
+        edges = style["clip"][5:-1].split(", ")
         ends = (0.0, own[2] - own[0], own[3] - own[1], 0.0)
         top, right, bottom, left = (
             end if edge == "auto" else pixels(edge) for edge, end in zip(edges, ends, strict=True)
         )
         return own[0] + left, own[1] + top, own[0] + right, own[1] + bottom
-    name, _, shape = style.clip_path.partition("(")
+    name, _, shape = style["clip-path"].partition("(")
     if name == "inset":
         edges = shape[:-1].partition(" round ")[0].split()
         edges = (edges * 4)[:4] if len(edges) < 3 else [*edges, edges[1]][:4]

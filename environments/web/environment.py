@@ -115,10 +115,7 @@ class WebEnvironment(Episodic):
             assert reward is not None  # checked above
             tasks = {task: WebTask(url=url, goal=task, reward=reward)}
         if budget < 1 or not tasks:
-            raise ConfigError(
-                "WebEnvironment: expected at least one task and 'budget' >= 1, got "
-                f"{len(tasks)} tasks and {budget}"
-            )
+            raise ConfigError("WebEnvironment: expected at least one task and 'budget' >= 1")
         starts = [web_url(one.url) for one in tasks.values()]
         self._own = browser is None
         self._browser = browser or WebBrowser([*starts, *allowed])

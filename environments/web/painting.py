@@ -133,16 +133,18 @@ class Painting:
                 self._contexts[place] = self._contexts[parent]
                 continue
             style, own = self._style(place), self._moved(self._layout["bounds"][entry])
-            base = {"fixed": fixed, "absolute": absolute}.get(style.position, self._flow)[parent]
+            base = {"fixed": fixed, "absolute": absolute}.get(style["position"], self._flow)[parent]
             cut = css.cut(own, style)
             base = base if cut is None else css.common(base, cut)
-            turned = style.transform != "none" or style.filter != "none" or cut is not None
+            turned = style["transform"] != "none" or style["filter"] != "none" or cut is not None
             inside = self._content(place, style, own, base)
             self._flow[place] = inside
-            absolute[place] = inside if turned or style.position != "static" else absolute[parent]
+            absolute[place] = (
+                inside if turned or style["position"] != "static" else absolute[parent]
+            )
             fixed[place] = inside if turned else fixed[parent]
-            self._alpha[place] *= float(style.opacity) * css.filtered(style.filter)
-            self._hidden[place] = style.visibility != "visible"
+            self._alpha[place] *= float(style["opacity"]) * css.filtered(style["filter"])
+            self._hidden[place] = style["visibility"] != "visible"
             self._lay(place, parent, entry, style)
             self._add(place, style, css.common(own, base))
 
@@ -153,7 +155,7 @@ class Painting:
         layer = below
         if number != below.number:
             context = self._contexts[parent]
-            if style.z_index.startswith("-"):
+            if style["z-index"].startswith("-"):
                 layer = _Layer(number, context.base + context.room / 4, context.room / 8)
             elif below.room < 1:  # in one with a negative z-index
                 layer = _Layer(number, below.base + below.room * 3 / 4, below.room / 8)
@@ -173,42 +175,42 @@ class Painting:
         window = left, top, left + width, top + height
         size = document.get("contentWidth", width), document.get("contentHeight", height)
         roots = [self._style(p) for p in self._entries if self.tags[p] in _ROOTS][:2]
-        flows = [(one.overflow_x, one.overflow_y) for one in roots]
+        flows = [(one["overflow-x"], one["overflow-y"]) for one in roots]
         flow = next((one for one in flows if one != _VISIBLE), _VISIBLE)
         sides = ["auto" if one == "visible" else one for one in flow]
-        rtl = bool(roots) and roots[0].direction == "rtl"
+        rtl = bool(roots) and roots[0]["direction"] == "rtl"
         return css.reach(sides, window, window, window, (*scrolled, *size), rtl), window
 
     def _content(self, place: int, style: Style, own: Rect, base: Rect) -> Rect:
         """Where the content of an element can be seen, if need be by scrolling it."""
-        flows = style.overflow_x, style.overflow_y
-        if flows == _VISIBLE or style.display == "inline" or self.tags[place] in _ROOTS:
+        flows = style["overflow-x"], style["overflow-y"]
+        if flows == _VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
             return base
         seen = css.common(own, base)
         if not css.large(seen):
             return css.NOWHERE
         scrolled = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
-        return css.reach(flows, own, seen, base, scrolled, style.direction == "rtl")
+        return css.reach(flows, own, seen, base, scrolled, style["direction"] == "rtl")
 
     def _add(self, place: int, style: Style, seen: Rect) -> None:
         """Record a box that may be visible."""
         if self._hidden[place] or self._alpha[place] <= FAINT or not css.large(seen):
             return
         self._seen[place] = seen
-        picture = self.tags[place] in _PICTURES or style.image != "none"
-        colour = css.colour(style.background)
+        picture = self.tags[place] in _PICTURES or style["background-image"] != "none"
+        colour = css.colour(style["background-color"])
         picture = picture or colour is None
         red, green, blue, alpha = colour or _NO_COLOUR
-        framed = (style.border_left, style.border_top) != ("0px", "0px")
+        framed = (style["border-left-width"], style["border-top-width"]) != ("0px", "0px")
         if picture or alpha > 0 or framed or self.tags[place] in _FIELDS:
             self._filled.add(place)
-        if not picture and (alpha == 0 or style.background_clip == "text"):
+        if not picture and (alpha == 0 or style["background-clip"] == "text"):
             return
         order = self._order(place)
         if self.tags[place] in _ROOTS:  # it fills the window
             seen, order = _EVERYWHERE, -1
         # A clip path may have any shape, so that the box covers nothing.
-        alpha *= self._alpha[place] * (1 if style.clip_path == "none" else 0.5)
+        alpha *= self._alpha[place] * (1 if style["clip-path"] == "none" else 0.5)
         box = Box(seen, order, place, None if picture else (red, green, blue, alpha))
         height = self._around.height
         top, bottom = max(seen[1], -height / 2), min(seen[3], 1.5 * height)
@@ -369,8 +371,8 @@ class Painting:
             return False
         style, layer = self._style(holder), self._layers[holder]
         order = layer.base + layer.room / 2
-        decorated = style.shadow != "none" or style.stroke != "0px"
-        fill = css.colour(style.fill)
+        decorated = style["text-shadow"] != "none" or style["-webkit-text-stroke-width"] != "0px"
+        fill = css.colour(style["-webkit-text-fill-color"])
         if fill is not None and not decorated and self.tags[holder] not in _SVG_TEXTS:
             fill = (*fill[:3], fill[3] * alpha)
             if fill[3] <= FAINT:
@@ -384,7 +386,7 @@ class Painting:
     def _cut_out(self, place: int) -> bool:
         """Whether a transparent text lets a background with the shape of the letters show."""
         around = (one for one in self.within(place) if one > 0 and one in self._entries)
-        return any(self._style(one).background_clip == "text" for one in around)
+        return any(self._style(one)["background-clip"] == "text" for one in around)
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -405,7 +407,8 @@ class Painting:
     def _style(self, place: int) -> Style:
         numbers = tuple(self._layout["styles"][self._entries[place]])
         if numbers not in self._styles:  # most nodes share theirs
-            self._styles[numbers] = Style._make([self._words[style] for style in numbers])
+            given = (self._words[style] for style in numbers)
+            self._styles[numbers] = dict(zip(css.STYLES, given, strict=True))
         return self._styles[numbers]
 
 

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from swarm_ui.environments.web import css
 from swarm_ui.environments.web.browser import Rejected, Reply, whole
-from swarm_ui.environments.web.painting import Painting, Surroundings
+from swarm_ui.environments.web.page_layout import Bounds, Layout, layout_of
+from swarm_ui.environments.web.painting import Painting
 from swarm_ui.environments.web.tab import Tab
 from swarm_ui.observation import Element, Role
 
@@ -57,7 +58,6 @@ _TYPES: dict[str, Role] = {
     "checkbox", "radio": "radio",
 }  # fmt: skip
 
-Bounds = tuple[int, int, int, int]
 Tree = Mapping[str, Reply]
 
 
@@ -72,20 +72,6 @@ class Seen(NamedTuple):
     below: int
 
 
-class _Layout(NamedTuple):
-    """Places of nodes in the window, in pixels."""
-
-    bounds: Mapping[int, Bounds]
-    frames: Mapping[int, str]
-    """The frame in each frame element."""
-    paintings: Mapping[str, Painting]
-    """What is visible in each frame."""
-    listening: frozenset[int]
-    """Nodes that listen to clicks."""
-    pointing: frozenset[int]
-    """Nodes over which the mouse becomes a hand."""
-
-
 async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     """The elements in the window and half a window around it, in reading order.
 
@@ -98,7 +84,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
         includePaintOrder=True,
         includeDOMRects=True,
     )
-    layout = _layout(snapshot, size[1])
+    layout = layout_of(snapshot, size[1])
     frames = {tab.target, *layout.frames.values()}
     trees = dict(zip(frames, await asyncio.gather(*(_tree(tab, f) for f in frames)), strict=True))
     found = list(_elements(tab.target, trees, layout))
@@ -127,51 +113,10 @@ async def _tree(tab: Tab, frame: str) -> Tree:
     return {node["nodeId"]: node for node in nodes}
 
 
-def _layout(snapshot: Reply, height: int) -> _Layout:
-    documents = snapshot["documents"]
-    words = [whole(word) for word in snapshot["strings"]]
-    bounds: dict[int, Bounds] = {}
-    frames: dict[int, str] = {}
-    paintings: dict[str, Painting] = {}
-    listening: set[int] = set()
-    pointing: set[int] = set()
-    # A document's places count from its own corner; a frame's corner is known after its parent's.
-    waiting = [(0, Surroundings((0.0, 0.0), height))]
-    while waiting:
-        index, around = waiting.pop()
-        document = documents[index]
-        nodes, layout = document["nodes"], document["layout"]
-        ids = nodes["backendNodeId"]
-        x = around.corner[0] - document.get("scrollOffsetX", 0)
-        y = around.corner[1] - document.get("scrollOffsetY", 0)
-        painting = Painting(document, words, around._replace(corner=(x, y)))
-        paintings[words[document["frameId"]]] = painting
-        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
-        corners: dict[int, tuple[float, float]] = {}
-        pages = dict(zip(inner["index"], inner["value"], strict=True))
-        for place, box, styles in zip(
-            layout["nodeIndex"], layout["bounds"], layout["styles"], strict=True
-        ):
-            left, top = round(x + box[0]), round(y + box[1])
-            bounds[ids[place]] = left, top, left + round(box[2]), top + round(box[3])
-            if styles and words[styles[0]] == "pointer":
-                pointing.add(ids[place])
-            if place in pages:  # the page of a frame is inside of its border and padding
-                edges = [css.pixels(words[style]) for style in styles[1:5]]
-                corners[place] = x + box[0] + sum(edges[:2]), y + box[1] + sum(edges[2:])
-        listening.update(ids[place] for place in nodes.get("isClickable", {}).get("index", ()))
-        for place, child in pages.items():
-            frames[ids[place]] = words[documents[child]["frameId"]]
-            corner = corners.get(place, (x, y))  # a frame without a place is not shown
-            shown = around.shown and painting.shows(ids[place])
-            waiting.append((child, Surroundings(corner, height, shown, painting.over(place))))
-    return _Layout(bounds, frames, paintings, frozenset(listening), frozenset(pointing))
-
-
 class _Document:
     """The accessibility tree of a frame in reading order, without recursion: pages nest deeply."""
 
-    def __init__(self, tree: Tree, layout: _Layout) -> None:
+    def __init__(self, tree: Tree, layout: Layout) -> None:
         self._tree = tree
         self.nodes: list[Reply] = []
         self.ends: list[int] = []
@@ -211,7 +156,7 @@ class _Document:
 
 
 def _elements(
-    frame: str, trees: Mapping[str, Tree], layout: _Layout
+    frame: str, trees: Mapping[str, Tree], layout: Layout
 ) -> Iterator[tuple[Element, int]]:
     """The visible elements of a frame and of the frames in it."""
     painting = layout.paintings.get(frame)
@@ -238,7 +183,7 @@ Found = tuple[int, Element | None]
 class _Walk:
     """Lists what is visible in a frame."""
 
-    def __init__(self, document: _Document, layout: _Layout, painting: Painting) -> None:
+    def __init__(self, document: _Document, layout: Layout, painting: Painting) -> None:
         self._document, self._layout, self._painting = document, layout, painting
         self._told = {_number(node) for node in document.nodes if not node.get("ignored")}
         self._whole: set[int] = set()
