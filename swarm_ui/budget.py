@@ -196,8 +196,8 @@ def most_tokens(text: str) -> int:
 
 
 def likely_tokens(most: Usage) -> int:
-    """An estimate of the tokens of a call that may use ``most``: a third of the prompt's most. For
-    rates, where an error only delays or repeats a call."""
+    """An estimate of the tokens of a call that may use ``most``: a third of the prompt's most, for
+    servers that do not count."""
     return -(-most.prompt_tokens // 3) + most.completion_tokens
 
 

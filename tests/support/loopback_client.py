@@ -29,7 +29,7 @@ def ask(text: str = "hi", **kwargs: Any) -> Request:
 
 
 _RECORDS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "limits": (RateLimits, ("requests", "period", "tokens_per_minute", "concurrency")),
+    "limits": (RateLimits, ("requests", "period", "concurrency")),
     "budget": (Budget, ("max_calls", "max_tokens", "max_cost", "prices")),
     "options": (
         ChatOptions,

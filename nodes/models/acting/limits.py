@@ -58,7 +58,7 @@ def share_limits(*models: OpenAIModel) -> ClusterLimits:
     """Keep the limits of models in one actor, for this process and all processes that receive the
     models.
 
-    Rates, tokens per minute and budgets then count the calls of all processes; ``concurrency``
+    Rates and budgets then count the calls of all processes; ``concurrency``
     still limits each process separately. Models that share a budget continue to share it. Earlier
     usage counts. The actor runs on this machine. If it is lost, no further call is made.
 

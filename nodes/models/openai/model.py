@@ -84,7 +84,7 @@ class OpenAIModel:
         base_url: address up to ``/v1``; the default is ``OPENAI_BASE_URL``, then OpenAI's.
         api_key: the key; ``None``: it is read from the environment when the first request is sent.
         api_key_env: environment variable with the key. With a ``base_url``, a key is optional.
-        limits: requests and tokens that may be sent.
+        limits: requests that may be sent.
         budget: limits of calls, tokens and money, and the prices of models. A request that could
             exceed it is not sent. A prompt may have as many tokens as bytes
             (:func:`~swarm_ui.budget.most_tokens`), until its usage is known. An adapter without a
@@ -144,10 +144,8 @@ class OpenAIModel:
         self._loaded: dict[str, str] = {}
         self._refused: frozenset[str] = frozenset()
         """Fields that the server has refused. Each schema is a field of its own."""
-        self._counts_tokens = not (
-            self.limits.tokens_per_minute is self.budget.max_tokens is self.budget.max_cost is None
-        )
-        """Whether a reply without a limit could exceed a rate or a budget."""
+        self._counts_tokens = not (self.budget.max_tokens is self.budget.max_cost is None)
+        """Whether a reply without a limit could exceed the budget."""
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._endpoint.where})"
@@ -165,7 +163,7 @@ class OpenAIModel:
     @property
     def limited(self) -> bool:
         """Whether a rate or a budget limits the calls."""
-        return self.budget.limited or self.limits.counted
+        return self.budget.limited or self.limits.requests is not None
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings, without secrets. Raises ``ConfigError`` if each process would count only

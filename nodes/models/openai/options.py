@@ -16,7 +16,7 @@ from swarm_ui.prompts import format_named
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """Limits of requests and tokens. All agents that share a model share its limits.
+    """Limits of requests. All agents that share a model share its limits.
 
     Raises:
         ConfigError: a value is out of range.
@@ -25,19 +25,11 @@ class RateLimits:
     requests: int | None = None
     """Number of requests in ``period`` seconds, retries included; ``None``: no limit."""
     period: float = 1.0
-    tokens_per_minute: int | None = None
-    """Tokens that requests may use in any minute; ``None``: no limit. Until a request is answered,
-    an estimate of what it may use counts, afterwards what it used."""
     concurrency: int = 16
     """Requests in flight at the same time, from one process."""
 
-    @property
-    def counted(self) -> bool:
-        """Whether the number of requests or tokens in a period is limited."""
-        return self.requests is not None or self.tokens_per_minute is not None
-
     def __post_init__(self) -> None:
-        for name in ("requests", "tokens_per_minute", "concurrency"):
+        for name in ("requests", "concurrency"):
             value = getattr(self, name)
             if value is not None and not value >= 1:
                 raise ConfigError(f"RateLimits: {name} must be >= 1, got {value}")

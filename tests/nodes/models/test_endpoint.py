@@ -324,7 +324,6 @@ async def test_check_lists_models_and_names_what_is_wrong() -> None:
         {"period": float("nan")},
         {"max_calls": -1},
         {"base_url": "localhost:8000"},
-        {"tokens_per_minute": 0},
         {"api_key": "  "},
         {"api_key_env": ""},
         {"extra_body": {"top_k": object()}},

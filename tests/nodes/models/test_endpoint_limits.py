@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
-from graph_fakes import in_virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, Reply, failing, too_many
@@ -16,7 +14,6 @@ from loopback_client import ask, model, no_proxy, one, pieces_of  # noqa: F401  
 from swarm_ui.budget import Budget, Price, most_tokens
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.nodes.models.openai.limits import TokenThrottle
 
 PRICE = Price(prompt=2.0, completion=10.0)
 COST = (11 * 2.0 + 7 * 10.0) / 1e6
@@ -46,56 +43,6 @@ async def test_no_more_than_the_rate_in_any_period(refused: int) -> None:
     # Eleven requests, retries included, at four a period take two whole periods; half of it leaves
     # room for delays on the way, and without the limit they take a few hundredths of a second.
     assert len(times) == 11 and times[-1] - times[0] >= 0.4
-
-
-def test_no_minute_holds_more_tokens_than_allowed_and_calls_come_in_order() -> None:
-    async def run() -> tuple[list[int], list[tuple[float, int]]]:
-        throttle, loop = TokenThrottle(600, 60.0), asyncio.get_running_loop()
-        order, used = list[int](), list[tuple[float, int]]()
-
-        async def call(k: int, tokens: int) -> None:
-            grant = await throttle.acquire(tokens)
-            order.append(k)
-            grant.tokens = tokens if k % 3 else tokens // 2
-            used.append((loop.time(), grant.tokens))
-
-        draw = random.Random(3)
-        await asyncio.gather(*(call(k, draw.randint(1, 600)) for k in range(20)))
-        return order, used
-
-    order, used = in_virtual_time(run())
-    assert order == list(range(20))
-    for start, _ in used:
-        assert sum(n for at, n in used if start <= at < start + 59.9) <= 600
-
-
-def test_what_was_not_used_goes_to_those_who_wait_at_once() -> None:
-    async def run() -> list[bool]:
-        throttle = TokenThrottle(600, 60.0)
-        grant = await throttle.acquire(600)
-        gone = asyncio.ensure_future(throttle.acquire(500))
-        waiting = asyncio.ensure_future(throttle.acquire(60))
-        await asyncio.sleep(1.0)
-        gone.cancel()  # it leaves the line
-        await asyncio.sleep(1.0)
-        before = waiting.done()
-        grant.tokens = 20
-        await asyncio.sleep(0.1)
-        return [before, waiting.done()]
-
-    assert in_virtual_time(run()) == [False, True]
-
-
-async def test_tokens_per_minute_holds_calls_back_until_others_gave_back_what_they_held() -> None:
-    async with Loopback(lambda body: Reply(delay=0.02)) as server:
-        client = model(server, tokens_per_minute=1100)
-        # Each may need about 900 and uses 18.
-        await client.generate([ask(str(k), max_tokens=900) for k in range(5)])
-        await asyncio.gather(*(pieces_of(client, ask(max_tokens=900)) for _ in range(2)))
-        with pytest.raises(ModelError, match="may need 7003 tokens"):
-            await client.generate([ask(max_tokens=7000)])
-        await client.close()
-    assert server.at_once == 1
 
 
 # -- budgets ---------------------------------------------------------------------------------

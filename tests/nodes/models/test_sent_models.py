@@ -108,7 +108,6 @@ def test_an_address_with_a_password_comes_from_the_environment_of_each(
         {"budget": Budget(max_tokens=5)},
         {"budget": Budget(max_cost=1.0, prices={"tiny": Price(prompt=1, completion=1)})},
         {"limits": RateLimits(requests=5)},
-        {"limits": RateLimits(tokens_per_minute=50)},
     ],
     ids=lambda given: next(iter(given)),
 )
