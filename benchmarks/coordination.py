@@ -34,23 +34,21 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
 from benchmarks.support.tables import markdown_table
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.coordination import (
+    FAMILIES,
+    KINDS,
     LARGE,
     SMALL,
     TEST_SEEDS,
     CoordinationEnvironment,
     CoordinationPolicy,
-    ScriptedAgents,
-    distributed,
-    guessing,
-    silent,
+    Delivery,
 )
-from swarm_ui.environments.coordination.message_passing import Delivery
-from swarm_ui.environments.coordination.splits import FAMILIES, KINDS
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply

@@ -213,15 +213,19 @@ class Episodic:
     # -- episodes for training and tests ------------------------------------------------------
 
     @classmethod
-    def training_jobs(cls, count: int, /, *, seed: int = 0) -> list[Job]:
-        """``count`` episodes as (task, seed), evenly spread over the tasks; equal arguments give
-        equal lists. Their seeds are of ``TRAIN_SEEDS``."""
-        return spread_jobs(cls.tasks, count, seed, TRAIN_SEEDS)
+    def training_jobs(
+        cls, count: int, /, *, seed: int = 0, tasks: Sequence[str] | None = None
+    ) -> list[Job]:
+        """``count`` episodes as (task, seed) with seeds of ``TRAIN_SEEDS``, evenly spread over the
+        tasks (by default all); equal arguments give equal lists."""
+        return spread_jobs(tasks or cls.tasks, count, seed, TRAIN_SEEDS)
 
     @classmethod
-    def test_jobs(cls, count: int, /, *, seed: int = 0) -> list[Job]:
-        """The same for a test: no seed is in :meth:`training_jobs`."""
-        return spread_jobs(cls.tasks, count, seed, TEST_SEEDS)
+    def test_jobs(
+        cls, count: int, /, *, seed: int = 0, tasks: Sequence[str] | None = None
+    ) -> list[Job]:
+        """The same with seeds of ``TEST_SEEDS``, none of which is in :meth:`training_jobs`."""
+        return spread_jobs(tasks or cls.tasks, count, seed, TEST_SEEDS)
 
     # -- the episode --------------------------------------------------------------------------
 

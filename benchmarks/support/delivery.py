@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from swarm_ui.environments.coordination.message_passing import ChangedInbox
+from swarm_ui.environments.coordination import ChangedInbox
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message

@@ -1,54 +1,38 @@
 """Coordination on networks, after AgentsNet (arXiv 2507.08616): one agent for each name, messages
 only between neighbours, and a problem that no agent can solve alone.
 
-See :class:`CoordinationEnvironment` for the tasks and the reward, :class:`CoordinationPolicy` for
-the team, and :mod:`swarm_ui.environments.coordination.scripted` for lower and upper bounds.
+See :class:`CoordinationEnvironment` for the tasks and the reward, and :class:`CoordinationPolicy`
+for the team.
 """
 
 from __future__ import annotations
 
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
-from swarm_ui.environments.coordination.message_passing import (
+from swarm_ui.environments.coordination.policy import (
+    ChangedInbox,
     CoordinationPolicy,
+    Delivery,
     GatherAnswers,
     message_graph,
 )
-from swarm_ui.environments.coordination.problem import Problem, draw_problem
-from swarm_ui.environments.coordination.scores import Score, score
-from swarm_ui.environments.coordination.scripted import (
-    ScriptedAgents,
-    distributed,
-    guessing,
-    silent,
-)
-from swarm_ui.environments.coordination.splits import (
+from swarm_ui.environments.coordination.problem import (
+    FAMILIES,
+    KINDS,
     LARGE,
     SMALL,
-    TEST_SEEDS,
-    TRAIN_SEEDS,
-    VALIDATION_SEEDS,
-    draw_jobs,
+    Family,
+    Kind,
+    Problem,
+    draw_problem,
+    names_of,
     task_names,
 )
+from swarm_ui.environments.coordination.scores import Score, read, score, written
 
 __all__ = [
-    "LARGE",
-    "SMALL",
-    "TEST_SEEDS",
-    "TRAIN_SEEDS",
-    "VALIDATION_SEEDS",
-    "CoordinationEnvironment",
-    "CoordinationPolicy",
-    "GatherAnswers",
-    "Problem",
-    "Score",
-    "ScriptedAgents",
-    "distributed",
-    "draw_jobs",
-    "draw_problem",
-    "guessing",
-    "message_graph",
-    "score",
-    "silent",
-    "task_names",
-]
+    "FAMILIES", "KINDS", "LARGE", "SMALL", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
+    "ChangedInbox", "CoordinationEnvironment", "CoordinationPolicy", "Delivery", "Family",
+    "GatherAnswers", "Kind", "Problem", "Score", "draw_problem", "message_graph", "names_of",
+    "read", "score", "task_names", "written",
+]  # fmt: skip

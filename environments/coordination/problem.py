@@ -10,6 +10,20 @@ The five kinds are those of AgentsNet (arXiv 2507.08616):
 - ``matching``: pairs of neighbours; two agents without a partner are never neighbours;
 - ``cover``: a minimal vertex cover. Of two neighbours at least one is a coordinator, and no
   coordinator can be removed without breaking this rule.
+
+The networks are random and connected, of three families:
+
+- ``smallworld``: Watts and Strogatz (1998), four neighbours, rewired with probability 0.4. With
+  four agents it is the complete network.
+- ``preferential``: Barabási and Albert (1999), two edges for each new agent.
+- ``geometric``: agents at random places in the unit square, joined if they are near.
+
+The first two have the parameters of AgentsNet (arXiv 2507.08616). AgentsNet's geometric networks
+are Delaunay triangulations, which need scipy; those of this module are random geometric graphs.
+
+The range in which a seed lies decides the split. A network is drawn from its seed, and the names of
+its agents from the names that belong to the split, so that no name of ``TEST_SEEDS`` occurs in an
+episode of ``TRAIN_SEEDS``.
 """
 
 from __future__ import annotations
@@ -18,12 +32,36 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations, product
+from math import dist, log, pi, sqrt
+from typing import TYPE_CHECKING, Literal, get_args
 
-from swarm_ui.environments.coordination.networks import draw_network
-from swarm_ui.environments.coordination.splits import Kind, names_of, parts_of
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.observation import Element, Observation
 
+if TYPE_CHECKING:
+    import networkx
+
+Kind = Literal["colouring", "consensus", "leader", "matching", "cover"]
+"""Kind of the coordination problem, see above."""
+Family = Literal["smallworld", "preferential", "geometric"]
+"""Family of random networks; see :func:`draw_network`."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FAMILIES: tuple[Family, ...] = get_args(Family)
+SMALL = (4, 8, 16)
+"""Numbers of agents of the small tasks, which are those of AgentsNet's main comparison."""
+LARGE = (50, 100)
+
+_SEEDS = (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS)
+
+_SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
+_NAMES = tuple((a + b).capitalize() for a in _SYLLABLES for b in _SYLLABLES if a != b)
+_DEGREE = 4
+_REWIRED = 0.4
+_NEW_EDGES = 2
 _NUMBERS = range(100, 1000)
 
 _SETTING = """\
@@ -104,7 +142,7 @@ class Problem:
             return None
         return frozenset(["yes", "no"])
 
-    def observation(self, history: tuple[Past, ...] = ()) -> Observation:
+    def observation(self) -> Observation:
         """The whole network, with one pane for each agent. An agent sees only its own pane."""
         task = _TASKS[self.kind].format(colours=self.colours)
         about = [(name, *row) for name in self.neighbours for row in self._about(name)]
@@ -115,7 +153,6 @@ class Problem:
                 for k, (name, text, value) in enumerate(about)
             ),
             app=self.kind,
-            history=history,
             actions=("answer",),
         )
 
@@ -158,3 +195,76 @@ def draw_problem(task: str, seed: int) -> Problem:
         passes=2 * nx.diameter(graph) + 1,
         numbers=numbers if kind == "consensus" else {},
     )
+
+
+def task_names(sizes: tuple[int, ...] = (*SMALL, *LARGE)) -> tuple[str, ...]:
+    """The tasks with these numbers of agents, such as ``"colouring-smallworld-16"``."""
+    return tuple(
+        f"{kind}-{family}-{size}" for size in sizes for kind in KINDS for family in FAMILIES
+    )
+
+
+def parts_of(task: str) -> tuple[Kind, Family, int]:
+    """The parts of the name of a task: kind, family of networks, and number of agents.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    for size in (*SMALL, *LARGE):
+        for kind, family in product(KINDS, FAMILIES):
+            if task == f"{kind}-{family}-{size}":
+                return kind, family, size
+    sizes = ", ".join(map(str, (*SMALL, *LARGE)))
+    raise ConfigError(
+        f"coordination: no task {task!r}; expected KIND-FAMILY-SIZE with a kind of "
+        f"{', '.join(KINDS)}, a family of {', '.join(FAMILIES)} and a size of {sizes}"
+    )
+
+
+def names_of(seed: int) -> tuple[str, ...]:
+    """The names that agents may have in an episode with this seed.
+
+    Raises:
+        ConfigError: the seed is in none of the three ranges.
+    """
+    for part, seeds in enumerate(_SEEDS):
+        if seed in seeds:
+            return _NAMES[part :: len(_SEEDS)]
+    raise ConfigError(
+        f"coordination: seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: "
+        "TRAIN_SEEDS, VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.coordination"
+    )
+
+
+def draw_network(family: Family, size: int, rng: random.Random) -> networkx.Graph[int]:
+    """A connected network of the agents 0 ... ``size`` - 1; equal generators give equal ones."""
+    import networkx as nx
+
+    if family == "geometric":
+        return _geometric(size, rng)
+    seed = rng.getrandbits(32)
+    if family == "smallworld":
+        drawn = nx.connected_watts_strogatz_graph(size, _DEGREE, _REWIRED, tries=1000, seed=seed)
+    else:
+        drawn = nx.barabasi_albert_graph(size, _NEW_EDGES, seed=seed)
+    return drawn
+
+
+def _geometric(size: int, rng: random.Random) -> networkx.Graph[int]:
+    """A random geometric graph, drawn until it is connected.
+
+    The radius is near the threshold of connectivity, so few draws are needed.
+    """
+    import networkx as nx
+
+    radius = sqrt(2 * log(size) / (pi * size))
+    while True:
+        places = [(rng.random(), rng.random()) for _ in range(size)]
+        near = (
+            (a, b) for a, b in combinations(range(size), 2) if dist(places[a], places[b]) <= radius
+        )
+        graph = nx.Graph()
+        graph.add_nodes_from(range(size))
+        graph.add_edges_from(near)
+        if nx.is_connected(graph):
+            return graph

@@ -14,14 +14,21 @@ cover        share of the edges with a coordinator, times the share of the coord
 In a matching, an invalid answer counts as an answer that does not fit; in the other kinds it makes
 the score 0. AgentsNet does the same, except that in a cover it counts an agent with an invalid
 answer as no coordinator.
+
+The answers of all agents are the text of one action: one line for each agent, ``NAME: ANSWER``.
+Agents are not trusted: the text of an answer cannot add a line. Answers are ignored if two lines
+have the same name, or if no agent has the name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from swarm_ui.environments.coordination.problem import Problem
+
+LONGEST = 40
+"""Maximum number of characters of an agent's answer. No valid answer is longer."""
 
 
 class Score(NamedTuple):
@@ -103,3 +110,24 @@ def _cover(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
         needed = sum(any(n not in chosen for n in problem.neighbours[name]) for name in chosen)
     note = f"{covered} of {len(edges)} pairs have a coordinator, {needed} of {len(chosen)} needed"
     return covered * needed / (len(edges) * len(chosen)), note
+
+
+def written(answers: Mapping[str, str]) -> str:
+    """One line for each agent, by its name. Answers that are too long are left out."""
+    flat = {name: " ".join(text.replace(";", " ").split()) for name, text in answers.items()}
+    return "\n".join(f"{name}: {text}" for name, text in flat.items() if len(text) <= LONGEST)
+
+
+def read(text: str, names: Collection[str]) -> dict[str, str]:
+    """The answers by name, in lower case. ``;`` may stand in place of a line break.
+
+    Lines of other forms, of unknown names, and of names with several lines are left out.
+    """
+    known = {name.casefold(): name for name in names}
+    found: dict[str, list[str]] = {}
+    for line in text.replace(";", "\n").split("\n"):
+        who, colon, answer = line.partition(":")
+        name = known.get(who.strip().casefold())
+        if colon and name is not None:
+            found.setdefault(name, []).append(answer.strip().casefold())
+    return {name: said[0] for name, said in found.items() if len(said) == 1}

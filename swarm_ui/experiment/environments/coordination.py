@@ -25,7 +25,7 @@ from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.rollout import Job, Policy
+from swarm_ui.rollout import Job, Policy, spread_jobs
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def _split_of(tasks: Sequence[str]) -> str:
 
 
 def _test_jobs(section: EnvironmentSection) -> list[Job]:
-    from swarm_ui.environments.coordination import TEST_SEEDS, VALIDATION_SEEDS, draw_jobs
+    from swarm_ui.environments.coordination import TEST_SEEDS, VALIDATION_SEEDS
 
     count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
     seeds = VALIDATION_SEEDS if section.split == "validation" else TEST_SEEDS
     names = section.tasks or _tasks(section)
-    return draw_jobs(tuple(names), count, section.seed, seeds=seeds)
+    return spread_jobs(tuple(names), count, section.seed, seeds)
 
 
 def _held_out() -> HeldOut:

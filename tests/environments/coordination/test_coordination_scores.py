@@ -8,9 +8,16 @@ from itertools import product
 import networkx as nx
 import pytest
 
-from swarm_ui.environments.coordination import Problem, draw_problem, score
-from swarm_ui.environments.coordination.answer_lines import read, written
-from swarm_ui.environments.coordination.splits import FAMILIES, KINDS, Kind
+from swarm_ui.environments.coordination import (
+    FAMILIES,
+    KINDS,
+    Kind,
+    Problem,
+    draw_problem,
+    read,
+    score,
+    written,
+)
 
 PATH: dict[str, tuple[str, ...]] = {
     "Ada": ("Bob",), "Bob": ("Ada", "Cy"), "Cy": ("Bob", "Dan"), "Dan": ("Cy",),

@@ -8,19 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from swarm_ui import CollabGraph, RunFailed, rollout_many
 from swarm_ui.environments.coordination import (
+    KINDS,
     CoordinationEnvironment,
     CoordinationPolicy,
-    ScriptedAgents,
-    distributed,
+    Delivery,
     draw_problem,
-    guessing,
     message_graph,
-    silent,
 )
-from swarm_ui.environments.coordination.message_passing import Delivery
-from swarm_ui.environments.coordination.splits import KINDS
 from swarm_ui.errors import ModelUnavailable, ReplyError
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes import AgentNode, ScriptedModel
