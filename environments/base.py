@@ -70,7 +70,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     budget: int
     goal: str
     observation: Observation
-    """The present screen; its history lists the actions so far."""
+    """The present screen."""
+    used: int = 0
+    """Number of actions so far."""
 
 
 class Episodic:
@@ -114,7 +116,7 @@ class Episodic:
         """The elements of the present screen, in their order.
 
         To show more than elements, such as a title or a picture, return an ``Observation``. Its
-        goal and actions are filled in where they are empty; its history is that of the episode.
+        goal, actions and history are filled in where they are empty.
         """
         raise NotImplementedError(f"{type(self).__name__}.screen: return the elements")
 
@@ -165,7 +167,7 @@ class Episodic:
         Raises:
             ConfigError: no such task.
         """
-        if task not in self.tasks:
+        if not self._knows(task):
             raise ConfigError(f"{self.name}: no task {task!r}; {_known(task, self.tasks)}")
         await self._finish()
         self.seed = seed
@@ -193,15 +195,18 @@ class Episodic:
             done = outcome if isinstance(outcome, Done) else None
             note = done.note if done else str(outcome or "")
             after = await self._look(progress.goal, history)
-        truncated = done.truncated if done else len(history) >= progress.budget
+        used = progress.used + 1
+        truncated = done.truncated if done else used >= progress.budget
         if done or truncated:
             await self._finish()
         else:
-            self._progress = replace(progress, observation=after)
+            self._progress = replace(progress, observation=after, used=used)
+        if done is None:
+            return Step(observation=after, truncated=truncated, note=note)
         return Step(
             observation=after,
-            reward=done.reward if done else 0.0,
-            terminated=done is not None and not truncated,
+            reward=done.reward,
+            terminated=not truncated,
             truncated=truncated,
             note=note,
         )
@@ -253,8 +258,12 @@ class Episodic:
             goal=shown.goal or goal,
             elements=elements,
             actions=shown.actions or self.actions,
-            history=history,
+            history=shown.history or history,
         )
+
+    def _knows(self, task: str) -> bool:
+        """Whether ``reset`` may pass this name on to :meth:`begin`."""
+        return task in self.tasks
 
     async def _finish(self) -> None:
         """End the episode that has begun, if there is one."""

@@ -8,6 +8,7 @@ only right one, although another action may have been as good.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,8 +89,8 @@ class Recordings(RecordedBenchmark[DemonstratedStep]):
 class Demonstrations(TeacherForced):
     """Recordings as an environment. A task can be reset with the seeds it was recorded with."""
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        return await super().reset(task=key_of(task, seed), seed=seed)
+    def begin(self, task: str, rng: random.Random) -> str:
+        return super().begin(key_of(task, self.seed), rng)
 
 
 def key_of(task: str, seed: int) -> str:

@@ -7,6 +7,7 @@ does not affect later steps. The scores measure agreement with the recording, no
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,9 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
-from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, Past
+from swarm_ui.environments.base import Done, Stateful
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.rollout import Job
 
 NONE_OF_THESE = Action(action_type="wait")
@@ -84,21 +85,20 @@ class RecordedBenchmark(ABC, Generic[StepT]):
         return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
 
 
-class _State(msgspec.Struct, frozen=True):
+class _At(msgspec.Struct, frozen=True):
     """State of an episode."""
 
-    task: str
-    index: int
-    """Index of the recorded step."""
-    actions: int
-    """Number of actions so far."""
-    right: bool
+    steps: Sequence[GoldStep]
+    index: int = 0
+    """Index of the recorded step; the number of steps at the end."""
+    right: bool = True
     """Whether all answers so far were right. An action on a missing element
     is a wrong answer."""
-    observation: Observation
+    lost: tuple[Past, ...] = ()
+    """Actions on missing elements of the present page."""
 
 
-class TeacherForced:
+class TeacherForced(Stateful):
     """The recordings of a benchmark as an environment; ``Restorable`` and ``Graded``.
 
     The last step's reward is 1.0 only if the answers to *all* steps were right. An action on
@@ -107,97 +107,64 @@ class TeacherForced:
     benchmark computes its metrics per step from the episodes.
     """
 
+    state: _At
+
     def __init__(self, recordings: RecordedBenchmark[Any]) -> None:
         self._recordings = recordings
-        self._steps: Sequence[GoldStep] = ()
-        self._loaded = ""
-        self._now: _State | None = None
+        self.state = _At(())
 
     @property
     def name(self) -> str:
         return self._recordings.name
 
     @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> Sequence[str]:  # type: ignore[override]  # read at the first use
         return self._recordings.tasks
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        self._now = None
-        self._load(task)
-        first = self._steps[0].observation
-        self._now = _State(task, 0, 0, True, first)
-        return first
-
-    async def step(self, action: Action) -> Step:
-        at = self._running()
-        gold = self._steps[at.index]
-        lost = points_nowhere(action, at.observation)
-        right = at.right and not lost and gold.right(action)
-        at = replace(at, actions=at.actions + 1, right=right)
-        return self._lost(at, action) if lost else self._onward(at, gold, action)
-
-    async def close(self) -> None:
-        self._now, self._steps, self._loaded = None, (), ""
-
-    def snapshot(self) -> object:
-        return self._running()
-
-    def restore(self, state: object) -> Observation:
-        if not isinstance(state, _State):
-            raise ConfigError(f"restore: expected a snapshot() result, got {type(state).__name__}")
-        self._load(state.task)
-        self._now = state
-        return state.observation
-
-    def expert(self) -> Action:
-        return self._steps[self._running().index].expert()
-
-    def grade(self, action: Action) -> float:
-        at = self._running()
-        if points_nowhere(action, at.observation):
-            return 0.0
-        return float(self._steps[at.index].right(action))
-
-    def _running(self) -> _State:
-        if self._now is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        return self._now
-
-    def _load(self, task: str) -> None:
-        if task == self._loaded:
-            return
-        steps = self._recordings.load(task)
+    def begin(self, task: str, rng: random.Random) -> str:
+        steps: Sequence[GoldStep] = self._recordings.load(task)
         if not steps:
             raise ConfigError(f"{self.name}: task {task!r} has no steps")
-        self._steps, self._loaded = steps, task
+        self.state, self.budget = _At(steps), 2 * len(steps)
+        return steps[0].observation.goal
 
-    def _lost(self, at: _State, action: Action) -> Step:
-        now = at.observation
-        after = replace(now, history=(*now.history, Past(action=action)))
-        truncated = at.actions >= 2 * len(self._steps)
-        self._now = None if truncated else replace(at, observation=after)
-        return Step(
-            observation=after,
-            truncated=truncated,
-            note=f"no element {action.index}; the page has {len(now.elements)}",
-        )
+    def screen(self) -> Observation:
+        at = self.state
+        if at.index < len(at.steps):
+            page = at.steps[at.index].observation
+            return replace(page, history=(*page.history, *at.lost))
+        last = at.steps[-1]
+        return replace(last.observation, history=(*last.observation.history, last.past))
 
-    def _onward(self, at: _State, gold: GoldStep, action: Action) -> Step:
-        note = gold.remark(action)
-        if at.index + 1 < len(self._steps):
-            after = self._steps[at.index + 1].observation
-            truncated = at.actions >= 2 * len(self._steps)
-            ahead = replace(at, index=at.index + 1, observation=after)
-            self._now = None if truncated else ahead
-            return Step(observation=after, truncated=truncated, note=note)
-        self._now = None
+    def misfit(self, action: Action, screen: Observation) -> str:
+        return ""  # every action is an answer
+
+    def act(self, action: Action, element: Element | None) -> Done | str:
+        at = self.state
+        gold = at.steps[at.index]
         page = gold.observation
-        return Step(
-            observation=replace(page, history=(*page.history, gold.past)),
-            reward=float(at.right),
-            terminated=True,
-            note=note,
-        )
+        if points_nowhere(action, page):
+            self.state = replace(at, right=False, lost=(*at.lost, Past(action=action)))
+            return f"no element {action.index}; the page has {len(page.elements)}"
+        note, right = gold.remark(action), at.right and gold.right(action)
+        self.state = _At(at.steps, at.index + 1, right)
+        return Done(float(right), note) if at.index + 1 == len(at.steps) else note
+
+    def expert(self) -> Action:
+        return self._gold().expert()
+
+    def grade(self, action: Action) -> float:
+        if points_nowhere(action, self.progress.observation):
+            return 0.0
+        return float(self._gold().right(action))
+
+    def _gold(self) -> GoldStep:
+        """The step of the present page. Raises ``EnvironmentFault`` if no episode is running."""
+        assert self.progress
+        return self.state.steps[self.state.index]
+
+    def _knows(self, task: str) -> bool:
+        return True  # the files are read only as far as the task needs; ``load`` refuses others
 
 
 def points_nowhere(action: Action, observation: Observation) -> bool:

@@ -13,6 +13,7 @@ from swarm_ui import (
     Action,
     CollabGraph,
     ConfigError,
+    EnvironmentFault,
     Graded,
     GraphPolicy,
     Restorable,
@@ -109,7 +110,7 @@ async def test_empty_tasks_and_strange_states_are_refused(tmp_path: Path) -> Non
     env: TeacherForced = Mind2Web(tmp_path).environment()
     with pytest.raises(ConfigError, match="'t' has no steps"):
         await env.reset(task="t", seed=0)
-    with pytest.raises(ConfigError, match="expected a snapshot"):
+    with pytest.raises(EnvironmentFault):
         env.restore("state")
 
 
