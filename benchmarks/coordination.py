@@ -34,7 +34,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.coordination_agents import ScriptedAgents, distributed, guessing, silent
+from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
 from benchmarks.support.tables import markdown_table

@@ -8,7 +8,7 @@ import pickle
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from benchmarks.coordination_agents import distributed
+from benchmarks.support.coordination_agents import distributed
 from swarm_ui.environments.coordination import (
     LARGE,
     TEST_SEEDS,
@@ -22,7 +22,7 @@ from swarm_ui.experiment.teams import Arm
 from swarm_ui.trace.jsonl import read_jsonl
 
 SPEC = spec_of("coordination")
-SCRIPTED = "benchmarks.coordination_agents"
+SCRIPTED = "benchmarks.support.coordination_agents"
 
 
 def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811

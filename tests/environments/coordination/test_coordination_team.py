@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.coordination_agents import ScriptedAgents, distributed, guessing, silent
+from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from swarm_ui import CollabGraph, RunFailed, rollout_many
 from swarm_ui.environments.coordination import (
     KINDS,
