@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from swarm_ui.errors import ConfigError, ModelError
@@ -132,15 +132,6 @@ class VersionBook(Generic[Held]):
     def _missing(self, adapter: str) -> ModelError:
         known = ", ".join(self._held) or "none"
         return ModelError(f"no adapter '{adapter}'; this model has: {known}")
-
-
-def book_of(current: Mapping[str, str]) -> VersionBook[None]:
-    """A book of versions that another model holds, by name: ``{"agent_2": "agent_2@7"}``."""
-    book = VersionBook[None]()
-    for version in current.values():
-        name, number = parsed_version(version)
-        book.publish(name, None, number)
-    return book
 
 
 def parsed_version(version: str) -> tuple[str, int]:

@@ -13,8 +13,10 @@ characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeVar
 
 import msgspec
 
@@ -59,128 +61,96 @@ def shortened(
     Raises:
         ModelError: the goal and the fixed text of the format exceed the limit.
     """
-    return _Search(decision, limit, chat, read, tokens).result()
+    whole = read(chat(decision))
+    length = tokens(whole)
+    if length <= limit:
+        return decision, whole
+    order = _order(decision)
 
+    @cache
+    def written(parts: int) -> Chat:
+        return chat(_without(decision, order[:parts]))
 
-class _Search(Generic[P]):
-    """Finds the number of parts to leave out."""
-
-    def __init__(
-        self,
-        decision: Decision,
-        limit: int,
-        chat: Callable[[Decision], Chat],
-        read: Callable[[Chat], P],
-        tokens: Callable[[P], int],
-    ) -> None:
-        self._decision, self._limit = decision, limit
-        self._chat, self._read, self._tokens = chat, read, tokens
-        self._chats: dict[int, Chat] = {}
-
-    def result(self) -> tuple[Decision, P]:
-        whole = self._read(self._chat(self._decision))
-        length = self._tokens(whole)
-        if length <= self._limit:
-            return self._decision, whole
-        self._order = _Order(self._decision)
-        few, most = 0, self._order.parts  # the first does not fit, the second does
-        best = self._read(self._written(most))
-        least = self._tokens(best)
-        if least > self._limit:
-            raise ModelError(
-                f"the prompt has {length} tokens, and {least} without history, reasons and "
-                f"elements; at most {self._limit} may be used. Raise prompt_tokens, if the model "
-                "accepts more, or shorten the goal"
-            )
-        ends = {few: length, most: least}
-        slack = _SLACK * (self._limit - least)
-        for guesses in range(self._order.parts):
-            if most - few <= 1 or self._limit - least <= slack:
-                break
-            middle = (few + most) // 2
-            tried = self._estimate(few, most, ends) if guesses < _GUESSES else middle
-            prompt = self._read(self._written(tried))
-            ends[tried] = self._tokens(prompt)
-            if ends[tried] <= self._limit:
-                most, best, least = tried, prompt, ends[tried]
-            else:
-                few = tried
-        return self._order.without(most), best
-
-    def _estimate(self, few: int, most: int, tokens: dict[int, int]) -> int:
-        """The estimated minimal number of parts to leave out, between two bounds."""
-        high, low = self._characters(few), self._characters(most)
-        share = (self._limit - tokens[most]) / max(1, tokens[few] - tokens[most])
-        wanted = low + share * (high - low)
-        first, last = few + 1, most - 1
-        while first < last:
-            middle = (first + last) // 2
-            if self._characters(middle) <= wanted:
-                last = middle
-            else:
-                first = middle + 1
-        return first
-
-    def _characters(self, parts: int) -> int:
-        return sum(len(turn.content) for turn in self._written(parts))
-
-    def _written(self, parts: int) -> Chat:
-        if parts not in self._chats:
-            self._chats[parts] = self._chat(self._order.without(parts))
-        return self._chats[parts]
-
-
-class _Order:
-    """The parts of a decision that a prompt may leave out, in order."""
-
-    def __init__(self, decision: Decision) -> None:
-        self._decision = decision
-        self._before = decision.dropped or Dropped()
-        self._history = max(0, len(decision.observation.history) - self._before.history)
-        self._reasons = [
-            position
-            for position, heard in reversed([*enumerate(decision.heard)])
-            if position not in self._before.reasons
-            and len(reason_of(heard.content, heard.prompt_format)) > len(LEFT_OUT)
-        ]
-        gone = frozenset(self._before.elements)
-        rank = _Rank(decision)
-        left = [e for e in decision.observation.elements if e.index not in gone]
-        left.sort(key=lambda element: (*rank(element), -element.index))
-        self._elements = [element.index for element in left]
-
-    @property
-    def parts(self) -> int:
-        return self._history + len(self._reasons) + len(self._elements)
-
-    def without(self, parts: int) -> Decision:
-        """The decision without the first ``parts`` of them."""
-        before = self._before
-        if parts == 0:
-            return self._decision
-        history = min(parts, self._history)
-        reasons = self._reasons[: parts - history]
-        elements = self._elements[: parts - history - len(reasons)]
-        dropped = Dropped(
-            history=before.history + history,
-            reasons=tuple(sorted((*before.reasons, *reasons))),
-            elements=tuple(sorted((*before.elements, *elements))),
+    few, most = 0, len(order)  # the first does not fit, the second does
+    best = read(written(most))
+    least = tokens(best)
+    if least > limit:
+        raise ModelError(
+            f"the prompt has {length} tokens, and {least} without history, reasons and elements; "
+            f"at most {limit} may be used. Raise prompt_tokens, if the model accepts more, or "
+            "shorten the goal"
         )
-        return msgspec.structs.replace(self._decision, dropped=dropped)
+    longest = length  # tokens of the prompt that does not fit
+    slack = _SLACK * (limit - least)
+    for guesses in range(len(order)):
+        if most - few <= 1 or limit - least <= slack:
+            break
+        tried = (few + most) // 2
+        if guesses < _GUESSES:
+            share = (limit - least) / max(1, longest - least)
+            tried = _estimate(lambda n: _characters(written(n)), few, most, share)
+        prompt = read(written(tried))
+        counted = tokens(prompt)
+        if counted <= limit:
+            most, best, least = tried, prompt, counted
+        else:
+            few, longest = tried, counted
+    return _without(decision, order[:most]), best
 
 
-class _Rank:
-    """The priority of an element."""
+def _estimate(size: Callable[[int], int], few: int, most: int, share: float) -> int:
+    """The number of parts to leave out at which a prompt has this share of the characters between
+    those of two bounds."""
+    wanted = size(most) + share * (size(few) - size(most))
+    tried = range(few + 1, most - 1)
+    return few + 1 + bisect_left(tried, True, key=lambda parts: size(parts) <= wanted)
 
-    def __init__(self, decision: Decision) -> None:
-        self._goal = _words(decision.observation.goal)
-        self._told = {i for h in decision.heard if h.action is not None for i in h.action.targets}
 
-    def __call__(self, element: Element) -> tuple[bool, int, int]:
+def _characters(chat: Chat) -> int:
+    return sum(len(turn.content) for turn in chat)
+
+
+def _order(decision: Decision) -> list[tuple[str, int]]:
+    """The parts that a prompt may leave out, the first one first: the field of ``Dropped``, and the
+    position or index of the part."""
+    before = decision.dropped or Dropped()
+    history = range(before.history, len(decision.observation.history))
+    reasons = [
+        position
+        for position, heard in reversed([*enumerate(decision.heard)])
+        if position not in before.reasons
+        and len(reason_of(heard.content, heard.prompt_format)) > len(LEFT_OUT)
+    ]
+    goal = _words(decision.observation.goal)
+    told = {i for heard in decision.heard if heard.action for i in heard.action.targets}
+
+    def rank(element: Element) -> tuple[bool, int, int, int]:
         """A key that is greater for elements that are kept longer."""
-        needed = int(element.index in self._told) + int(element.focused)
-        shared = len(self._goal & _words(element.label))
-        return bool(needed or shared or element.editable), needed, shared
+        needed = int(element.index in told) + int(element.focused)
+        shared = len(goal & _words(element.label))
+        return bool(needed or shared or element.editable), needed, shared, -element.index
+
+    gone = frozenset(before.elements)
+    elements = [e for e in decision.observation.elements if e.index not in gone]
+    return [
+        *(("history", k) for k in history),
+        *(("reasons", k) for k in reasons),
+        *(("elements", element.index) for element in sorted(elements, key=rank)),
+    ]
+
+
+def _without(decision: Decision, parts: Sequence[tuple[str, int]]) -> Decision:
+    """The decision without some parts."""
+    if not parts:
+        return decision
+    before = decision.dropped or Dropped()
+    gone = {name: [k for field, k in parts if field == name] for name in Dropped.__struct_fields__}
+    dropped = Dropped(
+        history=before.history + len(gone["history"]),
+        reasons=tuple(sorted((*before.reasons, *gone["reasons"]))),
+        elements=tuple(sorted((*before.elements, *gone["elements"]))),
+    )
+    return msgspec.structs.replace(decision, dropped=dropped)
 
 
 def _words(text: str) -> frozenset[str]:

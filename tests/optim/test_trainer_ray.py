@@ -162,7 +162,7 @@ async def test_workers_ask_a_server_and_a_killed_one_changes_nothing(tmp_path: P
             with killing(lambda: worker_of(rollouts), lambda: len(server.asked) > 4) as killed:
                 there, again = await trained(server, tmp_path / "there", rollouts, engine=engine)
         (totals,) = await limits.totals()
-        limits.close()
+        await limits.close()
         assert server.adapters == {}, "what was loaded is unloaded in the end"
         assert sorted(server.loads) == sorted(set(server.asked))
         assert len(server.asked) <= totals.calls <= 1000

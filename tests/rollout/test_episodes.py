@@ -83,10 +83,6 @@ def play(policy: object, seed: int = 2, environment: object = None, **options: o
     return in_virtual_time(rollout(world, policy, task="count", seed=seed, **options))  # type: ignore[arg-type]
 
 
-def test_counter_is_an_environment() -> None:
-    assert isinstance(Counter(), Environment)
-
-
 def test_a_solved_and_an_unsolved_episode() -> None:
     solved = play(clicker())
     assert solved.success is True and solved.fault is None and solved.seconds == 2.0
@@ -288,29 +284,6 @@ def test_results_come_in_job_order_from_reused_environments() -> None:
     assert seconds < sum(e.seconds for e in episodes) / 2
 
 
-def test_a_faulted_episode_is_played_once_more_in_a_fresh_environment() -> None:
-    log: list[str] = []
-    episodes = in_virtual_time(
-        rollout_many(lambda: Faulty(log, 1), clicker(), [("count", 1)] * 2, concurrency=1)
-    )
-    assert [e.success for e in episodes] == [True, True]
-    assert log == ["made", "fault", "closed", "made", "closed"]
-    log.clear()
-    episodes = in_virtual_time(
-        rollout_many(lambda: Faulty(log, 2), clicker(), [("count", 1)] * 2, concurrency=1)
-    )
-    assert [e.success for e in episodes] == [None, True]
-
-
-def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
-    async def make() -> Counter:
-        raise EnvironmentFault("no emulator")
-
-    episodes = in_virtual_time(rollout_many(make, clicker(), JOBS[:2], retry=False))
-    assert [e.success for e in episodes] == [None, None]
-    assert str(episodes[0].fault) == "EnvironmentFault: no emulator"
-
-
 def test_a_policy_of_a_worker_is_made_once_and_ended_with_the_worker() -> None:
     log: list[str] = []
 
@@ -341,25 +314,6 @@ def test_what_an_intervention_notes_is_in_the_episode_and_not_in_its_file(tmp_pa
     assert episode.notes == (None, {"step": 1})
     write_jsonl(tmp_path / "e.jsonl", [episode])
     assert read_jsonl(tmp_path / "e.jsonl") == [msgspec.structs.replace(episode, notes=())]
-
-
-def test_cancellation_closes_every_environment() -> None:
-    made: list[Counter] = []
-
-    def make() -> Counter:
-        made.append(Counter(seconds=50))
-        return made[-1]
-
-    async def main() -> int:
-        task = asyncio.create_task(rollout_many(make, clicker(), JOBS, concurrency=4))
-        await asyncio.sleep(10)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(main()) == 1
-    assert len(made) == 4 and all(world.closed for world in made)
 
 
 # -- policies ---------------------------------------------------------------------------------

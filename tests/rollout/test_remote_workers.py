@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from handset_fleet import HandsetWorld, toucher
-from local_ray import local_ray
+from local_ray import SUPPORT, local_ray
 from mortal_worlds import (
     CRASHES,
     DIES_ALWAYS,
@@ -208,6 +210,33 @@ def test_leaving_cancels_the_episodes_and_closes_the_environments(
     pids = [int(path.name.split("-")[1]) for path in tmp_path.glob("waiting-*")]
     assert len(pids) == 2
     assert within(20.0, lambda: not any(map(alive, pids)))
+
+
+_PLAYS = """
+import asyncio, sys
+from functools import partial
+from mortal_worlds import WAITS, MortalWorld, clicker
+from swarm_ui.rollout import process_rollouts, rollout_many
+
+async def main():
+    async with process_rollouts(partial(MortalWorld, sys.argv[1]), workers=1) as rollouts:
+        await rollout_many(rollouts, clicker(), [("count", WAITS)])
+
+asyncio.run(main())
+"""
+
+
+def test_processes_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    with subprocess.Popen([sys.executable, "-c", _PLAYS, str(tmp_path)], env=environment) as driver:
+        try:
+            assert within(60.0, lambda: any(tmp_path.glob("waiting-*")))
+        finally:
+            driver.kill()
+    (waiting,) = tmp_path.glob("waiting-*")
+    pid = int(waiting.name.split("-")[1])
+    assert within(20.0, lambda: not alive(pid))
+    assert not list(tmp_path.glob("open-*"))
 
 
 async def test_a_player_closes_the_environment_of_a_cancelled_episode(tmp_path: Path) -> None:

@@ -117,20 +117,6 @@ def test_episodes_come_in_the_order_they_finish_with_the_numbers_of_their_jobs()
     assert len(worlds.made) == 3 and worlds.open == 0
 
 
-def test_environments_are_made_when_needed_and_kept_for_the_next_stream() -> None:
-    worlds = Worlds()
-
-    async def main() -> None:
-        async with local(worlds, 8) as rollouts:
-            await collect(rollouts, jobs(1, 1))
-            assert len(worlds.made) == 2
-            await collect(rollouts, jobs(1, 1, 1))
-            assert len(worlds.made) == 3
-
-    in_virtual_time(main())
-    assert worlds.open == 0
-
-
 def test_jobs_are_taken_no_faster_than_episodes_are() -> None:
     taken: list[int] = []
 

@@ -17,7 +17,6 @@ process published (:meth:`ActorModel.publish`).
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +28,11 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.board import FolderBoard
-from swarm_ui.nodes.models.acting.published_model import published
+from swarm_ui.nodes.models.acting.board import FolderBoard, Published, PublishedVersions
 from swarm_ui.nodes.models.counters import Counters
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.unsent import not_sent
-from swarm_ui.nodes.models.versions import book_of
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -104,10 +101,7 @@ class ActorModel:
         self._engine, self.learner, self._board = engine, learner, FolderBoard(folder)
         self._constrained = constrained
         self.counters = Counters()
-        self._saved: set[str] = set()
-        """Versions on the board."""
-        self._published: deque[dict[str, str]] = deque(maxlen=kept)
-        """The version of each adapter, at the last calls of :meth:`publish`."""
+        self._published = Published(learner, self._board, kept)
         self._key = uuid4().hex
         self._asking, self._since = 0, 0.0
 
@@ -115,9 +109,9 @@ class ActorModel:
         return f"ActorModel({self._engine!r}, trained in this process)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self._published:
+        current = self._published.current
+        if not current:
             raise not_sent(f"the learner of '{self.name}'")
-        current = self._published[-1]
         prompts = self.learner.prompt_reader(sorted(current.values()))
         sent = self._engine, prompts, self._board, current, self._constrained
         return _received, (self._key, *sent)
@@ -130,7 +124,7 @@ class ActorModel:
     @property
     def loaded(self) -> tuple[str, ...]:
         """The learner's versions that the engine holds."""
-        return tuple([each for each in self._engine.loaded if each in self._saved])
+        return tuple([each for each in self._engine.loaded if each in self._published.there])
 
     async def check(self) -> None:
         """Check that the engine answers, and that it reads a chat as the learner does.
@@ -155,9 +149,8 @@ class ActorModel:
         loaded first."""
         with at_leased_versions(self, requests) as exact, self._timed():
             prompts = [self.learner.prompt(request) for request in exact]
-            for version in _versions(exact) - self._saved:
-                self._board.put(version, self.learner)
-                self._saved.add(version)
+            for version in _versions(exact):
+                self._published.put(version)
             done = await ask_engine(
                 self._engine, exact, prompts, self._board, constrained=self._constrained
             )
@@ -190,10 +183,8 @@ class ActorModel:
         except ModelUnavailable:
             pass  # it is gone, and its adapters with it
         finally:
-            for version in self._saved:
-                self._board.drop(version)
-            self._saved.clear()
-            self._published.clear()
+            for version in [*self._published.there]:
+                self._published.drop(version)
             await self._engine.close()
 
     def publish(self) -> Mapping[str, str]:
@@ -208,10 +199,7 @@ class ActorModel:
                 f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
                 f"OpenAIModel as the engine, got {type(self._engine).__name__}"
             )
-        current = published(self.learner, self._board, self._saved)
-        self._saved |= {*current.values()}
-        self._published.append(current)
-        return dict(current)
+        return self._published.publish()
 
     async def prepare(self) -> None:
         """Load published versions that the server lacks, for example after it was restarted, and
@@ -219,7 +207,7 @@ class ActorModel:
         engine = self._engine
         assert isinstance(engine, OpenAIModel)
         served = {model.name: model.root for model in await engine.served()}
-        for version in sorted(self._kept()):
+        for version in sorted(self._published.needed):
             if engine.loaded.get(version) not in served:
                 await engine.load_version(version, self._board.path(version))
         await self._tidy()
@@ -228,18 +216,12 @@ class ActorModel:
             if left and name not in engine.loaded.values():
                 await engine.unload_version(name)
 
-    def _kept(self) -> set[str]:
-        """The published versions that stay in the engine."""
-        return {version for current in self._published for version in current.values()}
-
     async def _tidy(self) -> None:
         """Remove the versions that are neither published nor current nor leased."""
-        kept = self._kept()
-        for version in list(self._saved):
-            if version not in kept and not self.learner.has_version(version):
-                self._saved.discard(version)
+        for version in self._published.there - self._published.needed:
+            if not self.learner.has_version(version):
                 await self._engine.unload_version(version)
-                self._board.drop(version)
+                self._published.drop(version)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -255,7 +237,7 @@ class ActorModel:
                 self.counters.seconds += time.perf_counter() - self._since
 
 
-class ActorCopy:
+class ActorCopy(PublishedVersions):
     """An :class:`ActorModel` in another process, which asks the server itself, with a key from its
     own environment. It is a :class:`~swarm_ui.model.VersionedModel`, and can be pickled for further
     processes.
@@ -283,16 +265,13 @@ class ActorCopy:
             current: the version of each adapter.
             constrained: see :class:`ActorModel`.
         """
+        super().__init__(current)
         self.name = engine.name
         self._key, self._engine, self._prompts, self._board = key, engine, prompts, board
-        self._current, self._constrained = current, constrained
-        self._book = book_of(current)
-
-    def __repr__(self) -> str:
-        return f"ActorCopy({self._engine!r}, trained in another process)"
+        self._constrained = constrained
 
     def __reduce__(self) -> tuple[Any, ...]:
-        sent = self._engine, self._prompts, self._board, self._current, self._constrained
+        sent = self._engine, self._prompts, self._board, self.current, self._constrained
         return _received, (self._key, *sent)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -302,14 +281,6 @@ class ActorCopy:
             return await ask_engine(
                 self._engine, exact, prompts, self._board, constrained=self._constrained
             )
-
-    def lease(self, adapter: str) -> str:
-        """The published version of an adapter. Raises ``ModelError`` if there is none."""
-        return self._book.lease(adapter)
-
-    def release(self, version: str) -> None:
-        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        self._book.release(version)
 
     async def close(self) -> None:
         """Close the connections of this process."""

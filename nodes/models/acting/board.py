@@ -10,13 +10,15 @@ from __future__ import annotations
 import inspect
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.model import Request, VersionedModel
 from swarm_ui.nodes.models.acting.calls import answered
 from swarm_ui.rollout.cluster import connected
 
@@ -177,38 +179,144 @@ def _save(version: str, learner: Learner, folder: Path) -> None:
     write_metadata(folder, metadata)
 
 
-async def pull(model: Any, version: str, board: Board) -> None:
-    """Lease a version of a model, which gets it from the board if it lacks it.
+class Published:
+    """What a learner has put on a board for other processes."""
 
-    Args:
-        model: a :class:`~swarm_ui.model.VersionedModel` with ``load_version``.
-        version: such as ``"agent_2@7"``.
-        board: where versions are.
+    def __init__(self, learner: Any, board: Board, kept: int) -> None:
+        """``kept``: the versions of this many calls of :meth:`publish` are needed."""
+        self._learner, self._board = learner, board
+        self._last: deque[dict[str, str]] = deque(maxlen=kept)
+        self.there: set[str] = set()
+        """The versions on the board."""
 
-    Raises:
-        ModelUnavailable: the version is not published (yet).
-        ModelError: it cannot be read, or does not fit the model.
-    """
-    if _leased(model, version):
-        return
-    try:
-        async with board.folder(version) as folder:
-            if _leased(model, version):  # loaded by another request meanwhile
-                return
-            made = model.load_version(version, folder)
-            if inspect.isawaitable(made):
-                await made
-    except (OSError, ConfigError) as error:
-        raise ModelError(
-            f"cannot load the published {version} of '{model.name}' in this process: {error}"
-        ) from error
-    model.lease(version)
+    @property
+    def current(self) -> Mapping[str, str]:
+        """The version of each adapter at the last call of :meth:`publish`."""
+        return self._last[-1] if self._last else {}
+
+    @property
+    def needed(self) -> set[str]:
+        """The versions of the last calls of :meth:`publish`."""
+        return {version for current in self._last for version in current.values()}
+
+    def publish(self) -> dict[str, str]:
+        """Put the current weights on the board; the version of each adapter. Raises ``ConfigError``
+        if one cannot be written."""
+        current: dict[str, str] = {}
+        for name in self._learner.adapters:
+            current[name] = self._learner.lease(name)
+            try:
+                self.put(current[name])
+            finally:
+                self._learner.release(current[name])
+        self._last.append(current)
+        return dict(current)
+
+    def put(self, version: str) -> None:
+        """Put a version on the board if it is not there."""
+        if version not in self.there:
+            self._board.put(version, self._learner)
+            self.there.add(version)
+
+    def drop(self, version: str) -> None:
+        """Remove a version from the board."""
+        self.there.discard(version)
+        self._board.drop(version)
 
 
-def _leased(model: Any, version: str) -> bool:
-    """Lease a version if the model has it."""
-    try:
-        model.lease(version)
-    except ModelError:
-        return False
-    return True
+class PullingModel:
+    """A model of this process, which gets the versions that it lacks from a board. The newest ones
+    of each adapter stay in memory although no request uses them."""
+
+    def __init__(self, model: Any, kept: int = 2) -> None:
+        """
+        Args:
+            model: if it is a :class:`~swarm_ui.model.VersionedModel` with ``load_version``, it
+                pulls versions.
+            kept: versions of each adapter that stay in memory.
+        """
+        self.model, self._kept = model, kept
+        self.own: dict[str, str] | None = None
+        """The version of each adapter that it has from the beginning. They stay. ``None``: it has
+        no versions."""
+        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
+            self.own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
+        self.recent: dict[str, None] = {}
+        """Versions from the board that stay in memory, in the order of their last use."""
+
+    async def ask(
+        self, method: str, board: Board | None, requests: Sequence[Request], *others: object
+    ) -> Any:
+        """Call ``generate`` or ``score``, for exact versions of adapters.
+
+        Raises:
+            ModelUnavailable: a version is not published (yet).
+            ModelError: it cannot be read, or does not fit the model.
+        """
+        with ExitStack() as leases:
+            for version in sorted({each.adapter for each in requests if each.adapter}):
+                own = self.own
+                if board is not None and own is not None and version not in own.values():
+                    await self._pull(version, board)
+                    leases.callback(self.model.release, version)
+                    await self._keep(version)
+            return await getattr(self.model, method)(requests, *others)
+
+    async def _pull(self, version: str, board: Board) -> None:
+        """Lease a version, which comes from the board if the model lacks it."""
+        if self._leased(version):
+            return
+        try:
+            async with board.folder(version) as folder:
+                if self._leased(version):  # loaded by another request meanwhile
+                    return
+                made = self.model.load_version(version, folder)
+                if inspect.isawaitable(made):
+                    await made
+        except (OSError, ConfigError) as error:
+            raise ModelError(
+                f"cannot load the published {version} of '{self.model.name}' in this process: "
+                f"{error}"
+            ) from error
+        self.model.lease(version)
+
+    def _leased(self, version: str) -> bool:
+        """Lease a version if the model has it."""
+        try:
+            self.model.lease(version)
+        except ModelError:
+            return False
+        return True
+
+    async def _keep(self, version: str) -> None:
+        if version not in self.recent:
+            self.model.lease(version)
+        self.recent.pop(version, None)
+        self.recent[version] = None
+        name = version.rpartition("@")[0]
+        for old in [each for each in self.recent if each.startswith(f"{name}@")][: -self._kept]:
+            del self.recent[old]
+            self.model.release(old)
+            if hasattr(self.model, "unload_version"):  # it keeps what was loaded
+                await self.model.unload_version(old)
+
+
+class PublishedVersions:
+    """The versions that another process published: which one answers under a name."""
+
+    def __init__(self, current: Mapping[str, str] | None) -> None:
+        """``current``: the version of each adapter; ``None``: the model has no versions."""
+        self.current = None if current is None else dict(current)
+
+    def lease(self, adapter: str) -> str:
+        """The published version of an adapter; a version stands for itself. Raises ``ModelError``
+        if there is no such adapter."""
+        if self.current is None or "@" in adapter:
+            return adapter
+        if adapter not in self.current:
+            known = ", ".join(self.current.values()) or "none"
+            raise ModelError(f"no adapter '{adapter}'; there are: {known}")
+        return self.current[adapter]
+
+    def release(self, version: str) -> None:
+        """Does nothing: a version stays on its board while it is needed."""

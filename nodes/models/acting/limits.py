@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any
@@ -19,7 +20,7 @@ import msgspec
 from swarm_ui.budget import Budget, Price
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Usage
-from swarm_ui.nodes.models.acting.calls import answered
+from swarm_ui.nodes.models.acting.calls import ActorLost, answered
 from swarm_ui.nodes.models.openai.limits import LocalAdmission, LocalPermit
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.nodes.models.openai.options import RateLimits
@@ -40,17 +41,26 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterLimits:
     """The limits of some models, kept by one actor; made by :func:`share_limits`."""
 
-    def __init__(self, actor: Any) -> None:
-        """``actor``: Ray's handle of a :class:`Limiter`."""
-        self._actor = actor
+    def __init__(self, actor: Any, budgets: Sequence[Budget]) -> None:
+        """
+        Args:
+            actor: Ray's handle of a :class:`Limiter`.
+            budgets: of the models, in this process.
+        """
+        self._actor, self._budgets = actor, budgets
 
     async def totals(self) -> list[Totals]:
         """Usage of each model's budget by all processes so far."""
         found: list[Totals] = await answered(self._actor.totals.remote(), _WHO)
         return found
 
-    def close(self) -> None:
-        """End the actor. The models cannot be asked any more."""
+    async def close(self) -> None:
+        """Count the usage of all processes in the budgets of this one, and end the actor. The
+        models cannot be asked any more."""
+        with suppress(ActorLost):
+            for budget, used in zip(self._budgets, await self.totals(), strict=True):
+                more = Usage(prompt_tokens=used.tokens - budget.tokens)
+                budget.count(more, used.calls - budget.calls)
         connected(_NEEDED_FOR).kill(self._actor)
 
 
@@ -78,7 +88,7 @@ def share_limits(*models: OpenAIModel) -> ClusterLimits:
     actor = kind.remote([(model.limits, model.budget) for model in models])
     for number, model in enumerate(models):
         model.admit_by(partial(RemoteAdmission, actor, number))
-    return ClusterLimits(actor)
+    return ClusterLimits(actor, [model.budget for model in models])
 
 
 class Limiter:

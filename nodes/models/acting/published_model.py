@@ -12,18 +12,22 @@ ask the actors.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from swarm_ui.model import Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.board import Board, FolderBoard, RayBoard, pull
+from swarm_ui.nodes.models.acting.board import (
+    Board,
+    FolderBoard,
+    Published,
+    PublishedVersions,
+    PullingModel,
+    RayBoard,
+)
 from swarm_ui.nodes.models.acting.ray_model import RayModel
-from swarm_ui.nodes.models.versions import book_of
 
 
 class PublishedModel:
@@ -48,31 +52,21 @@ class PublishedModel:
         kept: int = 2,
     ) -> None:
         self.learner, self.name = learner, learner.name
+        self.counters: Any = learner.counters
+        self.adapters: tuple[str, ...] = learner.adapters
         self._elsewhere = elsewhere
         self.board: Board = RayBoard() if folder is None else FolderBoard(folder)
-        self._published: deque[dict[str, str]] = deque([{}], maxlen=kept + 1)
-        """The version of each adapter, at the last calls of :meth:`publish`."""
+        self._published = Published(learner, self.board, kept)
         self._key = uuid4().hex
 
     def __repr__(self) -> str:
         return f"PublishedModel('{self.name}', {self.board!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        current = self._published[-1]
+        current = self._published.current
         if isinstance(self._elsewhere, RayModel):
             return _same, (self._elsewhere.with_versions(current, self.board),)
         return PublishedCopy, (self._key, self.name, self._elsewhere, self.board, current)
-
-    @property
-    def adapters(self) -> tuple[str, ...]:
-        """The names of the adapters."""
-        adapters: tuple[str, ...] = self.learner.adapters
-        return adapters
-
-    @property
-    def counters(self) -> Any:
-        """Counts of the learner."""
-        return self.learner.counters
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
@@ -98,36 +92,14 @@ class PublishedModel:
     def publish(self) -> Mapping[str, str]:
         """Put the current versions on the board, and give that of each adapter. Raises
         ``ConfigError`` if one cannot be written."""
-        before = {version for current in self._published for version in current.values()}
-        current = published(self.learner, self.board, before)
-        self._published.append(current)
-        gone, *stay = self._published
-        stays = {version for each in stay for version in each.values()}
-        for version in {*gone.values()} - stays:
-            self.board.drop(version)
-        return dict(current)
-
-    async def prepare(self) -> None:
-        """Nothing is delivered: other processes pull what they lack."""
+        current = self._published.publish()
+        for version in self._published.there - self._published.needed:
+            self._published.drop(version)
+        return current
 
     async def close(self) -> None:
         """Remove the published weights. A model that actors hold is not closed."""
         self.board.close()
-
-
-def published(learner: Any, board: Board, known: set[str]) -> dict[str, str]:
-    """Put the current versions of a learner's adapters on a board, but for those that are
-    ``known`` to be there; the version of each adapter."""
-    current: dict[str, str] = {}
-    for name in learner.adapters:
-        version = learner.lease(name)
-        try:
-            if version not in known:
-                board.put(version, learner)
-        finally:
-            learner.release(version)
-        current[name] = version
-    return current
 
 
 def _same(model: RayModel) -> RayModel:
@@ -135,12 +107,12 @@ def _same(model: RayModel) -> RayModel:
     return model
 
 
-_BASES: WeakValueDictionary[str, Any] = WeakValueDictionary()
+_BASES: WeakValueDictionary[str, PullingModel] = WeakValueDictionary()
 """Base models of this process by the key of a published model. A team is sent again in every
 iteration; a base model is freed with the last copy that uses it."""
 
 
-class PublishedCopy:
+class PublishedCopy(PublishedVersions):
     """A :class:`PublishedModel` in another process: the base model of that process, which pulls the
     published versions. An adapter's name without a version means the version that was current when
     this object was pickled.
@@ -162,61 +134,28 @@ class PublishedCopy:
             board: where the versions are.
             current: the version of each adapter.
         """
+        super().__init__(current)
         self.name = name
-        self._key, self._make, self._board, self._current = key, make, board, current
-        self._made: Any = None
-        self._book = book_of(current)
-        self._pulled: set[str] = set()
-        """Leased versions that the base model holds for this object."""
+        self._key, self._make, self._board = key, make, board
+        self._base = _BASES.get(key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PublishedCopy, (self._key, self.name, self._make, self._board, self._current)
-
-    def __repr__(self) -> str:
-        return f"PublishedCopy('{self.name}')"
+        return PublishedCopy, (self._key, self.name, self._make, self._board, self.current)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
-        async with self._held(requests) as exact:
-            done: list[Completion] = await self._base.generate(exact)
+        done: list[Completion] = await self._ask("generate", requests)
         return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
-        async with self._held(requests) as exact:
-            scores: list[float] = await self._base.score(exact, replies)
+        scores: list[float] = await self._ask("score", requests, replies)
         return scores
 
-    def lease(self, adapter: str) -> str:
-        """Keep the current version of an adapter available until :meth:`release`, and return it;
-        see :class:`swarm_ui.model.VersionedModel`."""
-        return self._book.lease(adapter)
-
-    def release(self, version: str) -> None:
-        """End the lease of a version; see :class:`swarm_ui.model.VersionedModel`."""
-        self._book.release(version)
-        if version in self._pulled and not self._book.leased(version):
-            self._pulled.discard(version)
-            self._base.release(version)
-
-    @property
-    def _base(self) -> Any:
-        """The base model of this process."""
-        if self._made is None:
-            made = _BASES.get(self._key)
-            self._made = _BASES[self._key] = self._make() if made is None else made
-        return self._made
-
-    @asynccontextmanager
-    async def _held(self, requests: Sequence[Request]) -> AsyncIterator[list[Request]]:
-        """The requests, each for an exact version that the base model has inside the block."""
+    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
+        if self._base is None:
+            known = _BASES.get(self._key)
+            self._base = _BASES[self._key] = known or PullingModel(self._make())
         with at_leased_versions(self, requests) as exact:
-            for version in {request.adapter for request in exact} - {None}:
-                assert version is not None
-                if version not in self._pulled:
-                    await pull(self._base, version, self._board)
-                    if version in self._pulled:  # by another request meanwhile
-                        self._base.release(version)
-                    self._pulled.add(version)
-            yield exact
+            return await self._base.ask(method, self._board, exact, *others)

@@ -14,22 +14,20 @@ import os
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import (
     ChatModel,
     Completion,
     Request,
     ScoringModel,
-    VersionedModel,
+    at_leased_versions,
     close_model,
 )
-from swarm_ui.nodes.models.acting.board import Board, FolderBoard, pull
+from swarm_ui.nodes.models.acting.board import Board, PublishedVersions, PullingModel
 from swarm_ui.nodes.models.acting.calls import ActorLost, answered
 from swarm_ui.rollout.cluster import connected
 
@@ -65,17 +63,13 @@ class HeldModel:
     a forward pass. These requests form the next batch.
     """
 
-    def __init__(self, factory: Factory, *, kept: int = 2, linger: float = 0.0) -> None:
-        """For the arguments see :func:`hold_model`."""
-        self._factory, self._kept, self._linger = factory, kept, linger
+    def __init__(self, factory: Factory) -> None:
+        """``factory``: makes the model."""
+        self._factory = factory
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model", daemon=True)
         self._thread.start()
-        self._making: asyncio.Task[Any] | None = None
-        self._own: dict[str, str] | None = None
-        """The version of each adapter that the factory loaded. They stay."""
-        self._recent: dict[str, None] = {}
-        """Versions from the board that stay in memory, in the order of their last use."""
+        self._making: asyncio.Task[PullingModel] | None = None
 
     async def ready(self) -> int:
         """The process id of the actor, which shows that the actor was placed."""
@@ -83,43 +77,48 @@ class HeldModel:
 
     async def about(self) -> About:
         """Describe the model, which is made now. Raises what the factory raises."""
-        return await self._in_thread(self._about())
+        held = await self._in_thread(self._held())
+        model = held.model
+        return About(name=model.name, scores=isinstance(model, ScoringModel), adapters=held.own)
 
     async def generate(
         self, requests: Sequence[Request], board: Board | None = None
     ) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. A version that is not in memory is pulled from
         the board."""
-        return await self._in_thread(self._answer("generate", board, requests))
+        return await self._in_thread(self._ask("generate", board, requests))
 
     async def score(
         self, requests: Sequence[Request], replies: Sequence[str], board: Board | None = None
     ) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
-        return await self._in_thread(self._answer("score", board, requests, replies))
+        return await self._in_thread(self._ask("score", board, requests, replies))
 
     async def versions(self) -> tuple[str, ...]:
         """The versions from the board that are in memory."""
-        return tuple(self._recent)
+        return tuple((await self._in_thread(self._held())).recent)
 
     async def close(self) -> None:
         """Close the model, if it was made."""
         if self._making is not None:
-            await self._in_thread(close_model(await self._in_thread(self._model())))
+            await self._in_thread(close_model((await self._in_thread(self._held())).model))
 
     async def _in_thread(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     # -- in the model's thread ----------------------------------------------------------------
 
-    async def _model(self) -> Any:
+    async def _ask(self, *arguments: Any) -> Any:
+        return await (await self._held()).ask(*arguments)
+
+    async def _held(self) -> PullingModel:
         failed = self._making is not None and self._making.done() and self._making.exception()
         if self._making is None or failed:
             self._making = asyncio.ensure_future(self._make())
         return await asyncio.shield(self._making)
 
-    async def _make(self) -> Any:
+    async def _make(self) -> PullingModel:
         made = self._factory()
         model: Any = await made if inspect.isawaitable(made) else made
         if not isinstance(model, ChatModel):
@@ -127,49 +126,10 @@ class HeldModel:
                 f"the factory of a held model returned a {type(model).__name__}; expected a model "
                 "with a name and generate(requests)"
             )
-        linger = getattr(model, "set_linger", None)
-        if linger is not None and self._linger > 0:
-            linger(self._linger)
-        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
-            self._own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
-        return model
-
-    async def _about(self) -> About:
-        model = await self._model()
-        scores = isinstance(model, ScoringModel)
-        return About(name=model.name, scores=scores, adapters=self._own)
-
-    async def _answer(
-        self, method: str, board: Board | None, requests: Sequence[Request], *others: object
-    ) -> Any:
-        model = await self._model()
-        with ExitStack() as leases:
-            for version in sorted({each.adapter for each in requests if each.adapter}):
-                if (
-                    board is not None
-                    and self._own is not None
-                    and version not in self._own.values()
-                ):
-                    await pull(model, version, board)
-                    leases.callback(model.release, version)
-                    await self._keep(model, version)
-            return await getattr(model, method)(requests, *others)
-
-    async def _keep(self, model: Any, version: str) -> None:
-        """Keep the newest versions of each adapter in memory although no request uses them."""
-        if version not in self._recent:
-            model.lease(version)
-        self._recent.pop(version, None)
-        self._recent[version] = None
-        name = version.rpartition("@")[0]
-        for old in [each for each in self._recent if each.startswith(f"{name}@")][: -self._kept]:
-            del self._recent[old]
-            model.release(old)
-            if hasattr(model, "unload_version"):  # it keeps what was loaded
-                await model.unload_version(old)
+        return PullingModel(model)
 
 
-class RayModel:
+class RayModel(PublishedVersions):
     """Asks the actors that hold a model; made by :func:`hold_model`.
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
@@ -194,9 +154,8 @@ class RayModel:
             adapter_names: version of each adapter; ``None``: those with which the model was loaded.
             board: where the actors find versions that they lack.
         """
+        super().__init__(about.adapters if adapter_names is None else adapter_names)
         self.name = about.name
-        self.adapter_names = about.adapters if adapter_names is None else adapter_names
-        """The version of each adapter, or ``None`` if the model has no versions."""
         self._actors, self._about, self._board = tuple(actors), about, board
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
         self._open = [0] * len(self._actors)
@@ -208,7 +167,7 @@ class RayModel:
         return f"RayModel({self._where})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._actors, self._about, self.adapter_names, self._board
+        return self._actors, self._about, self.current, self._board
 
     def __setstate__(self, sent: tuple[Any, ...]) -> None:
         RayModel.__init__(self, *sent)
@@ -216,9 +175,9 @@ class RayModel:
 
     def with_versions(self, adapter_names: Mapping[str, str], board: Board | None = None) -> Self:
         """The same actors, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them. ``board``: where these
-        versions are; ``None``: in the folder of ``hold_model``."""
-        other = type(self)(self._actors, self._about, dict(adapter_names), board or self._board)
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them. ``board``: where the
+        versions are that the actors lack."""
+        other = type(self)(self._actors, self._about, adapter_names, board)
         other._own = False
         return other
 
@@ -231,20 +190,6 @@ class RayModel:
         """
         completions: list[Completion] = await self._ask("generate", requests)
         return completions
-
-    def lease(self, adapter: str) -> str:
-        """The current version of an adapter; requests may name it until it is released. Raises
-        ``ModelError`` if there is no such adapter."""
-        names = self.adapter_names
-        if names is None or adapter in names.values() or (self._board and "@" in adapter):
-            return adapter
-        if adapter not in names:
-            known = ", ".join(names) or "none"
-            raise ModelError(f"{self._where}: no adapter '{adapter}'; there are: {known}")
-        return names[adapter]
-
-    def release(self, version: str) -> None:
-        """Does nothing: the actors keep the versions that were asked last."""
 
     async def versions(self) -> tuple[tuple[str, ...], ...]:
         """The versions from the board in the memory of each replica."""
@@ -263,12 +208,8 @@ class RayModel:
         """Ask the replica with the fewest calls of this process, and another one if it is lost."""
         if not requests:
             return []
-        exact = [
-            each
-            if each.adapter is None
-            else msgspec.structs.replace(each, adapter=self.lease(each.adapter))
-            for each in requests
-        ]
+        with at_leased_versions(self, requests) as exact:
+            pass  # leases of this model are names
         failed = 0
         while True:
             place = self._replica(requests[0].run)
@@ -332,10 +273,7 @@ async def hold_model(
     gpus: float = 0.0,
     cpus: float = 1.0,
     resources: Mapping[str, float] | None = None,
-    adapters: Path | None = None,
-    kept: int = 2,
     restarts: int = 3,
-    linger: float = 0.0,
 ) -> RayModel:
     """Start actors that hold a model, and return the model that asks them.
 
@@ -344,12 +282,7 @@ async def hold_model(
             the machine of the actor.
         replicas: number of actors, each with the whole model.
         gpus, cpus, resources: what Ray reserves for each; ``gpus`` may be a fraction.
-        adapters: folder of published versions of adapters, which all machines can read: a request
-            for ``agent_2@7`` loads ``adapters/agent_2@7``.
-        kept: published versions of each adapter that stay in the memory of an actor although no
-            request uses them.
         restarts: how often a lost actor is restarted.
-        linger: seconds that a model waits for more requests before a forward.
 
     Returns:
         The model; a :class:`RayScoringModel` if it has ``score``. Close it in this process.
@@ -359,15 +292,15 @@ async def hold_model(
             actors, or the model cannot be made.
         MissingExtra: Ray is not installed.
     """
-    if replicas < 1 or kept < 1:
-        raise ConfigError(f"hold_model: replicas and kept must be >= 1, got {replicas} and {kept}")
+    if replicas < 1:
+        raise ConfigError(f"hold_model: 'replicas' must be at least 1, got {replicas}")
     ray = connected(_NEEDED_FOR)
     options: dict[str, Any] = {
         "num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {}),
         "max_restarts": restarts, "max_task_retries": restarts, "max_concurrency": _CALLS,
     }  # fmt: skip
     kind = ray.remote(HeldModel).options(**options)
-    actors = [kind.remote(factory, kept=kept, linger=linger) for _ in range(replicas)]
+    actors = [kind.remote(factory) for _ in range(replicas)]
     try:
         await _placed(actors, f"{cpus:g} CPU, {gpus:g} GPU and {dict(resources or {})}")
         asked = [answered(actor.about.remote(), _NEEDED_FOR) for actor in actors]
@@ -376,8 +309,7 @@ async def hold_model(
         for actor in actors:
             ray.kill(actor)
         raise
-    board = None if adapters is None else FolderBoard(adapters)
-    return (RayScoringModel if about.scores else RayModel)(actors, about, board=board)
+    return (RayScoringModel if about.scores else RayModel)(actors, about)
 
 
 async def _placed(actors: Sequence[Any], needs: str) -> None:

@@ -60,7 +60,7 @@ async def open_shared_model(
             if isinstance(model, OpenAIModel) and model.limited:
                 from swarm_ui.nodes import share_limits
 
-                stack.callback(share_limits(model).close)
+                stack.push_async_callback(share_limits(model).close)
             yield model
         elif actors:
             yield await stack.enter_async_context(opened_in_actors(config))

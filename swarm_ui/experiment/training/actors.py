@@ -51,7 +51,7 @@ async def open_actor(
         if cluster and engine.limited:
             from swarm_ui.nodes import share_limits
 
-            stack.callback(share_limits(engine).close)
+            stack.push_async_callback(share_limits(engine).close)
         model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)
         stack.push_async_callback(model.close)
         await model.check()

@@ -24,6 +24,7 @@ from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.nodes import OpenAIModel, RateLimits
 from swarm_ui.nodes.models.acting import RayScoringModel, hold_model, ray_model, share_limits
+from swarm_ui.nodes.models.acting.board import FolderBoard
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -50,19 +51,18 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
 ) -> None:
     local = with_adapters()
     local.save_version("agent_2@0", tmp_path / "agent_9@7")
-    model = await hold_model(
-        with_adapters, replicas=2, cpus=0.1, resources={"accelerator": 0.5}, adapters=tmp_path
-    )
+    model = await hold_model(with_adapters, replicas=2, cpus=0.1, resources={"accelerator": 0.5})
     assert isinstance(model, RayScoringModel)
     names = ["agent_0", "agent_1@0", None, "agent_9@7"]
     asked = [asking(name, requests(6)) for name in names]
-    named = model.with_versions({**(model.adapter_names or {}), "agent_9": "agent_9@7"})
+    versions = {**(model.current or {}), "agent_9": "agent_9@7"}
+    named = model.with_versions(versions, FolderBoard(tmp_path))
     there = await asyncio.gather(
         *(c.generate.remote(named, some) for c, some in zip(callers, asked, strict=True))
     )
     twin = asking("agent_2@0", requests(6))  # the weights of agent_9@7
-    versions = ("agent_0@0", "agent_1@0", None, "agent_9@7")
-    for version, some, got in zip(versions, [*asked[:3], twin], there, strict=True):
+    expected = ("agent_0@0", "agent_1@0", None, "agent_9@7")
+    for version, some, got in zip(expected, [*asked[:3], twin], there, strict=True):
         here = await local.generate(some)
         assert [text for text, _, _ in got] == [reply.text for reply in here]
         assert [p for *_, p in got] == pytest.approx([reply.logprob for reply in here], abs=1e-3)
@@ -82,9 +82,9 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
 ) -> None:
     local = with_adapters()
     local.save_version("agent_2@0", tmp_path / "agent_2@7")
-    model = await hold_model(untrained, cpus=0.1, adapters=tmp_path, restarts=2)
+    model = await hold_model(untrained, cpus=0.1, restarts=2)
     asked = asking("agent_2@7", requests(4))
-    named = model.with_versions({"agent_2": "agent_2@7"})
+    named = model.with_versions({"agent_2": "agent_2@7"}, FolderBoard(tmp_path))
     first = await callers[0].generate.remote(named, asked)
     os.kill(await model._actors[0].ready.remote(), signal.SIGKILL)
     again = await callers[0].generate.remote(named, asked)
@@ -134,7 +134,8 @@ async def test_all_workers_together_make_exactly_the_calls_of_the_budget(
         assert all(counts)
         (totals,) = await limits.totals()
         assert (totals.calls, totals.tokens) == (50, 50 * 18)
-        limits.close()
+        await limits.close()
+        assert (model.budget.calls, model.budget.tokens) == (50, 50 * 18)
         failure = await callers[0].fails.remote(model, requests(1))
         assert failure.kind == "unavailable"
         await model.close()
@@ -160,7 +161,7 @@ async def test_a_worker_that_is_killed_does_not_break_the_budget(callers: list[A
         assert totals.calls == 60  # what the dead worker held counts
         assert 60 - 32 <= len(server.requests) <= 60
         assert sum(counts) <= len(server.requests)
-        limits.close()
+        await limits.close()
         await model.close()
 
 
@@ -174,7 +175,7 @@ async def test_requests_per_second_are_limited_over_all_workers(callers: list[An
         assert len(at) == 40
         # 10 in each second. A call may travel for any time, so no later limit holds.
         assert all(moment > k // 10 - 0.05 for k, moment in enumerate(at))
-        shared.close()
+        await shared.close()
         await model.close()
 
 
