@@ -4,7 +4,7 @@ A loss is a mean over the *whole* batch. Of a part of a batch (:meth:`Batch.part
 share of this mean, so the losses of the parts add up to that of the batch, and their gradients to
 its gradient. A batch may mix agents: each example names its adapter.
 
-A loss of one's own is a function like these. ``TeamTrainer(loss=...)`` takes it.
+A loss of one's own is a function like these: set the attribute ``loss`` of a trainer to it.
 """
 
 from __future__ import annotations
