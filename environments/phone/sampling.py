@@ -15,14 +15,12 @@ from importlib.resources import files
 from typing import Literal, TypeVar
 from zlib import crc32
 
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
 
 ParameterSplit = Literal["train", "validation", "test"]
 T = TypeVar("T")
 
-TRAIN_SEEDS = range(10_000_000)
-VALIDATION_SEEDS = range(10_000_000, 20_000_000)
-TEST_SEEDS = range(20_000_000, 30_000_000)
 _SEEDS: dict[ParameterSplit, range] = {
     "train": TRAIN_SEEDS,
     "validation": VALIDATION_SEEDS,
@@ -105,11 +103,6 @@ class Sampler:
                 lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
             )
         return self.fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
-
-    def phrase_after(self, start: str) -> str:
-        """A phrase that begins with ``start``, as another phrase does, and ends with a random
-        noun."""
-        return self.fresh(lambda: f"{start} {self.pick(NOUNS)}")
 
     def title(self) -> str:
         """One or two nouns."""

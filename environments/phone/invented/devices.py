@@ -108,70 +108,41 @@ def _between(sampler: Sampler, low: int, high: int) -> int:
     return low + int(sampler.rng.random() * (high - low + 1))
 
 
-def _word(sampler: Sampler) -> str:
-    return sampler.fresh(lambda: made_up_word(sampler))
-
-
 def _thing(sampler: Sampler) -> str:
-    def make() -> str:
-        return sampler.pick(NOUNS) if sampler.rng.random() < 0.6 else made_up_word(sampler)
-
-    return sampler.fresh(make)
-
-
-def _title(sampler: Sampler) -> str:
-    return sampler.phrase() if sampler.rng.random() < 0.6 else _thing(sampler)
-
-
-def _phrase(sampler: Sampler) -> str:
-    return sampler.phrase(3 if sampler.rng.random() < 0.2 else 2)
-
-
-def _count(sampler: Sampler) -> str:
-    return sampler.fresh(lambda: str(_between(sampler, 2, 3000)))
+    return sampler.pick(NOUNS) if sampler.rng.random() < 0.6 else made_up_word(sampler)
 
 
 def _code(sampler: Sampler) -> str:
-    def make() -> str:
-        letters = sampler.pick(_CODE_LETTERS) + sampler.pick(_CODE_LETTERS)
-        return f"{letters}-{_between(sampler, 10, 999)}"
-
-    return sampler.fresh(make)
+    letters = sampler.pick(_CODE_LETTERS) + sampler.pick(_CODE_LETTERS)
+    return f"{letters}-{_between(sampler, 10, 999)}"
 
 
 def _date(sampler: Sampler) -> str:
-    def make() -> str:
-        day, month = _between(sampler, 1, 28), sampler.pick(_MONTHS)
-        return f"{day} {month} {_between(sampler, 2001, 2060)}"
-
-    return sampler.fresh(make)
+    day, month = _between(sampler, 1, 28), sampler.pick(_MONTHS)
+    return f"{day} {month} {_between(sampler, 2001, 2060)}"
 
 
-def _share(sampler: Sampler) -> str:
-    return sampler.fresh(lambda: f"{_between(sampler, 0, 99)}.{_between(sampler, 0, 99):02d}%")
-
-
-def _mass(sampler: Sampler) -> str:
-    return sampler.fresh(lambda: f"{_between(sampler, 1, 900)}.{_between(sampler, 0, 9)} kg")
+def _fresh(make: Callable[[Sampler], str]) -> Callable[[Sampler], str]:
+    return lambda sampler: sampler.fresh(lambda: make(sampler))
 
 
 _VALUES: Mapping[str, Callable[[Sampler], str]] = {
-    "phrase": _phrase,
-    "title": _title,
-    "thing": _thing,
-    "word": _word,
+    "phrase": lambda s: s.phrase(3 if s.rng.random() < 0.2 else 2),
+    "title": lambda s: s.phrase() if s.rng.random() < 0.6 else s.fresh(lambda: _thing(s)),
+    "thing": _fresh(_thing),
+    "word": _fresh(made_up_word),
     "chore": Sampler.chore,
     "person": Sampler.full_name,
     "time": Sampler.time,
     "amount": Sampler.amount,
-    "count": _count,
+    "count": _fresh(lambda s: str(_between(s, 2, 3000))),
     "phone": Sampler.phone,
     "email": Sampler.email,
     "street": Sampler.street,
-    "code": _code,
-    "date": _date,
-    "share": _share,
-    "mass": _mass,
+    "code": _fresh(_code),
+    "date": _fresh(_date),
+    "share": _fresh(lambda s: f"{_between(s, 0, 99)}.{_between(s, 0, 99):02d}%"),
+    "mass": _fresh(lambda s: f"{_between(s, 1, 900)}.{_between(s, 0, 9)} kg"),
 }
 """Kind of value -> draws one."""
 
