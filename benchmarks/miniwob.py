@@ -14,14 +14,14 @@ Measurements:
 - **selenium** (``--peers``): ``miniwob``'s own gymnasium environment, screenshots off, as many
   browsers as there are processors, a thread each. It has the full Chromium, which its chromedriver
   needs.
-- **playwright** (``--peers``): its async interface on as many pages and the same browser binary as
+- **playwright**: its async interface on as many pages and the same browser binary as
   ours, with upstream's own page functions, as Selenium has them: ``core.elementClick`` and
   ``core.getDOMInfo``, one ``evaluate`` for a reset or a click together with the reading of the
   screen; no mouse events, no waiting, no descriptions.
-- **playwright_scripts** (``--peers``): the same with our own scripts in the page, so only the
+- **playwright_scripts**: the same with our own scripts in the page, so only the
   environment around them differs.
 
-``--peers`` builds an environment with both (default: below ~/.cache/swarm-ui, options for pip
+``--peers`` builds an environment with upstream's (default: below ~/.cache/swarm-ui, options for pip
 after ``--``), or uses the one in FOLDER. Only packages are downloaded; browsers are the system's.
 The figures of a peer that cannot run are null, and ``missing`` gives the reason.
 
@@ -50,7 +50,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-PINS = ["miniwob==1.1.0", "playwright>=1.50"]
+PINS = ["miniwob==1.1.0"]
 TASKS = {  # the tag that upstream gives the elements to click on, and our role
     "click-checkboxes": ("INPUT_checkbox", "checkbox"),
     "click-checkboxes-large": ("INPUT_checkbox", "checkbox"),
@@ -309,25 +309,22 @@ def peers(python: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The processes of the peers, and for each missing one the reason."""
     from benchmarks.support.timing import Runner
 
+    own = [name for name in PEERS if name != "selenium"]
+    found = {name: _runner(Runner, sys.executable, name) for name in own}
     if python is None:
-        reason = "not measured: run with --peers"
-        return {}, dict.fromkeys(PEERS, reason)
+        return found, {"selenium": "not measured: run with --peers"}
     chromium = shutil.which("/usr/lib/chromium/chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
-    missing = {}
     if chromium is None or driver is None:
-        missing["selenium"] = (
-            "no full Chromium with its chromedriver (Debian: apt-get install chromium-driver)"
-        )
-    else:
-        os.environ.update(
-            MINIWOB_CHROME_BINARY=chromium,
-            MINIWOB_CHROMEDRIVER=driver,
-            SE_OFFLINE="true",
-            SE_AVOID_STATS="true",
-        )
-    names = [name for name in PEERS if name not in missing]
-    return {name: _runner(Runner, str(python), name) for name in names}, missing
+        reason = "no full Chromium with its chromedriver (Debian: apt-get install chromium-driver)"
+        return found, {"selenium": reason}
+    os.environ.update(
+        MINIWOB_CHROME_BINARY=chromium,
+        MINIWOB_CHROMEDRIVER=driver,
+        SE_OFFLINE="true",
+        SE_AVOID_STATS="true",
+    )
+    return {"selenium": _runner(Runner, str(python), "selenium"), **found}, {}
 
 
 def _runner(kind: Any, python: str, name: str) -> Any:
@@ -342,7 +339,7 @@ def measure(
     """Measure all systems, with interleaved samples.
 
     Args:
-        python: the Python of the peers' environment; ``None``: no peers.
+        python: the Python of upstream's environment; ``None``: without it.
         pages: number of pages, for ours and Playwright.
         rounds: maximum number of rounds; no round is begun that would end after ``limit``.
         seconds: duration of a sample.
@@ -451,7 +448,7 @@ def main() -> None:
         named = args.peers != Path()
         folder = args.peers if named else Path(cache) / "swarm-ui" / "peers" / "miniwob"
         python = environment(folder, words[place + 1 :])
-    rounds, seconds, limit = (2, 2.0, 50.0) if args.quick else (7, 6.0, 300.0)
+    rounds, seconds, limit = (2, 2.0, 40.0) if args.quick else (7, 6.0, 300.0)
     found = measure(python, args.pages, rounds, seconds, limit)
     show(found)
     print(json.dumps(found))

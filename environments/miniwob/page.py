@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable
 from functools import cache
@@ -133,10 +134,8 @@ class Page:
     async def close(self) -> None:
         """Close the page; does nothing if it is gone already."""
         self.broken = True
-        try:
+        with contextlib.suppress(EnvironmentFault):
             await answered(self.page.context.close())
-        except EnvironmentFault:
-            return
 
     async def _navigate(self, task: str) -> None:
         self.task = None
@@ -203,7 +202,8 @@ class Page:
         self.broken = True
 
     async def _accept(self, dialog: Dialog) -> None:
-        await answered(dialog.accept())
+        with contextlib.suppress(EnvironmentFault):  # the page is gone
+            await answered(dialog.accept())
 
 
 @cache

@@ -230,8 +230,8 @@ const canScroll = (node) => {
   return node.tagName === "TEXTAREA" || /auto|scroll/.test(getComputedStyle(node).overflowY);
 };
 
-// Pages draw frames only on request where the browser can (see page.py), so whoever waits for a
-// frame is counted: callbacks, and transitions of the style sheets.
+// Whoever waits for a frame is counted, so that the screen is read after it: callbacks, and
+// transitions of the style sheets.
 const nextFrame = window.requestAnimationFrame.bind(window);
 const noFrame = window.cancelAnimationFrame.bind(window);
 const pending = new Set();

@@ -222,13 +222,11 @@ class Chromium:
 
     async def close(self) -> None:
         """End the browser; safe to call twice."""
-        from playwright.async_api import Error
-
         browser, self._browser = self._browser, None
         driver, self._driver = self._driver, None
         self.pid = None
-        with contextlib.suppress(Error, EnvironmentFault):
-            if browser is not None:
+        if browser is not None:
+            with contextlib.suppress(EnvironmentFault):
                 await answered(browser.close())
         if driver is not None:
             await driver.stop()
