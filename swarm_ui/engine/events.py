@@ -90,17 +90,6 @@ OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
 
 
-class Listeners:
-    """One callback that calls several, in the order given."""
-
-    def __init__(self, *callbacks: OnEvent) -> None:
-        self._callbacks = callbacks
-
-    def __call__(self, event: Event) -> None:
-        for callback in self._callbacks:
-            callback(event)
-
-
 class RunStream:
     """The events of one run, in the order they happen; the last is ``Finished``.
 

@@ -38,7 +38,3 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"Limits: concurrency must be at least 1 or None, got {self.concurrency}"
             )
-        if self.on_failure not in ("tombstone", "abort"):
-            raise ConfigError(
-                f"Limits: on_failure must be 'tombstone' or 'abort', got {self.on_failure!r}"
-            )

@@ -69,12 +69,12 @@ async def run(
 
     ``edits``: changes to make to the run in ``cached``.
     """
-    _check(observation, limits)
+    _check_screen(observation)
     memo = {} if cached is None else _memo_of(cached, seed, observation)
     kept: Mapping[str, Call] = {}
     if journal is not None:
         head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
-        kept = journal.open(head).calls
+        kept = journal.open(head)
         memo |= _to_keep(kept)
     try:
         count_spent(graph, run_id, seed, kept)
@@ -120,16 +120,12 @@ async def trace_of(running: Awaitable[Trace]) -> Trace:
         return trace
 
 
-def _check(observation: object, limits: object) -> None:
+def _check_screen(observation: object) -> None:
     if not isinstance(observation, Observation):
         hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
         raise ConfigError(
             "a graph runs on an Observation, or on a string as the goal without a screen, "
             f"got an object of type {type(observation).__name__}{hint}"
-        )
-    if limits is not None and not isinstance(limits, Limits):
-        raise ConfigError(
-            f"limits: expected Limits(...), such as Limits(timeout=60), got {limits!r}"
         )
 
 

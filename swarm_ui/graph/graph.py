@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Listeners, OnEvent, RunStream
+from swarm_ui.engine.events import Event, OnEvent, RunStream
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.scheduler import run_blocking
 from swarm_ui.graph import convert, shapes
-from swarm_ui.graph.check import function_name, named
+from swarm_ui.graph.check import check_unique, function_name, named
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions, TeamOptions
@@ -108,7 +108,12 @@ class CollabGraph(Dag):
         listener = options.pop("on_event", None)
 
         def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
-            options["on_event"] = queue if listener is None else Listeners(listener, queue)
+            def tell(event: Event) -> None:
+                if listener is not None:
+                    listener(event)
+                queue(event)
+
+            options["on_event"] = tell
             return self.run(observation, **options)
 
         return RunStream(begin)
@@ -195,10 +200,21 @@ class CollabGraph(Dag):
 
     @classmethod
     def _shaped(cls, nodes: Nodes, shape: Shape, default_name: str, options: ShapeOptions) -> Self:
-        members, edges, output = shapes.shaped(nodes, shape, options.get("vote"))
-        name = options.get("name", default_name)
-        rounds, until = options.get("rounds", 1), options.get("until")
-        return cls(members, edges, output, rounds, name, until=until)
+        members, vote, output = named(nodes), options.get("vote"), None
+        edges = [*shape(list(members))]
+        if vote is not None:  # receives from all nodes and answers
+            ((output, _),) = named([vote]).items()
+            check_unique([*members, output])
+            edges += [(name, output) for name in members]
+            members[output] = vote
+        return cls(
+            members,
+            edges,
+            output,
+            options.get("rounds", 1),
+            options.get("name", default_name),
+            until=options.get("until"),
+        )
 
     @classmethod
     def chain(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:

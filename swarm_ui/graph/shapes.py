@@ -17,7 +17,7 @@ from typing import Literal, TypedDict, TypeVar
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.check import check_unique, named
+from swarm_ui.graph.check import check_unique
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
 from swarm_ui.node import Node, Scope, Ties, Until
 
@@ -131,22 +131,6 @@ def converging(names: Sequence[str], density: float, rng: random.Random) -> tupl
     edges = forward_edges(order, density, rng)
     heard = {sender for sender, _ in edges}
     return edges + tuple((name, order[-1]) for name in order[:-1] if name not in heard)
-
-
-# -- the same over nodes --------------------------------------------------------------------------
-
-
-def shaped(
-    nodes: Nodes, shape: Shape, vote: Node | None
-) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
-    """Nodes, edges and output of a shape. A vote receives from all nodes and answers."""
-    members = named(nodes)
-    edges = tuple(shape(list(members)))
-    if vote is None:
-        return members, edges, None
-    (name,) = named([vote])
-    check_unique([*members, name])
-    return {**members, name: vote}, edges + tuple((n, name) for n in members), name
 
 
 def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:

@@ -130,8 +130,8 @@ class Journal:
 
     # -- for the engine -----------------------------------------------------------------------
 
-    def open(self, head: Head) -> RunRecord:
-        """Begin or continue a run.
+    def open(self, head: Head) -> dict[str, Call]:
+        """Begin or continue a run; returns its calls so far.
 
         Raises:
             ConfigError: the run was started with another graph, seed or screen, is open already, or
@@ -156,10 +156,7 @@ class Journal:
             except BaseException:  # re-raised: whatever is wrong, the file is not left locked
                 self.close(head.run)
                 raise
-            copy = RunRecord(record.head)
-            copy.calls, copy.questions = dict(record.calls), dict(record.questions)
-            copy.finished = record.finished
-            return copy
+            return dict(record.calls)
 
     def write(self, run: str, call: Call, inside: tuple[str, ...] = ()) -> None:
         """Write a call. Raises ``ConfigError`` if that is not possible.

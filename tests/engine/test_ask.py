@@ -170,12 +170,8 @@ def test_an_answer_out_of_place_is_refused() -> None:
         ConfigError, match="answer to 'approve:0' is 'maybe'; expected one of 'yes'"
     ):
         resumed(graph, error.partial, {"approve:0": "maybe"})
-    for answers, words in (
-        ({"aprove:0": "yes"}, r"node 'aprove' is not in the graph \(did you mean 'approve'"),
-        ({"approve:0": 1}, "the answer to 'approve:0' is a int"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            resumed(graph, error.partial, answers)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="did you mean 'approve'"):
+        resumed(graph, error.partial, {"aprove:0": "yes"})
     with pytest.raises(ConfigError, match="find the run 'r' by its name, set journal="):
         resumed(graph, "r", {"approve:0": "yes"})
 

@@ -141,8 +141,6 @@ def test_a_prompt_can_be_changed_by_a_function_of_the_request() -> None:
     changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": hotter}))
     assert [r.temperature for r in model.requests] == [0.7]
     assert next(c for c in changed.calls if c.id == "a0:0").temperature == 0.7
-    with pytest.raises(ConfigError, match="the edit of call 'a0:0' returned a str"):
-        in_virtual_time(graph.replay(trace, prompts={"a0:0": lambda request: "no"}))  # type: ignore
 
 
 def test_what_comes_to_the_same_is_followed_by_nobody() -> None:

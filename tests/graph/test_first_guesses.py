@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import swarm_ui
 from swarm_ui import CollabGraph, GraphError, Limits, NodeContext, NodeError, shapes
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
@@ -110,12 +108,6 @@ def test_a_graph_runs_on_a_screen_or_a_text(screen: Any, said: str) -> None:
         team().run_sync(screen)
 
 
-def test_limits_of_another_kind() -> None:
-    limits: Any = {"timeout": 3}
-    with pytest.raises(ConfigError, match=r"expected Limits\(\.\.\.\)"):
-        team().run_sync("wait", limits=limits)
-
-
 def test_a_function_with_other_arguments_is_no_node() -> None:
     function: Any = lambda inbox: "hello"  # noqa: E731
     with pytest.raises(ConfigError, match=r"gets the arguments \(inbox, context\).*has \(inbox\)"):
@@ -139,18 +131,6 @@ def test_an_unknown_message_of_a_trace() -> None:
         trace.message("ada")
     with pytest.raises(KeyError, match="did you mean 'ada:0'"):
         trace.message("adda:0")
-
-
-def test_help_and_completion_know_the_names() -> None:
-    assert "observation" in str(inspect.signature(NodeContext))
-    assert set(swarm_ui.__all__) <= set(dir(swarm_ui))
-
-
-def test_records_and_models_are_short_when_printed() -> None:
-    trace = team().run_sync("wait")
-    assert repr(trace.action) == "Action(action_type='wait')"
-    assert "model=ScriptedModel('scripted')" in repr(team()["ada"])
-    assert "logprob" not in repr(trace.messages[0])
 
 
 def test_a_node_with_a_scope_is_a_vote() -> None:

@@ -14,7 +14,6 @@ from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import (
     LineFile,
     MappedLines,
-    append_line,
     replacing_folder,
     whole_lines,
     write_atomic,
@@ -199,12 +198,6 @@ def test_a_folder_that_cannot_be_replaced_stays(
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_append_line_refuses_line_breaks(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="line break"):
-        append_line(tmp_path / "a.jsonl", b"a\nb")
-    assert not (tmp_path / "a.jsonl").exists()
-
-
 def test_a_line_file_cuts_a_torn_line_away_and_appends_all_lines_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +222,7 @@ def test_a_line_file_cuts_a_torn_line_away_and_appends_all_lines_or_none(
     assert whole_lines(path) == [b"one", b"two", b"six"]
 
 
-def test_mapped_lines_are_found_when_they_are_needed(tmp_path: Path) -> None:
+def test_lines_of_a_mapped_file(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"a\n\nb\nlast")
     lines = MappedLines(path)
@@ -240,6 +233,6 @@ def test_mapped_lines_are_found_when_they_are_needed(tmp_path: Path) -> None:
     lines.close()
     assert bytes(kept) == b"a\n"
     with pytest.raises(ValueError, match="closed"):
-        len(lines)
+        lines[0]
     path.write_bytes(b"")
     assert len(MappedLines(path)) == 0
