@@ -52,22 +52,26 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
     Raises:
         GraphError: there is a cycle; the message shows it.
     """
-    sorter = TopologicalSorter[str](dict.fromkeys(heard, ()))
+    waiting = {name: len(senders) for name, senders in heard.items()}
+    listeners: dict[str, list[str]] = {name: [] for name in heard}
     for name, senders in heard.items():
-        sorter.add(name, *senders)
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        raise GraphError(
-            f"the edges form a cycle: {path(error.args[1])}. Messages within a round must flow "
-            "one way; remove one of these edges, or deliver its messages in the next round "
-            "with delay=1 (a node receives its own message of the last round anyway)"
-        ) from None
-    order: list[str] = []
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        sorter.done(*ready)
-        order += ready
+        for sender in senders:
+            listeners[sender].append(name)
+    order = [name for name, count in waiting.items() if count == 0]
+    for name in order:
+        for listener in listeners[name]:
+            waiting[listener] -= 1
+            if waiting[listener] == 0:
+                order.append(listener)
+    if len(order) < len(waiting):
+        try:
+            TopologicalSorter(heard).prepare()
+        except CycleError as error:
+            raise GraphError(
+                f"the edges form a cycle: {path(error.args[1])}. Messages within a round must flow "
+                "one way; remove one of these edges, or deliver its messages in the next round "
+                "with delay=1 (a node receives its own message of the last round anyway)"
+            ) from None
     return order
 
 
