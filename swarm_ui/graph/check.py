@@ -27,14 +27,16 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     check_unique([name for name, _ in pairs])
     for name, node in pairs:
         check_name(name)
-        _check_called(f"'{name}'", node)
+        if isinstance(node, type) or not callable(node):
+            raise _not_a_node(f"'{name}'", node)
     return dict(pairs)
 
 
 def _id(node: Node) -> str:
     found = None if isinstance(node, type) else getattr(node, "id", None)
     if found is None:
-        _check_called(repr(node), node)
+        if isinstance(node, type) or not callable(node):
+            raise _not_a_node(repr(node), node)
         raise GraphError(
             f"{node!r} has no id, so it is not a node; @function_node makes one of a function, and "
             "a mapping {name: node} gives names"
@@ -42,15 +44,15 @@ def _id(node: Node) -> str:
     return str(found)
 
 
-def _check_called(name: str, node: object) -> None:
+def _not_a_node(name: str, node: object) -> GraphError:
     if isinstance(node, type):
-        raise GraphError(f"{name} is not a node but a class: write {node.__name__}(...)")
-    if not callable(node):
-        raise GraphError(f"{name} is not a node: a {type(node).__name__} cannot be called")
+        return GraphError(f"{name} is not a node but a class: write {node.__name__}(...)")
+    return GraphError(f"{name} is not a node: a {type(node).__name__} cannot be called")
 
 
 def check_name(name: str) -> None:
-    if not name.strip() or name != name.strip() or not name.isprintable() or set(":/") & set(name):
+    fits = name and name == name.strip() and name.isprintable()
+    if not fits or ":" in name or "/" in name:
         raise GraphError(
             "a name must be printable, without spaces at its beginning or end, and without ':' and "
             f"'/', which are for message ids and nested names; got {name!r}"
@@ -75,18 +77,18 @@ def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[E
         )
     pairs: dict[Edge, None] = {}
     for edge in edges:
-        if isinstance(edge, str) or len(edge) != 2 or not all(isinstance(e, str) for e in edge):
+        pair = tuple(edge)
+        if isinstance(edge, str) or len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
             raise GraphError(
                 "an edge is a pair (sender, listener) of names, as in ('ada', 'grace'), not of "
                 f"nodes; got {edge!r}"
             )
-        sender, listener = edge
-        for end in edge:
+        for end in pair:
             if end not in members:
-                raise GraphError(unknown(f"edge {sender} -> {listener}: node", end, members))
-        if (sender, listener) in pairs:
-            raise GraphError(f"edge {sender} -> {listener} is given twice")
-        pairs[sender, listener] = None
+                raise GraphError(unknown(f"edge {pair[0]} -> {pair[1]}: node", end, members))
+        if pair in pairs:
+            raise GraphError(f"edge {pair[0]} -> {pair[1]} is given twice")
+        pairs[pair] = None
     return tuple(pairs)
 
 
