@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
     from swarm_ui.environments.androidworld.process import AndroidWorldDevices
     from swarm_ui.environments.autowebbench import AutoWebBench
-    from swarm_ui.environments.base import Done, Episodic, Stateful
+    from swarm_ui.environments.base import (
+        TEST_SEEDS,
+        TRAIN_SEEDS,
+        VALIDATION_SEEDS,
+        Done,
+        Episodic,
+        Stateful,
+    )
     from swarm_ui.environments.check import check_environment, contract_report
     from swarm_ui.environments.coordination import CoordinationEnvironment
     from swarm_ui.environments.from_gym import from_gymnasium
@@ -24,63 +31,62 @@ if TYPE_CHECKING:
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.environments.phone.invented import InventedPhone
     from swarm_ui.environments.phone.split import SplitPhone
-    from swarm_ui.environments.web import WebBrowser, WebEnvironment, WebTask
+    from swarm_ui.environments.web import (
+        AllowedHosts,
+        Visit,
+        WebBrowser,
+        WebEnvironment,
+        WebTask,
+        find_browser,
+        webarena_tasks,
+    )
     from swarm_ui.environments.wrappers import (
+        DELETION,
+        PAYMENT,
+        SENDING,
         ActionFilter,
         Confirm,
         Recorder,
+        Rule,
         StepLimit,
         Wrapper,
     )
 
 _PLACES = {
-    "base": ("Done", "Episodic", "Stateful"),
+    "base": (
+        "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS", "Done", "Episodic", "Stateful",
+    ),
     "phone": ("PhoneEnvironment",),
     "phone.invented": ("InventedPhone",),
     "phone.split": ("SplitPhone",),
     "miniwob": ("MiniWobBrowser", "MiniWobEnvironment"),
-    "web": ("WebBrowser", "WebEnvironment", "WebTask"),
+    "web": (
+        "AllowedHosts", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "find_browser",
+        "webarena_tasks",
+    ),
     "androidworld.environment": ("AndroidWorldEnvironment",),
     "androidworld.process": ("AndroidWorldDevices",),
     "mind2web": ("Mind2Web",),
     "autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),
-    "wrappers": ("ActionFilter", "Confirm", "Recorder", "StepLimit", "Wrapper"),
+    "wrappers": (
+        "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Confirm", "Recorder", "Rule",
+        "StepLimit", "Wrapper",
+    ),
     "check": ("check_environment", "contract_report"),
     "gym": ("GymView", "Sizes", "TeamView"),
     "from_gym": ("from_gymnasium",),
-}
+}  # fmt: skip
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "ActionFilter",
-    "AndroidWorldDevices",
-    "AndroidWorldEnvironment",
-    "AutoWebBench",
-    "Confirm",
-    "CoordinationEnvironment",
-    "Done",
-    "Episodic",
-    "GymView",
-    "InventedPhone",
-    "Mind2Web",
-    "MiniWobBrowser",
-    "MiniWobEnvironment",
-    "PhoneEnvironment",
-    "Recorder",
-    "Sizes",
-    "SplitPhone",
-    "Stateful",
-    "StepLimit",
-    "TeamView",
-    "WebBrowser",
-    "WebEnvironment",
-    "WebTask",
-    "Wrapper",
-    "check_environment",
-    "contract_report",
-    "from_gymnasium",
-    "phone",
+    "DELETION", "PAYMENT", "SENDING", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
+    "ActionFilter", "AllowedHosts", "AndroidWorldDevices", "AndroidWorldEnvironment",
+    "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
+    "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
+    "Recorder", "Rule", "Sizes", "SplitPhone", "Stateful", "StepLimit", "TeamView", "Visit",
+    "WebBrowser", "WebEnvironment", "WebTask", "Wrapper", "check_environment",
+    "contract_report", "find_browser", "from_gymnasium", "phone", "webarena_tasks",
 ]  # fmt: skip
 
 

@@ -17,14 +17,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from swarm_ui.environments.mind2web.raw_records import Candidate
-from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError
 
 _WORD = re.compile(r"\w+")
@@ -95,80 +94,45 @@ def _in_data(page: RankedPage) -> list[int]:
 
 
 class _Line(msgspec.Struct):
-    """Ranks or scores of a step's candidates that are given apart from the data."""
+    """The ranks of a step's candidates that are given apart from the data."""
 
     id: str
-    ranks: Mapping[str, float] | None = None
-    scores: Mapping[str, float] | None = None
+    ranks: dict[str, int]
 
 
-class _Name(msgspec.Struct):
-    id: str
-
-
-def _given_ranks(page: RankedPage, find: Callable[[str], _Line | None]) -> list[int]:
-    line = find(page.step)
-    found = None if line is None else line.scores if line.ranks is None else line.ranks
-    if line is None or found is None:
-        raise ConfigError(f"{page.where}: the given ranks have no step '{page.step}'")
+def _given(ranks: Mapping[str, Mapping[str, int]], page: RankedPage) -> list[int]:
+    found = ranks.get(page.step, {})
     missing = next((c.node for c in page.candidates if c.node not in found), None)
     if missing is not None:
         raise ConfigError(
             f"{page.where}: the given ranks of step '{page.step}' lack the candidate "
             f"{missing}; they belong to another version of the data"
         )
-    values = [found[c.node] for c in page.candidates]
-    return _ranks_of(values) if line.ranks is None else [int(value) for value in values]
+    return [found[c.node] for c in page.candidates]
 
 
-def _from_file(path: Path) -> Ranker:
-    """A ranker that reads ``{"id": step, "ranks": {node: rank}}`` from a file of JSON lines.
-
-    A line may have ``"scores"`` instead of ``"ranks"``; the highest score has rank 0.
-
-    The file is indexed when the first step is needed. A line is decoded when its step is needed.
-    """
-    lines = RecordFile(path)
-
-    @cache
-    def places() -> dict[str, int]:
-        return {lines.read(k, _Name).id: k for k in range(len(lines))}
-
-    def find(step: str) -> _Line | None:
-        place = places().get(step)
-        return None if place is None else lines.read(place, _Line)
-
-    return Ranker(f"the ranks of {path.name}", partial(_given_ranks, find=find))
-
-
-def make_ranker(ranks: object) -> Ranker:
+def make_ranker(ranks: str | Path | Mapping[str, Mapping[str, int]]) -> Ranker:
     """The ranker for the ``ranks`` argument of :class:`~swarm_ui.environments.mind2web.Mind2Web`.
 
     Raises:
-        ConfigError: the type of the argument is not accepted.
+        ConfigError: it names no file of ranks.
     """
     if ranks == "built-in":
         return Ranker("the built-in word ranker", _by_shared_words)
     if ranks == "data":
         return Ranker("ranks in the data", _in_data)
-    if isinstance(ranks, str | Path):
-        path = Path(ranks).expanduser()
-        if path.suffix in (".pkl", ".pickle"):
-            raise ConfigError(
-                f"{path}: a pickle can run any code when it is opened, so none is opened here. "
-                "swarm_ui.environments.mind2web.candidate_ranks shows how to convert it to JSON "
-                "lines"
-            )
-        return _from_file(path)
-    if isinstance(ranks, Mapping):
-        for key in ("ranks", "scores"):
-            steps = ranks.get(key)
-            if isinstance(steps, Mapping):
-                lines = {step: _Line(step, **{key: values}) for step, values in steps.items()}
-                return Ranker("the given ranks", partial(_given_ranks, find=lines.get))
-    raise ConfigError(
-        "ranks must be 'built-in', 'data', the path of a file of JSON lines, or a mapping "
-        f"{{'ranks': {{step: {{node: rank}}}}}} (or 'scores'); got {type(ranks).__name__}"
+    if not isinstance(ranks, str | Path):
+        return Ranker("the given ranks", partial(_given, ranks))
+    path = Path(ranks).expanduser()
+    try:
+        lines = msgspec.json.Decoder(_Line).decode_lines(path.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            f"{path}: expected 'built-in', 'data' or a file of JSON lines "
+            f'{{"id": step, "ranks": {{node: rank}}}}: {error}'
+        ) from error
+    return Ranker(
+        f"the ranks of {path.name}", partial(_given, {one.id: one.ranks for one in lines})
     )
 
 

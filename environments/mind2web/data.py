@@ -13,8 +13,7 @@ from swarm_ui.environments.mind2web.candidate_ranks import RankedPage, Ranker, m
 from swarm_ui.environments.mind2web.files import SPLITS, Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
 from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
-from swarm_ui.environments.recorded.answers import answered_tasks
-from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
+from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     RecordedBenchmark,
@@ -45,7 +44,8 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
         top_k: number of candidates that an agent sees of each page; ``None`` for all (hundreds).
         ranks: the ranks for the pruning: ``"built-in"`` (words shared with the goal; much worse
             than Mind2Web's own), ``"data"`` (``rank`` or ``score`` of each candidate), a file of
-            JSON lines or a mapping (see :mod:`swarm_ui.environments.mind2web.candidate_ranks`).
+            JSON lines (see :mod:`swarm_ui.environments.mind2web.candidate_ranks`), or a mapping
+            from the name of a step to ranks by node.
             Ranks begin with 0.
         words: maximum number of words of an element's text.
         screenshots: put a PNG into every observation (multimodal copy only).
@@ -60,7 +60,7 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
         split: Split = "test_task",
         *,
         top_k: int | None = 50,
-        ranks: str | Path | Mapping[str, object] = "built-in",
+        ranks: str | Path | Mapping[str, Mapping[str, int]] = "built-in",
         words: int = 12,
         screenshots: bool = False,
     ) -> None:

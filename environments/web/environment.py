@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
+from swarm_ui.environments.actions import marked
 from swarm_ui.environments.base import Done, Episodic
-from swarm_ui.environments.marks import marked
 from swarm_ui.environments.web import acting, bar, input
 from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.hosts import Origin, origin, web_url

@@ -107,13 +107,11 @@ def test_top_k_by_ranks_in_the_data(tmp_path: Path) -> None:
         assert data.name == f"mind2web test_task (offline, top {top_k} by ranks in the data)"
 
 
-@pytest.mark.parametrize("kind", ["ranks", "scores", "file"])
-def test_top_k_by_given_ranks_or_scores(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["mapping", "file"])
+def test_top_k_by_given_ranks(tmp_path: Path, kind: str) -> None:
     write(tmp_path, [task("t", [record("CLICK", "", [1], [2, 3])])])
     best_first = {"3": 0, "1": 1, "2": 2}
-    ranks: Any = {"ranks": {"t_t-0": best_first}}
-    if kind == "scores":
-        ranks = {"scores": {"t_t-0": {node: -rank for node, rank in best_first.items()}}}
+    ranks: Any = {"t_t-0": best_first}
     if kind == "file":
         ranks = tmp_path / "ranks.jsonl"
         lines = [{"id": "other", "ranks": {}}, {"id": "t_t-0", "ranks": best_first}]
@@ -147,17 +145,11 @@ def test_all_candidates_without_pruning(tmp_path: Path) -> None:
 
 def test_ranks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [task("t", [record("CLICK", "", [1], [2])])])
-    cases: list[tuple[Any, str]] = [
-        ("data", "candidate 1 lacks 'rank' or 'score'"),
-        ({"ranks": {}}, "no step 't_t-0'"),
-        ({"ranks": {"t_t-0": {"1": 0}}}, "lack the candidate 2"),
-    ]
-    for ranks, message in cases:
-        with pytest.raises(ConfigError, match=message):
-            _ = Mind2Web(path, ranks=ranks).load("t")[0].observation
-    for ranks in (7, {"nothing": {}}, tmp_path / "scores_all_data.pkl"):
-        with pytest.raises(ConfigError, match=r"ranks must be|a pickle can run any code"):
-            Mind2Web(path, ranks=ranks)  # type: ignore[arg-type]
+    for ranks, lacks in (("data", "candidate 1"), ({}, "t_t-0"), ({"t_t-0": {"1": 0}}, "2")):
+        with pytest.raises(ConfigError, match=lacks):
+            _ = Mind2Web(path, ranks=ranks).load("t")[0].observation  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        Mind2Web(path, ranks=tmp_path / "none.jsonl")
 
 
 # ---- files ----------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""The actions that a screen offers, as a list: for random walks, and for actions by number."""
+"""The actions that a screen offers as a list, for random walks and for actions by number; and
+set-of-marks screenshots: numbered boxes, with the numbers that actions refer to."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +15,7 @@ _STATUSES: tuple[GoalStatus, ...] = ("complete", "infeasible")
 _PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_enter", "wait")
 _TAPS: tuple[ActionType, ...] = ("double_tap", "long_press")
 _WORD = re.compile(r"\w(?:[\w@.,:/'-]*\w)?")
+_COLOURS = ("#d00000", "#0050d0", "#007a33", "#a000a0", "#b35900")
 LONGEST = 3
 """Maximum number of words in a phrase of the goal that is offered as a text to type."""
 
@@ -84,3 +87,34 @@ def _on(
     if element.role == "field" and not element.editable and "select" in offered:
         for text in texts:
             yield Action(action_type="select", target=label, index=index, text=text)
+
+
+def marked(png: bytes, elements: Sequence[Element]) -> bytes:
+    """The picture, with a box and an index drawn on every element that it shows.
+
+    Args:
+        png: a PNG file, in the pixels of the elements' bounds.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        picture = image.convert("RGB")
+    pen, font = ImageDraw.Draw(picture), ImageFont.load_default(8)
+    for element in elements:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        if right <= max(left, 0) or bottom <= max(top, 0):
+            continue
+        if left >= picture.width or top >= picture.height:
+            continue
+        colour = _COLOURS[element.index % len(_COLOURS)]
+        pen.rectangle((left, top, right - 1, bottom - 1), outline=colour)
+        label = str(element.index)
+        width, height = (round(edge) for edge in pen.textbbox((0, 0), label, font)[2:])
+        # Beside the box where there is room, so that the number covers no text of the element.
+        x = left - width - 1 if left > width else min(max(left, 0), picture.width - width)
+        at = x, min(max(top, 0), picture.height - height)
+        pen.rectangle((*at, at[0] + width, at[1] + height), fill=colour)
+        pen.text(at, label, "white", font)
+    picture.save(out, "PNG", compress_level=1)
+    return out.getvalue()
