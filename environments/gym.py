@@ -23,7 +23,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step, check_factory
-from swarm_ui.environments.actions import choices, phrases
+from swarm_ui.environments.action_lists import choices, phrases
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
 from swarm_ui.observation import Element, Observation, Role, render
 

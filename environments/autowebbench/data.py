@@ -13,7 +13,7 @@ from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.autowebbench import metrics
 from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
-from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
+from swarm_ui.environments.recorded.measures import RESAMPLES, Scores, answered_tasks
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     RecordedBenchmark,

@@ -13,7 +13,7 @@ from swarm_ui.environments.mind2web.candidate_ranks import RankedPage, Ranker, m
 from swarm_ui.environments.mind2web.files import SPLITS, Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
 from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
-from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
+from swarm_ui.environments.recorded.measures import RESAMPLES, Scores, answered_tasks
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     RecordedBenchmark,

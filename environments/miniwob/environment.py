@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
-from swarm_ui.environments.actions import marked
+from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of

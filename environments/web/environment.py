@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
-from swarm_ui.environments.actions import marked
+from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic
 from swarm_ui.environments.web import acting, bar, input
 from swarm_ui.environments.web.browser import Rejected

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from swarm_ui.engine.scheduler import together
-from swarm_ui.environments.recorded.scores import Measure
+from swarm_ui.environments.recorded.measures import Measure
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import unfit
-from swarm_ui.environments.recorded.scores import Measure
+from swarm_ui.environments.recorded.measures import Measure
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.files import write_atomic
 from swarm_ui.graph.topology import Edge

@@ -19,7 +19,7 @@ from small_world import FIELD, SAVE, Notebook
 from swarm_ui import Action, ConfigError, Element, EnvironmentFault, Observation
 from swarm_ui.environment import Environment
 from swarm_ui.environments import GymView, PhoneEnvironment, Sizes, TeamView, from_gymnasium
-from swarm_ui.environments.actions import choices, phrases
+from swarm_ui.environments.action_lists import choices, phrases
 from swarm_ui.environments.gym import COLUMNS, ROLES
 from swarm_ui.environments.wrappers import FaultInjector
 

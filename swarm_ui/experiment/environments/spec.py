@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.recorded.scores import Measure
+from swarm_ui.environments.recorded.measures import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.plugins.wrapping import wrapped, wrapper_findings

@@ -15,7 +15,7 @@ from mind2web_samples import Answer, always, on, play, record, task, write
 
 from swarm_ui import Action, ConfigError
 from swarm_ui.environments.mind2web import Mind2Web, operation, operation_f1, step_score
-from swarm_ui.environments.recorded.scores import MeasureInput, measured
+from swarm_ui.environments.recorded.measures import MeasureInput, measured
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 
 WAIT = always(NONE_OF_THESE)
