@@ -165,7 +165,6 @@ def page_parts() -> list[tuple[str, str, str]]:
     taught = read("invented_training_teacher")
     found = answers(data, split, read("split_model"), taught, read("windows"))
     return [
-        ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", found),
         ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
     ]

@@ -37,7 +37,14 @@ _ELSEWHERE = ("docs/cli.md",)  # tests/cli/test_cli_docs.py runs its console blo
 
 
 def of(*languages: str) -> list[object]:
-    return [pytest.param(block, id=block.id) for block in ALL if block.language in languages]
+    """The blocks in some languages; those that train a team take half a minute each."""
+    return [
+        pytest.param(
+            block, id=block.id, marks=pytest.mark.slow if "trainer.run_sync" in block.text else ()
+        )
+        for block in ALL
+        if block.language in languages
+    ]
 
 
 @pytest.fixture
