@@ -30,6 +30,7 @@ ADAPTERS = 4
 ROUNDS = 3
 EPISODES = 16
 NOISE = 0.02
+PEFT = "peft's"
 MIXED, BASE, ONE_BY_ONE = "4 adapters at once", "base model at once", "4 adapters one by one"
 
 
@@ -109,7 +110,7 @@ def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, f
     ways: dict[str, Callable[[], object]] = {
         "base": base,
         "ours": ours,
-        "peft's": lambda: peft(input_ids=ids, adapter_names=names),
+        PEFT: lambda: peft(input_ids=ids, adapter_names=names),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     with torch.inference_mode():
@@ -204,11 +205,19 @@ def measure_agent(quick: bool) -> tuple[dict[str, str], dict[str, object]]:
     measure_rollout(model, 0)  # warms up
     rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 2 if quick else 5)]
     wall = sum(r.wall for r in rollouts)
+    forwards = {
+        str(tokens): {
+            way: round(seconds * 1000, 2)
+            for way, seconds in measure_forward(model, tokens, 10 if quick else 50).items()
+        }
+        for tokens in (48, 1)
+    }
     figures: dict[str, object] = {
         "mixed_vs_one_by_one": round(cpu[ONE_BY_ONE] / cpu[MIXED], 2),
         "mixed_vs_base": round(cpu[BASE] / cpu[MIXED], 3),
         "orchestration_share": round(statistics.median(r.orchestration for r in rollouts), 3),
         "tokens_per_s": round(statistics.median(r.tokens / r.wall for r in rollouts)),
+        "forward_ms": forwards,
     }
     rows = {
         **{
@@ -216,9 +225,9 @@ def measure_agent(quick: bool) -> tuple[dict[str, str], dict[str, object]]:
             for name, seconds in cpu.items()
         },
         **{
-            f"a forward of {REQUESTS} x {tokens} tokens, {name}, ms CPU": f"{seconds * 1000:.2f}"
-            for tokens in (48, 1)
-            for name, seconds in measure_forward(model, tokens, 10 if quick else 50).items()
+            f"a forward of {REQUESTS} x {tokens} tokens, {way}, ms CPU": f"{ms:.2f}"
+            for tokens, ways in forwards.items()
+            for way, ms in ways.items()
         },
         "one by one / mixed": f"{figures['mixed_vs_one_by_one']}",
         "base / mixed": f"{figures['mixed_vs_base']}",

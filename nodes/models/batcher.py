@@ -1,20 +1,22 @@
 """Collects concurrent requests into batches.
 
 When no coroutine of the event loop can continue without an answer, the queue is answered in
-batches. No clock is involved (unless ``linger`` is set), so with in-process environments the
-batches are the same in every run. A batch takes one item of each caller, then a second item of
-each, and so on, so a caller with many items does not delay the others.
+batches, first come, first served. No clock is involved (unless ``linger`` is set), so with
+in-process environments the batches are the same in every run.
+
+A batch is computed on the event loop's thread, so that training on that thread and answers never
+use the network at the same time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ModelError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -28,7 +30,6 @@ between a finished forward and the next request of the same episode."""
 class _Call(Generic[Answer]):
     """The answers to one call so far, and the future that its caller awaits."""
 
-    caller: Hashable
     missing: int
     done: asyncio.Future[None]
     answers: dict[int, Answer] = field(default_factory=dict)
@@ -42,42 +43,6 @@ class _Entry(NamedTuple, Generic[Item, Answer]):
     call: _Call[Answer]
 
 
-class _FairQueue(Generic[Item, Answer]):
-    """A queue that serves its callers in turn, and the items of one caller in order."""
-
-    def __init__(self) -> None:
-        # The caller that has waited longest is the first.
-        self._queues: dict[Hashable, deque[_Entry[Item, Answer]]] = {}
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def put(self, entry: _Entry[Item, Answer]) -> None:
-        self._queues.setdefault(entry.call.caller, deque()).append(entry)
-        self._size += 1
-
-    def take(self) -> _Entry[Item, Answer]:
-        """The next item of the caller that has waited longest."""
-        caller = next(iter(self._queues))
-        queue = self._queues.pop(caller)
-        entry = queue.popleft()
-        self._size -= 1
-        if queue:
-            self._queues[caller] = queue  # now behind the other callers
-        return entry
-
-    def drop(self, call: _Call[Answer]) -> None:
-        """Remove the items of a call. Its caller keeps its place in the queue of callers."""
-        queue = self._queues.get(call.caller, deque())
-        kept = deque(entry for entry in queue if entry.call is not call)
-        self._size -= len(queue) - len(kept)
-        if kept:
-            self._queues[call.caller] = kept
-        else:
-            self._queues.pop(call.caller, None)
-
-
 class Batcher(Generic[Item, Answer]):
     """Collects the items of concurrent calls, and answers them in batches."""
 
@@ -85,18 +50,24 @@ class Batcher(Generic[Item, Answer]):
         self,
         answer: Callable[[Sequence[Item]], Sequence[Answer]],
         *,
-        max_batch: int = 256,
+        length: Callable[[Item], int] = lambda item: 1,
+        max_rows: int = 64,
+        max_tokens: int = 65_536,
     ) -> None:
-        """``answer`` is called with a batch on the event loop's thread and returns the answers in
-        order."""
-        if max_batch < 1:
-            raise ConfigError(f"Batcher: max_batch must be at least 1, got {max_batch}")
-        self._answer = answer
-        self.max_batch = max_batch
+        """
+        Args:
+            answer: called with a batch, one row for each item; returns the answers in order.
+            length: the number of tokens of an item.
+            max_rows: the most rows of a batch.
+            max_tokens: the most tokens of a batch, all rows as long as the longest; a longer item
+                is a batch of its own.
+        """
+        self._answer, self._length = answer, length
+        self._max_rows, self._max_tokens = max_rows, max_tokens
         self.linger = 0.0
         """Seconds to wait for more items after the loop has become idle: 0 for in-process
         environments, a few milliseconds if observations come over a socket."""
-        self._queue: _FairQueue[Item, Answer] = _FairQueue()
+        self._queue: deque[_Entry[Item, Answer]] = deque()
         self._worker: asyncio.Task[None] | None = None
 
     @property
@@ -104,18 +75,13 @@ class Batcher(Generic[Item, Answer]):
         """Items in the queue."""
         return len(self._queue)
 
-    async def ask(self, items: Sequence[Item], caller: Hashable = None) -> list[Answer]:
+    async def ask(self, items: Sequence[Item]) -> list[Answer]:
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
-        ``ModelError`` if another event loop is waiting for answers of this batcher.
-
-        Callers (such as runs) are served in turn. If ``caller`` is ``None``, this call counts as a
-        separate caller.
-        """
+        ``ModelError`` if another event loop is waiting for answers of this batcher."""
         if not items:
             return []
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        call: _Call[Answer] = _Call(done if caller is None else caller, len(items), done)
+        call: _Call[Answer] = _Call(len(items), loop.create_future())
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._work())
         elif self._worker.get_loop() is not loop:
@@ -123,22 +89,31 @@ class Batcher(Generic[Item, Answer]):
                 "this model is answering on another event loop (another thread); "
                 "use one loop for all runs, or load a model for each"
             )
-        for number, item in enumerate(items):
-            self._queue.put(_Entry(item, number, call))
+        self._queue.extend(_Entry(item, number, call) for number, item in enumerate(items))
         try:
             await call.done
         finally:
             if call.missing:  # cancelled, or a batch with some of the items failed
-                self._queue.drop(call)
+                self._queue = deque(entry for entry in self._queue if entry.call is not call)
         return [call.answers[number] for number in range(len(items))]
 
     async def _work(self) -> None:
         while self._queue:
             await self._wait_until_idle()
-            size = min(len(self._queue), self.max_batch)
-            if size:
-                self._serve([self._queue.take() for _ in range(size)])
+            if batch := self._taken():
+                self._serve(batch)
             await asyncio.sleep(0)  # let the callers run before looking for more items
+
+    def _taken(self) -> list[_Entry[Item, Answer]]:
+        """The next batch, removed from the queue."""
+        batch: list[_Entry[Item, Answer]] = []
+        longest = 0
+        while self._queue and len(batch) < self._max_rows:
+            longest = max(longest, self._length(self._queue[0].item))
+            if batch and longest * (len(batch) + 1) > self._max_tokens:
+                break
+            batch.append(self._queue.popleft())
+        return batch
 
     def _serve(self, batch: Sequence[_Entry[Item, Answer]]) -> None:
         try:
@@ -159,7 +134,7 @@ class Batcher(Generic[Item, Answer]):
     async def _wait_until_idle(self) -> None:
         """Return when the queue holds a whole batch, or has stopped growing."""
         idle, size = 0, len(self._queue)
-        while idle < _IDLE_TURNS and len(self._queue) < self.max_batch:
+        while idle < _IDLE_TURNS and len(self._queue) < self._max_rows:
             await asyncio.sleep(0)
             idle = idle + 1 if len(self._queue) == size else 0
             size = len(self._queue)

@@ -20,7 +20,6 @@ from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
-from swarm_ui.nodes.models.transformers.prompt_reader import text_prompt
 from swarm_ui.nodes.models.unsent import not_sent
 from swarm_ui.nodes.models.versions import VersionBook, parsed_version
 from swarm_ui.prompts import as_chat, format_named
@@ -122,7 +121,7 @@ class VLLMModel:
 
     def _read(self, request: Request) -> ChatPrompt:
         chat = as_chat(request, format_named(self.prompt_format).chat)
-        read = text_prompt(self._chats, self.name, chat)
+        read = self._chats.prompt(chat)
         return replace(read, prompt_format=self.prompt_format, decision=request.decision)
 
     async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:

@@ -66,7 +66,7 @@ def by_template() -> dict[str, CausalModel]:
 def prompt(model: CausalModel, *contents: str) -> Any:
     roles = ("user", "assistant") * len(contents)
     chat = [ChatMessage(r, c) for r, c in zip(roles, contents, strict=False)]  # type: ignore[arg-type]
-    return model._read(Request(chat=tuple(chat)))
+    return model.prompt(Request(chat=tuple(chat)))
 
 
 def control(model: CausalModel, ids: list[int]) -> list[int]:
@@ -151,7 +151,7 @@ def test_a_screen_cannot_end_its_turn(by_template: dict[str, CausalModel]) -> No
         )
     ]
     model = by_template["chatml"]
-    forged, plain = (model._read(Request(decision=each)) for each in screens)
+    forged, plain = (model.prompt(Request(decision=each)) for each in screens)
     assert control(model, forged.ids) == control(model, plain.ids)
 
 

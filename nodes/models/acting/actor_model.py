@@ -36,8 +36,7 @@ from swarm_ui.nodes.models.unsent import not_sent
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-    from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
-    from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
+    from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
 
 
 class Engine(Protocol):

@@ -17,18 +17,18 @@ from typing import Any, Self
 import msgspec
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import Decision, Request
+from swarm_ui.message import Usage
+from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT, agent_name
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
-from swarm_ui.nodes.models.transformers.decoding import Row
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "LocalModel"]
@@ -43,15 +43,77 @@ _UNLOADABLE = (
 """Exceptions of transformers for files that are missing, damaged or malformed."""
 
 
+class ScreenCodec:
+    """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of the tiny agents:
+    a screen as a few dozen tokens, and an action as a few."""
+
+    any_text, context = False, None
+
+    def __init__(self, tokenizer: ScreenTokenizer, constrained: bool) -> None:
+        """``constrained``: restrict replies to the actions that are possible on the screen."""
+        self.tokenizer, self.constrained = tokenizer, constrained
+        self.pad_id, self.stops = tokenizer.pad_id, (tokenizer.eos_id,)
+
+    def read(self, request: Request, prompt_format: str) -> Encoded:
+        if request.decision is None:
+            raise ModelError(
+                "the base and general agents answer decisions about a screen, not chats; use an "
+                "OpenAI-compatible model, or CausalModel, for critics and adversaries that are "
+                "asked in text"
+            )
+        return self.tokenizer.encode(request.decision)
+
+    def row(self, request: Request, prompt: Encoded) -> Row:
+        grammar = None
+        if self.constrained:
+            trie = self.tokenizer.grammar(prompt)
+            if not trie:
+                screen = prompt.decision.observation
+                raise ModelError(
+                    f"no reply is possible: the screen shows {len(screen.elements)} elements and "
+                    f"offers {', '.join(screen.actions)}, none of which can be done there; offer "
+                    "an action that needs no element, such as 'wait'"
+                )
+            free = tuple(self.tokenizer.free_words(prompt))
+            grammar = WordGrammar(trie, free, self.stops)
+        return Row(
+            prompt=prompt.ids,
+            temperature=request.temperature or 0.0,
+            seed=request.seed,
+            max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
+            grammar=grammar,
+            sparse=False,
+        )
+
+    def completion(self, prompt: Encoded, new: Continuation) -> Completion:
+        action = self.tokenizer.decode(prompt, new.ids)
+        return Completion(
+            text=action.text if isinstance(action, Unparsed) else action.json(),
+            prompt=self.tokenizer.shown(prompt),
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.tokens)),
+            logprob=new.logprob,
+        )
+
+    def spoken(self, prompt: Encoded, reply: str) -> list[int] | None:
+        action = parse_reply(reply)
+        unknown = isinstance(action, Abstain) and not self.tokenizer.passes
+        if unknown or isinstance(action, Unparsed):
+            return None
+        return self.tokenizer.reply(prompt, action)
+
+    proposal = spoken
+
+    def save(self, folder: Path) -> None:
+        words = json.dumps(self.tokenizer.extra_words)
+        (folder / "words.json").write_text(words, encoding="utf-8")
+
+
 class LocalModel(InProcessModel[Encoded]):
     """The embedded agent (or another model of its architecture) with named adapters.
 
     A reply does not depend on the other requests of its batch, so equal seeds give equal episodes
     in one process and on many machines. Its log-probability may differ by some 1e-6.
     """
-
-    _same_in_any_batch = True
-    _merges_adapters = True
 
     def __init__(
         self,
@@ -63,15 +125,9 @@ class LocalModel(InProcessModel[Encoded]):
     ) -> None:
         """``network``: a transformers causal language model over the tokenizer's tokens;
         ``constrained``: restrict replies to the actions that are possible on the screen."""
-        super().__init__(
-            network,
-            name=name,
-            pad_id=tokenizer.pad_id,
-            stops=(tokenizer.eos_id,),
-            prefix_bytes=_PREFIX_BYTES,
-        )
-        self.tokenizer = tokenizer
-        self._constrained = constrained
+        codec = ScreenCodec(tokenizer, constrained)
+        super().__init__(network, codec, name=name, prefix_bytes=_PREFIX_BYTES, tiny=True)
+        self.tokenizer, self._constrained = tokenizer, constrained
 
     # -- making, loading, saving --------------------------------------------------------------
 
@@ -135,74 +191,7 @@ class LocalModel(InProcessModel[Encoded]):
         network.train(False)
         return LocalModel(network, tokenizer, constrained=self._constrained)
 
-    def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-        """Weights, configuration and word list (adapters: :meth:`save_adapters`).
-
-        ``weights``: saved instead of the base weights.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        self.network.save_pretrained(str(folder), state_dict=weights or self.base_weights())
-        (folder / "words.json").write_text(json.dumps(self.tokenizer.extra_words), encoding="utf-8")
-
-    # -- tokens -------------------------------------------------------------------------------
-
-    def _read(self, request: Request) -> Encoded:
-        if request.decision is None:
-            raise ModelError(
-                "the base and general agents answer decisions about a screen, not chats; use an "
-                "OpenAI-compatible model, or CausalModel, for critics and adversaries that are "
-                "asked in text"
-            )
-        return self.tokenizer.encode(request.decision)
-
-    def _row(self, request: Request, prompt: Encoded) -> Row:
-        grammar = None
-        if self._constrained:
-            trie = self.tokenizer.grammar(prompt)
-            if not trie:
-                screen = prompt.decision.observation
-                raise ModelError(
-                    f"no reply of '{self.name}' is possible: the screen shows "
-                    f"{len(screen.elements)} elements and offers {', '.join(screen.actions)}, none "
-                    "of which can be done there; offer an action that needs no element, such as "
-                    "'wait'"
-                )
-            free = tuple(self.tokenizer.free_words(prompt))
-            grammar = WordGrammar(trie, free, (self.tokenizer.eos_id,))
-        return Row(
-            prompt=prompt.ids,
-            temperature=request.temperature or 0.0,
-            seed=request.seed,
-            max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
-            grammar=grammar,
-            sparse=False,
-        )
-
-    def _text(self, prompt: Encoded, ids: list[int]) -> str:
-        action = self.tokenizer.decode(prompt, ids)
-        return action.text if isinstance(action, Unparsed) else action.json()
-
-    def _shown(self, prompt: Encoded) -> str:
-        named = {id_: word for word, id_ in prompt.slots.items()}
-        return " ".join([named.get(i, self.tokenizer.tokens[i]) for i in prompt.ids])
-
-    def _reply(self, prompt: Encoded, reply: str) -> list[int] | None:
-        action = parse_reply(reply)
-        unknown = isinstance(action, Abstain) and not self.tokenizer.passes
-        if unknown or isinstance(action, Unparsed):
-            return None
-        return self.tokenizer.reply(prompt, action)
-
     # -- training -----------------------------------------------------------------------------
-
-    def _token_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
-        """Like the method of the base class, but logits are computed only at the marked tokens."""
-        network: Any = self.network
-        hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
-        marked = replies[:, 1:] > 0
-        logits = network.get_output_embeddings()(hidden[marked]).float()
-        gained = logits.log_softmax(-1).gather(1, ids[:, 1:][marked][:, None])[:, 0]
-        return torch.zeros(marked.shape, dtype=gained.dtype).masked_scatter(marked, gained)
 
     def lesson(
         self, decision: Decision, action: Action | Abstain, rng: random.Random

@@ -252,6 +252,11 @@ class ScreenTokenizer:
         except (ValueError, IndexError) as error:
             return Unparsed(reason=str(error), text=text)
 
+    def shown(self, prompt: Encoded) -> str:
+        """The prompt as text, for the trace."""
+        named = {id_: word for word, id_ in prompt.slots.items()}
+        return " ".join([named.get(i, self.tokens[i]) for i in prompt.ids])
+
     def _action(self, kind: str, rest: list[str], prompt: Encoded) -> Action:
         screen = prompt.decision.observation
         if kind in _POINTING:

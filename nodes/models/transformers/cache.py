@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import count
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -48,13 +47,12 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
         return self.keys, self.values
 
-    def begin(self, keys: Sequence[Tensor], values: Sequence[Tensor], room: int) -> None:
-        """Start with the states of some rows, each list with one tensor ``[rows, heads, tokens,
-        width]`` for each length, aligned at their ends; ``room``: tokens that come next."""
-        end = max(states.shape[2] for states in keys)
-        self.lazy_initialization(keys[0], values[0])
-        self._buffers = _aligned(keys, end, end + room), _aligned(values, end, end + room)
-        self.keys, self.values = (buffer[:, :, :end] for buffer in self._buffers)
+    def begin(self, keys: Tensor, values: Tensor, end: int) -> None:
+        """Start with the first ``end`` tokens of these buffers, ``[rows, heads, tokens, width]``,
+        and append to them."""
+        self.lazy_initialization(keys, values)
+        self._buffers = keys, values
+        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep only these rows."""
@@ -86,10 +84,35 @@ class KVCache(DynamicCache):
         """One cache for the rows of several joinable ones, padded on the left to the longest."""
         whole = cls(config)
         for layer, *others in zip(*(part.kv_layers for part in (whole, *parts)), strict=True):
-            layer.begin([other.keys for other in others], [other.values for other in others], 0)
+            end = max(other.keys.shape[2] for other in others)
+            keys = _aligned([other.keys for other in others], end, end)
+            layer.begin(keys, _aligned([other.values for other in others], end, end), end)
         for name in parts[0].of_rows:
             whole.of_rows[name] = torch.cat([part.of_rows[name] for part in parts])
         return whole
+
+    def begin(self, states: Sequence[Tensor | None], room: int) -> None:
+        """Start with the states of some rows, aligned at their ends, each as :meth:`states` has
+        them; ``None``: none. ``room``: tokens that come next."""
+        some = next(each for each in states if each is not None)
+        end = max(each.shape[2] for each in states if each is not None)
+        both, heads, _, width = some.shape
+        # One buffer for all layers: far fewer operations than one for each.
+        out = some.new_empty((both, len(states), heads, end + room + _SPARE, width))
+        for at, each in enumerate(states):
+            begin = end if each is None else end - each.shape[2]
+            out[:, at, :, :begin] = 0  # masked values are multiplied by 0, so they must be finite
+            if each is not None:
+                out[:, at, :, begin:end] = each
+        for number, layer in enumerate(self.kv_layers):
+            layer.begin(out[2 * number], out[2 * number + 1], end)
+
+    def states(self) -> Tensor | None:
+        """Keys and values of all layers in turn, ``[2 x layers, rows, heads, tokens, width]``;
+        ``None`` if layers differ in shape or device."""
+        parts = [part for layer in self.kv_layers for part in (layer.keys, layer.values)]
+        alike = len({(part.shape, part.dtype, part.device) for part in parts}) == 1
+        return torch.stack(parts) if alike else None
 
     def select_rows(self, rows: Tensor) -> None:
         """Keep only the given rows, in this order. A row may be repeated."""
@@ -116,14 +139,12 @@ class Prefix(NamedTuple):
     """A prompt that was read, or its beginning."""
 
     ids: list[int]
-    states: list[tuple[Tensor, Tensor]]
-    """Keys and values of each layer, ``[1, heads, tokens, width]``."""
+    states: Tensor
+    """Keys and values of all layers in turn, ``[2 x layers, heads, tokens, width]``."""
 
     def cut(self, length: int) -> Prefix:
-        """The first tokens, as views."""
-        return Prefix(
-            self.ids[:length], [(k[:, :, :length], v[:, :, :length]) for k, v in self.states]
-        )
+        """The first tokens, as a view."""
+        return Prefix(self.ids[:length], self.states[:, :, :length])
 
 
 class PrefixStore:
@@ -135,46 +156,39 @@ class PrefixStore:
     def __init__(self, max_bytes: int) -> None:
         """``max_bytes``: limit for the keys and values; 0: nothing is kept."""
         self.max_bytes, self.size = max_bytes, 0
-        self._prompts: OrderedDict[int, tuple[object, Prefix]] = OrderedDict()
-        """Prompts by number, the one that was used last at the end, with the key of its group."""
-        self._groups: dict[object, dict[int, Prefix]] = {}
-        """Prompts of one adapter that begin alike."""
-        self._numbers = count()
+        self._groups: OrderedDict[object, list[Prefix]] = OrderedDict()
+        """Prompts of one adapter that begin alike; the group that was used last is at the end."""
 
     def clear(self) -> None:
         """Remove all prompts."""
-        self._prompts.clear()
         self._groups.clear()
         self.size = 0
 
     def find(self, adapter: str, ids: list[int]) -> Prefix | None:
         """The longest known beginning of a prompt, without its last token."""
-        group = self._groups.get((adapter, *ids[:_HEAD]), {})
-        length, number = max(((common(p.ids, ids), n) for n, p in group.items()), default=(0, 0))
+        key = (adapter, *ids[:_HEAD])
+        group = self._groups.get(key, [])
+        length, number = max(((common(p.ids, ids), n) for n, p in enumerate(group)), default=(0, 0))
         if length < _HEAD:
             return None
-        self._prompts.move_to_end(number)
+        self._groups.move_to_end(key)
         return group[number].cut(min(length, len(ids) - 1))
 
     def add(self, adapter: str, prompt: Prefix) -> None:
-        """Add a prompt, and remove the oldest ones if the limit is exceeded."""
-        key = (adapter, *prompt.ids[:_HEAD])
-        number, size = next(self._numbers), _bytes(prompt)
+        """Add a prompt, and remove the oldest ones of the group that was not used for longest if
+        the limit is exceeded."""
+        size = prompt.states.nbytes
         if size > self.max_bytes or len(prompt.ids) < _HEAD:
             return
-        self._prompts[number] = key, prompt
-        self._groups.setdefault(key, {})[number] = prompt
+        key = (adapter, *prompt.ids[:_HEAD])
+        self._groups.setdefault(key, []).append(prompt)
+        self._groups.move_to_end(key)
         self.size += size
         while self.size > self.max_bytes:
-            oldest, (group, removed) = self._prompts.popitem(last=False)
-            self.size -= _bytes(removed)
-            del self._groups[group][oldest]
-            if not self._groups[group]:
-                del self._groups[group]
-
-
-def _bytes(prompt: Prefix) -> int:
-    return sum(keys.nbytes + values.nbytes for keys, values in prompt.states)
+            oldest, group = next(iter(self._groups.items()))
+            self.size -= group.pop(0).states.nbytes
+            if not group:
+                del self._groups[oldest]
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -1,16 +1,23 @@
-"""Converts chats to tokens with a tokenizer's chat template, and neutralises control tokens."""
+"""Converts chats to tokens with a tokenizer's chat template, and neutralises control tokens.
+
+No weights are needed: if a server answers for a model, other processes get its
+:class:`PromptReader`, which makes the same prompts.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import ModelError
-from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.prompts import as_chat, format_named, shortened
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
@@ -55,7 +62,13 @@ class ChatTokens:
         return [msgspec.structs.replace(user, content=content), *rest]
 
     def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        """The prompt of a chat of texts. Raises ``ModelError`` if the chat template refuses it."""
+        """The prompt of a chat of texts. Raises ``ModelError`` if it has images, or the chat
+        template refuses it."""
+        if any(turn.images for turn in chat):
+            raise ModelError(
+                f"'{self._name}' reads text only, and the chat has images; "
+                "use a model that can see: VisionModel, or an OpenAI-compatible one"
+            )
         turns = [(turn.role, self.unmarked(turn.content)) for turn in self.accepted(chat)]
         text = self.written(turns)
         shown = [ChatMessage(role=role, content=content) for role, content in turns]
@@ -83,6 +96,69 @@ class ChatTokens:
         """The tokens of a text. With ``literal``, special tokens are read as plain text."""
         options = {"split_special_tokens": True} if literal else {}
         return list(self._tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptReader:
+    """Makes the prompts of a language model, without its weights; it can be sent to other
+    processes."""
+
+    chats: ChatTokens
+    name: str
+    """Name of the model, for error messages."""
+    context: int | None
+    """Maximum number of tokens of prompt and reply together; ``None``: not known."""
+    prompt_tokens: int | None
+    """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context."""
+    formats: Mapping[str | None, str] = field(default_factory=dict)
+    """Prompt format of the published versions; ``None``: of the base model."""
+
+    def prompt(self, request: Request) -> ChatPrompt:
+        """The prompt of a request for a published version or the base model. Raises
+        ``ModelError`` if the model cannot answer it."""
+        if request.adapter not in self.formats:
+            known = ", ".join(version for version in self.formats if version) or "none"
+            raise ModelError(f"no adapter '{request.adapter}' is published; there are: {known}")
+        return self.read(request, self.formats[request.adapter])
+
+    def read(self, request: Request, prompt_format: str) -> ChatPrompt:
+        """The prompt of a request. The prompt of a decision is shortened if it is too long. Raises
+        ``ModelError`` if the model cannot answer the request, or a chat is too long."""
+        decision, written = request.decision, partial(self.written, prompt_format)
+        if decision is None or request.chat is not None:
+            read = self.tokens(as_chat(request, written))
+            if self.context is not None and len(read.ids) >= self.context:
+                raise ModelError(
+                    f"the prompt has {len(read.ids)} tokens; '{self.name}' accepts at most "
+                    f"{self.context}, its reply included"
+                )
+        else:
+            room = self._room(request)
+            decision, read = shortened(decision, room, written, self.tokens, _length)
+        return replace(read, prompt_format=prompt_format, decision=decision)
+
+    def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
+        """A decision as a chat."""
+        return format_named(prompt_format).chat(decision)
+
+    def tokens(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        """The prompt of a chat. Raises ``ModelError`` if the model cannot read it."""
+        return self.chats.prompt(chat)
+
+    def _room(self, request: Request) -> int:
+        """The maximum number of tokens that the prompt of this decision may have."""
+        limits = [sys.maxsize]
+        if self.context is not None:
+            again = request.decision is not None and request.decision.dropped is not None
+            room = max(self.context - request.reply_tokens, self.context // 2)
+            limits.append(self.context - 1 if again or self.prompt_tokens is not None else room)
+        if self.prompt_tokens is not None:
+            limits.append(self.prompt_tokens)
+        return min(limits)
+
+
+def _length(prompt: ChatPrompt) -> int:
+    return len(prompt.ids)
 
 
 def _plain(turns: Sequence[tuple[str, str]]) -> str:

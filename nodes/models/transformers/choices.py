@@ -23,6 +23,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.transformers.cache import KVCache
 from swarm_ui.nodes.models.transformers.cache import common as shared
 from swarm_ui.nodes.models.transformers.prefill import gaps_allowed
+from swarm_ui.nodes.models.transformers.scoring import scaled
 
 MOST_PROMPTS = 16
 """Prompts in one row. The cost of attention grows with the square of a row's length."""
@@ -116,17 +117,7 @@ def option_logits(
             logits = linear(torch.cat(last).float(), head.weight[some].float(), bias)
         found = list(torch.split(logits, [len(row.ends) for row in rows]))
     config = network.config.get_text_config()
-    return [_scaled(logits, config) for logits in found]
-
-
-def _scaled(logits: Tensor, config: Any) -> Tensor:
-    """Logits as Cohere, Granite and Gemma give them: scaled, and capped."""
-    factor, divisor, cap = (
-        getattr(config, name, None)
-        for name in ("logit_scale", "logits_scaling", "final_logit_softcapping")
-    )
-    logits = logits * (factor or 1.0) / (divisor or 1.0)
-    return logits if cap is None else torch.tanh(logits / cap) * cap
+    return [scaled(logits, config) for logits in found]
 
 
 def can_pack(network: PreTrainedModel) -> bool:

@@ -148,19 +148,21 @@ def generate(
     routing: LoraRouting | None = None,
     sharing: Sharing | None = None,
     *,
+    cost: int | None = None,
     same_in_any_batch: bool = False,
 ) -> list[Continuation]:
     """Continue every row; usually one forward per new token for the whole batch.
 
     The network is in eval mode. Rows may have different lengths; they are padded on the left with
     ``pad_id``. The tokens ``stops`` end a row. ``routing`` is updated when rows are removed. With
-    ``sharing``, common prefixes of prompts are computed once. With ``same_in_any_batch``, the
+    ``sharing``, common prefixes of prompts are computed once. ``cost``: the :func:`forward_cost` of
+    the network. With ``same_in_any_batch``, the
     tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
     forward pass of this row alone decides.
     """
-    cost = forward_cost(network)
+    cost = forward_cost(network) if cost is None else cost
     prompts = [row.prompt for row in rows]
-    here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    here, logits, cache, attention = prefill(network, prompts, pad_id, cost, routing, sharing)
     gaps = gaps_allowed(network, cache)
     states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
     read = [1] * len(rows)

@@ -3,28 +3,30 @@
 Requests of all agents and all runs that wait at the same moment are answered by one batched
 forward, in which each row uses its own adapter. Training updates the same object.
 
-Sub-classes turn requests into tokens and tokens into replies:
-:mod:`swarm_ui.nodes.models.tiny_agent.local_model` and
-:mod:`swarm_ui.nodes.models.transformers.causal_model`.
+A model has a codec, which turns requests into tokens and tokens into replies: that of the tiny
+agents (:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), of chats
+(:mod:`swarm_ui.nodes.models.transformers.chat_codec`), or of chats with pictures
+(:mod:`swarm_ui.nodes.models.transformers.vision_model`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
+import msgspec
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
-from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Decision, Dropped, Request, at_leased_versions
+from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.counters import Counters
 from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
@@ -32,16 +34,9 @@ from swarm_ui.nodes.models.transformers.adapters.layers import PROJECTIONS
 from swarm_ui.nodes.models.transformers.adapters.lora import LoraNetwork
 from swarm_ui.nodes.models.transformers.cache import PrefixStore
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.prefill import Sharing, keeping_logits
+from swarm_ui.nodes.models.transformers.prefill import Sharing, forward_cost, pieces
+from swarm_ui.nodes.models.transformers.scoring import token_logprobs
 from swarm_ui.nodes.models.unsent import not_sent
-
-_BATCH_ROWS = 64
-_BATCHES = 4
-"""Forwards for one batch of requests. Rows of similar length are put into one forward."""
-_BATCH_TOKENS = 65_536
-_BATCH_LOGITS = 2e8
-"""Logits of one forward that scores replies, 0.8 GB in float32. Each row has logits from the first
-token of any reply on, so prompts of very different lengths need many."""
 
 
 class Prompt(Protocol):
@@ -54,60 +49,106 @@ class Prompt(Protocol):
 P = TypeVar("P", bound=Prompt)
 
 
-class _Job(NamedTuple, Generic[P]):
+class Codec(Protocol[P]):
+    """Turns requests into tokens, and tokens into replies."""
+
+    @property
+    def pad_id(self) -> int:
+        """The token that fills a batch."""
+        ...
+
+    @property
+    def stops(self) -> Collection[int]:
+        """Tokens that end a reply."""
+        ...
+
+    @property
+    def context(self) -> int | None:
+        """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
+        ...
+
+    @property
+    def any_text(self) -> bool:
+        """Whether replies without a valid action can be encoded too."""
+        ...
+
+    def read(self, request: Request, prompt_format: str) -> P:
+        """The prompt of a request. Raises ``ModelError`` if the model cannot answer it."""
+        ...
+
+    def row(self, request: Request, prompt: P) -> Row:
+        """The prompt as a row of the decoder, with its sampling settings and grammar. Raises
+        ``ModelError`` if no reply is possible."""
+        ...
+
+    def completion(self, prompt: P, new: Continuation) -> Completion:
+        """The answer that new tokens encode, without the names of model and adapter."""
+        ...
+
+    def spoken(self, prompt: P, reply: str) -> list[int] | None:
+        """Tokens of a reply as it is, with the end token; ``None``: the model cannot write it."""
+        ...
+
+    def proposal(self, prompt: P, action: str) -> list[int] | None:
+        """Tokens of the reply that proposes this JSON action; ``None`` if the JSON is no action."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what the codec needs into the folder of a model."""
+        ...
+
+
+class _Asked(NamedTuple, Generic[P]):
     """A request for an exact version of its adapter, with its prompt."""
 
     request: Request
     prompt: P
-
-    @property
-    def version(self) -> str | None:
-        """The adapter version that answers the request; ``None``: the base model."""
-        return self.request.adapter
+    row: Row
 
 
-class InProcessModel(LoraNetwork, ABC, Generic[P]):
+class _Reply(NamedTuple):
+    """A reply to score."""
+
+    adapter: FrozenAdapter | None
+    prompt: list[int]
+    reply: list[int]
+
+
+class InProcessModel(LoraNetwork, Generic[P]):
     """A causal language model with named, versioned adapters and batched calls."""
-
-    _context: int | None = None
-    """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
-    _same_in_any_batch = False
-    """Whether a reply must not depend on the requests that are answered with it."""
-    _merges_adapters = False
-    """Whether replies are computed with a copy of the layers' weights for each adapter. This takes
-    memory, and saves the time that adapters cost for each token."""
 
     def __init__(
         self,
         network: PreTrainedModel,
+        codec: Codec[P],
         *,
         name: str,
-        pad_id: int,
-        stops: Collection[int],
+        prompt_format: str = "",
         targets: Sequence[str] | str = PROJECTIONS,
+        part: str = "",
         prefix_bytes: int = 0,
+        tiny: bool = False,
     ) -> None:
         """
         Args:
             network: a transformers causal language model.
-            name: the name of the model in traces.
-            pad_id: the token that fills a batch.
-            stops: tokens that end a reply.
-            targets: the layers that get an adapter, as peft's ``target_modules``.
+            codec: its tokens.
+            name, prompt_format, targets, part: see :class:`LoraNetwork`.
             prefix_bytes: memory limit for the keys and values of recent prompts. Requests with the
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
+            tiny: whether the network has so few weights that each adapter is merged into a copy of
+                them, and a close choice is computed again, so that a reply never depends on the
+                requests that are answered with it.
         """
+        super().__init__(network, targets, name=name, prompt_format=prompt_format, part=part)
+        self.codec, self._tiny, self._cost = codec, tiny, forward_cost(network)
         self._prefixes = PrefixStore(prefix_bytes)
-        super().__init__(network, targets)
-        self.name = name
-        self.pad_id, self._stops = pad_id, stops
         self.counters = Counters()
-        most = _BATCH_ROWS * _BATCHES
-        self._generations: Batcher[tuple[_Job[P], Row], Completion] = Batcher(
-            self._generate, max_batch=most
+        self._generations: Batcher[_Asked[P], Completion] = Batcher(
+            self._generate, length=lambda asked: len(asked.prompt.ids)
         )
-        self._scores: Batcher[tuple[_Job[P], list[int]], float] = Batcher(
-            self._score, max_batch=most
+        self._scores: Batcher[_Reply, float] = Batcher(
+            self._score, length=lambda asked: len(asked.prompt) + len(asked.reply)
         )
 
     def __repr__(self) -> str:
@@ -116,49 +157,19 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def __reduce__(self) -> NoReturn:
         raise not_sent(f"the model '{self.name}'")
 
-    # -- what a sub-class defines -------------------------------------------------------------
+    @property
+    def pad_id(self) -> int:
+        """The token that fills a batch."""
+        return self.codec.pad_id
 
-    @abstractmethod
-    def _read(self, request: Request) -> P:
-        """The prompt of a request. Raises ``ModelError`` if this model cannot answer it."""
+    def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+        """Weights, configuration, and tokenizer or word list (adapters: :meth:`save_adapters`).
 
-    @abstractmethod
-    def _row(self, request: Request, prompt: P) -> Row:
-        """The prompt as a row of the decoder, with its sampling settings and grammar. Raises
-        ``ModelError`` if no reply is possible."""
-
-    @abstractmethod
-    def _text(self, prompt: P, ids: list[int]) -> str:
-        """The reply that new tokens encode."""
-
-    @abstractmethod
-    def _shown(self, prompt: P) -> str:
-        """The prompt as text, for the trace."""
-
-    @abstractmethod
-    def _reply(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a reply without changes, with the end token; ``None`` if it holds no action."""
-
-    def _proposal(self, prompt: P, action: str) -> list[int] | None:
-        """Tokens of the reply that proposes this JSON action; ``None`` if the JSON is no action."""
-        return self._reply(prompt, action)
-
-    def _spoken(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a reply as it is, with the end token. The reply need not contain an action.
-        ``None``: this model cannot write it."""
-        return self._reply(prompt, reply)
-
-    def _sampled(self, prompt: P, new: Continuation, text: str) -> tuple[int, ...]:
-        """The new tokens, if their text would be tokenised differently."""
-        return ()
-
-    def _format(self, prompt: P) -> str:
-        """The format of prompts and replies."""
-        return "json"
-
-    def _dropped(self, prompt: P) -> Dropped | None:
-        """The parts of the decision that the prompt leaves out."""
-        return None
+        ``weights``: saved instead of the base weights.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.network.save_pretrained(str(folder), state_dict=weights or self.base_weights())
+        self.codec.save(folder)
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -169,19 +180,30 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         also if the adapter is replaced before the answer is ready.
         """
         with at_leased_versions(self, requests) as exact:
-            jobs = self._jobs(exact)
-            return await self._generations.ask(self._with_rows(jobs), run_of(requests))
+            with self._timed():
+                read = [(request, self._read(request)) for request in exact]
+                # Before they join a batch, so that a request without a possible reply fails alone.
+                asked = [_Asked(*each, self.codec.row(*each)) for each in read]
+            return await self._generations.ask(asked)
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
         with at_leased_versions(self, requests) as exact:
-            jobs = zip(self._jobs(exact), replies, strict=True)
-            read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]
-            usable = [(job, ids) for job, ids in read if ids is not None]
-            scores = iter(await self._scores.ask(usable, run_of(requests)))
+            with self._timed():
+                prompts = [self._read(request) for request in exact]
+                said = [
+                    self.codec.proposal(prompt, reply)
+                    for prompt, reply in zip(prompts, replies, strict=True)
+                ]
+            usable = [
+                _Reply(self._frozen_of(request.adapter), prompt.ids, ids)
+                for request, prompt, ids in zip(exact, prompts, said, strict=True)
+                if ids is not None
+            ]
+            scores = iter(await self._scores.ask(usable))
         self.counters.scored += len(requests)
-        return [-math.inf if ids is None else next(scores) for _, ids in read]
+        return [-math.inf if ids is None else next(scores) for ids in said]
 
     async def close(self) -> None:
         """Does nothing: there are no resources."""
@@ -194,120 +216,80 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Set how long a forward waits for more requests, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
 
-    def _jobs(self, requests: Sequence[Request]) -> list[_Job[P]]:
-        begun = time.perf_counter()
-        jobs = [_Job(request, self._read(request)) for request in requests]
-        self.counters.seconds += time.perf_counter() - begun
-        return jobs
+    def _read(self, request: Request) -> P:
+        return self.codec.read(request, self.format_of(request.adapter))
 
-    def _with_rows(self, jobs: Sequence[_Job[P]]) -> list[tuple[_Job[P], Row]]:
-        """The jobs with their rows. They are made before the jobs join a batch, so that a request
-        without a possible reply fails alone."""
-        begun = time.perf_counter()
-        made = [(job, self._row(job.request, job.prompt)) for job in jobs]
-        self.counters.seconds += time.perf_counter() - begun
-        return made
-
-    def _generate(self, asked: Sequence[tuple[_Job[P], Row]]) -> list[Completion]:
-        begun = time.perf_counter()
-        jobs, rows = [job for job, _ in asked], [row for _, row in asked]
-        new = self._computed(rows, [self._frozen_of(job.version) for job in jobs])
-        done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
-        counters = self.counters
-        counters.calls += len(rows)
-        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
-        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
-        counters.seconds += time.perf_counter() - begun
-        return done
-
-    def _computed(
-        self, rows: Sequence[Row], adapters: Sequence[FrozenAdapter | None]
-    ) -> list[Continuation]:
-        if self._base_changed():
-            self._prefixes.clear()
-        done: dict[int, Continuation] = {}
-        for chunk in self._chunks([len(row.prompt) for row in rows], adapters):
-            own = [adapters[i] for i in chunk]
+    def _generate(self, asked: Sequence[_Asked[P]]) -> list[Completion]:
+        with self._timed():
+            self._forget_old_base()
+            adapters = [self._frozen_of(each.request.adapter) for each in asked]
+            order = by_adapter(adapters)
+            own = [adapters[k] for k in order]
             sharing = None
             if self._prefixes.max_bytes:
                 keys = ["" if adapter is None else adapter.digest for adapter in own]
                 sharing = Sharing(self._prefixes, keys)
-            with self._routing(own, merged=self._merges_adapters) as routing:
+            with self._routing(own, merged=self._tiny) as routing:
                 new = generate(
-                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
-                    sharing, same_in_any_batch=self._same_in_any_batch,
+                    self.network, [asked[k].row for k in order], self.pad_id, self.codec.stops,
+                    routing, sharing, cost=self._cost, same_in_any_batch=self._tiny,
                 )  # fmt: skip
-            done |= dict(zip(chunk, new, strict=True))
-        return [done[i] for i in range(len(rows))]
+            found = dict(zip(order, new, strict=True))
+            done = [
+                msgspec.structs.replace(
+                    self.codec.completion(each.prompt, found[k]),
+                    model=self.name,
+                    adapter=each.request.adapter,
+                )
+                for k, each in enumerate(asked)
+            ]
+        counters = self.counters
+        counters.batches += 1
+        counters.calls += len(done)
+        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
+        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
+        return done
 
-    def _completion(self, job: _Job[P], new: Continuation) -> Completion:
-        text = self._text(job.prompt, new.ids)
-        return Completion(
-            text=text,
-            prompt=self._shown(job.prompt),
-            usage=Usage(prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.tokens)),
-            logprob=new.logprob,
-            model=self.name,
-            adapter=job.version,
-            prompt_format=self._format(job.prompt),
-            dropped=self._dropped(job.prompt),
-            sampled=self._sampled(job.prompt, new, text),
-        )
-
-    def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
-        begun = time.perf_counter()
-        if self._base_changed():
-            self._prefixes.clear()
-        adapters = [self._frozen_of(job.version) for job, _ in asked]
+    def _score(self, asked: Sequence[_Reply]) -> list[float]:
         out = [0.0] * len(asked)
-        lengths = [len(job.prompt.ids) + len(reply) for job, reply in asked]
-        begins = [len(job.prompt.ids) for job, _ in asked]
-        for chunk in self._chunks(lengths, adapters, begins=begins):
-            samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
-            network = self.network
-            with self._routing([adapters[i] for i in chunk], merged=self._merges_adapters):
-                ids, replies = _right_padded(samples, self.pad_id)
-                ids, replies = ids.to(network.device), replies.to(network.device)
-                with torch.inference_mode():
-                    sums = token_logprobs(network, ids, replies).sum(1)
-            for i, value in zip(chunk, sums.tolist(), strict=True):
-                out[i] = value
-        self.counters.seconds += time.perf_counter() - begun
+        with self._timed():
+            self._forget_old_base()
+            lengths = [len(each.prompt) + len(each.reply) for each in asked]
+            for piece in pieces(lengths, self._cost):
+                adapters = [asked[k].adapter for k in piece]
+                order = [piece[at] for at in by_adapter(adapters)]
+                ids, replies = _right_padded([asked[k] for k in order], self.pad_id)
+                device = self.network.device
+                with (
+                    self._routing([asked[k].adapter for k in order], merged=self._tiny),
+                    torch.inference_mode(),
+                ):
+                    found = token_logprobs(self.network, ids.to(device), replies.to(device))
+                for k, value in zip(order, found.sum(1).tolist(), strict=True):
+                    out[k] = value
+                self.counters.batches += 1
         return out
 
-    def _chunks(
-        self,
-        lengths: Sequence[int],
-        adapters: Sequence[FrozenAdapter | None],
-        *,
-        most_rows: int = _BATCH_ROWS,
-        most_tokens: int = _BATCH_TOKENS,
-        begins: Sequence[int] | None = None,
-    ) -> list[list[int]]:
-        """Rows in chunks of similar length; in a chunk, rows of one adapter are adjacent.
+    def _forget_old_base(self) -> None:
+        """Forget what was computed with the base's weights if they have changed."""
+        if self._base_changed():
+            self._prefixes.clear()
 
-        ``begins``: the first token of each row that needs logits; ``None``: only the last ones do.
-        """
-        chunks: list[list[int]] = []
-        words = self.network.config.get_text_config().vocab_size
-        first = 0
-        for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-            room = min(most_rows, most_tokens // max(1, lengths[i]))
-            if begins is not None:
-                first = min(first, begins[i])
-                room = min(room, int(_BATCH_LOGITS // (words * (lengths[i] - first + 1))))
-            if not chunks or len(chunks[-1]) >= room:
-                chunks.append([])
-                first = 0 if begins is None else begins[i]
-            chunks[-1].append(i)
-        self.counters.batches += len(chunks)
-        order = {id(adapter): k for k, adapter in enumerate(dict.fromkeys(adapters))}
-        return [sorted(chunk, key=lambda i: order[id(adapters[i])]) for chunk in chunks]
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """A block whose wall time counts as time in the model."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.counters.seconds += time.perf_counter() - begun
 
     # -- training -----------------------------------------------------------------------------
 
-    encodes_text = False
-    """Whether replies without a valid action can be encoded too."""
+    @property
+    def encodes_text(self) -> bool:
+        """Whether replies without a valid action can be encoded too."""
+        return self.codec.any_text
 
     def encode(
         self, decision: Decision, reply: str, *, adapter: str | None = None
@@ -324,12 +306,13 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """
         # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
         prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=1))
-        ids = self._spoken(prompt, reply)
+        ids = self.codec.spoken(prompt, reply)
         if ids is None:
             action = parse_action(reply)
             reason = action.reason if isinstance(action, Unparsed) else "no valid action"
             raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
-        if self._context is not None and len(prompt.ids) + len(ids) > self._context:
+        context = self.codec.context
+        if context is not None and len(prompt.ids) + len(ids) > context:
             prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=len(ids)))
         return prompt.ids, ids
 
@@ -356,37 +339,18 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """
         mask = reply_mask.to(torch.float)
         if adapters is None:
-            return self._token_logprobs(ids, mask), mask[:, 1:].sum(1)
+            return token_logprobs(self.network, ids, mask), mask[:, 1:].sum(1)
         with self.routed_live(adapters):
-            return self._token_logprobs(ids, mask), mask[:, 1:].sum(1)
-
-    def _token_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
-        return token_logprobs(self.network, ids, replies)
+            return token_logprobs(self.network, ids, mask), mask[:, 1:].sum(1)
 
 
-def run_of(requests: Sequence[Request]) -> str | None:
-    """The run that asks, which the batcher serves in turn with others."""
-    return (requests[0].run or None) if requests else None
+def by_adapter(adapters: Sequence[FrozenAdapter | None]) -> list[int]:
+    """The numbers of rows in an order in which those of one adapter are adjacent."""
+    rank = {id(adapter): k for k, adapter in enumerate(dict.fromkeys(adapters))}
+    return sorted(range(len(adapters)), key=lambda k: rank[id(adapters[k])])
 
 
-def token_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
-    """Log-probability (nats) of the tokens that ``replies`` marks with 1, and 0 elsewhere:
-    ``[batch, columns]`` for the last columns of ``ids``, from the first reply on. Both inputs are
-    ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then)."""
-    first = int(replies.argmax(1).min())  # no logits are needed before the first reply
-    read = ids[:, :-1]
-    output = network(input_ids=read, use_cache=False, **keeping_logits(network, first - 1, read))
-    logits = output.logits[:, first - ids.shape[1] :].float()
-    # Tokens of pictures in a prompt have ids that no logit has.
-    wanted = ids[:, first:, None].clamp(max=logits.shape[-1] - 1)
-    gained = logits.log_softmax(-1).gather(2, wanted)[:, :, 0]
-    found: Tensor = gained * replies[:, first:]
-    return found
-
-
-def _right_padded(
-    samples: Sequence[tuple[list[int], list[int]]], pad_id: int
-) -> tuple[Tensor, Tensor]:
-    ids = [torch.tensor(prompt + reply) for prompt, reply in samples]
-    marks = [torch.tensor([0.0] * len(prompt) + [1.0] * len(reply)) for prompt, reply in samples]
+def _right_padded(samples: Sequence[_Reply], pad_id: int) -> tuple[Tensor, Tensor]:
+    ids = [torch.tensor(each.prompt + each.reply) for each in samples]
+    marks = [torch.tensor([0.0] * len(s.prompt) + [1.0] * len(s.reply)) for s in samples]
     return pad_sequence(ids, True, pad_id), pad_sequence(marks, True)

@@ -44,11 +44,13 @@ def prefill(
     network: PreTrainedModel,
     prompts: Sequence[list[int]],
     pad_id: int,
+    cost: int,
     routing: LoraRouting | None = None,
     sharing: Sharing | None = None,
 ) -> Batch:
     """Run the network on all prompts. They may have any lengths, and are padded on the left with
-    ``pad_id``. With ``sharing``, equal prompts and known beginnings are computed once."""
+    ``pad_id``. With ``sharing``, equal prompts and known beginnings are computed once. ``cost``:
+    see :func:`forward_cost`."""
     rows = list(range(len(prompts)))
     empty = KVCache(network.config)
     if sharing is not None and not gaps_allowed(network, empty):
@@ -62,9 +64,10 @@ def prefill(
     if sharing is not None:
         known = {k: sharing.store.find(sharing.adapters[k], prompts[k]) for k in firsts}
     rest = [len(prompts[k]) - _length(known[k]) for k in firsts]
-    pieces = _pieces(rest, forward_cost(network)) if empty.joinable else [list(range(len(firsts)))]
+    alone = [list(range(len(firsts)))]
+    parts = pieces(rest, cost) if empty.joinable else alone
     done: list[Batch] = []
-    for piece in pieces:
+    for piece in parts:
         order = [firsts[at] for at in piece]
         if routing is not None:
             routing.select_rows(order)
@@ -102,12 +105,7 @@ def _read(
     ])  # fmt: skip
     cache = KVCache(network.config)
     if before:
-        states = [prefix.states for prefix in prefixes if prefix is not None]
-        for number, layer in enumerate(cache.kv_layers):
-            # A row without a prefix gets an empty one.
-            none = tuple(each[:, :, :0] for each in states[0][number])
-            pairs = [p.states[number] if p is not None else none for p in prefixes]
-            layer.begin([keys for keys, _ in pairs], [values for _, values in pairs], longest)
+        cache.begin([None if prefix is None else prefix.states for prefix in prefixes], longest)
     ends = [
         text[count - 1] if count else pad_id for text, count in zip(prompts, known, strict=True)
     ]
@@ -125,16 +123,14 @@ def _keep(
     known: Mapping[int, Prefix | None],
 ) -> None:
     """Store the keys and values of new prompts, without padding."""
-    layers = [(layer.keys, layer.values) for layer in batch.cache.kv_layers]
+    states = batch.cache.states()
+    if states is None:
+        return
     for at, row in enumerate(batch.order):
-        if _length(known[row]) == len(prompts[row]) - 1:
-            continue
-        here = batch.attention[at].nonzero()[:, 0]
-        states = [
-            (keys[at : at + 1].index_select(2, here), values[at : at + 1].index_select(2, here))
-            for keys, values in layers
-        ]
-        sharing.store.add(sharing.adapters[row], Prefix(prompts[row], states))
+        if _length(known[row]) < len(prompts[row]) - 1:
+            here = batch.attention[at].nonzero()[:, 0]
+            own = states[:, at].index_select(2, here)
+            sharing.store.add(sharing.adapters[row], Prefix(prompts[row], own))
 
 
 def _joined(network: PreTrainedModel, parts: Sequence[Batch]) -> Batch:
@@ -149,10 +145,10 @@ def _length(prefix: Prefix | None) -> int:
     return 0 if prefix is None else len(prefix.ids)
 
 
-def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
+def pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
     """Split the rows into groups, one forward pass each, where that saves enough padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    pieces: list[list[int]] = []
+    done: list[list[int]] = []
     while order:
         longest = lengths[order[-1]]
         saved, cut = max(
@@ -160,9 +156,9 @@ def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
         )
         if saved < cost:
             cut = 0
-        pieces.append(sorted(order[cut:]))
+        done.append(sorted(order[cut:]))
         order = order[:cut]
-    return pieces
+    return done
 
 
 def gaps_allowed(network: PreTrainedModel, cache: KVCache) -> bool:

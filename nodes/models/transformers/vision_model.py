@@ -1,26 +1,31 @@
 """Vision-language models of transformers, in this process.
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of ``CausalModel``: a picture is a sequence of tokens, see
-:mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
+versions, scores and training are those of other language models: a picture is a sequence of tokens,
+see :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.adapters.files import PlainAdapter
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
+from swarm_ui.nodes.models.transformers.language_model import (
+    LanguageModel,
+    own_name,
+    reader_options,
+)
+from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
 from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens
-from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
 from swarm_ui.prompts import picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
@@ -28,19 +33,47 @@ KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
 of pictures, such as another attention, and would answer wrongly without an error."""
 
 
-class VisionModel(CausalModel):
+@dataclass(frozen=True, kw_only=True)
+class PictureReader(PromptReader):
+    """Makes prompts with pictures. It stays in the process of the model, which reads them."""
+
+    pictures: PictureTokens
+    image_token: str
+    image_id: int
+
+    def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
+        chat, png = super().written(prompt_format, decision), decision.observation.png
+        return chat if png is None else with_picture(chat, png)
+
+    def tokens(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        chats, pictures = self.chats, [png for turn in chat for png in turn.images]
+        names = [f"[{picture_name(png)}]" for png in pictures]
+        turns = [
+            ChatMessage(turn.role, chats.unmarked(turn.content), turn.images)
+            for turn in chats.accepted(chat)
+        ]
+        text = chats.written([(turn.role, _parts(turn)) for turn in turns])
+        pieces = text.split(self.image_token)
+        if len(pieces) != len(pictures) + 1:
+            raise ModelError(
+                f"the chat template of '{self.name}' has room for {len(pieces) - 1} pictures in "
+                f"this chat, which has {len(pictures)}"
+            )
+        rest = iter(pictures)
+        ids: list[int] = []
+        for token in chats.tokens(text):
+            ids += self.pictures.expand(next(rest)) if token == self.image_id else [token]
+        shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
+        return ChatPrompt(ids, shown, turns=tuple(turns))
+
+
+class VisionModel(LanguageModel):
     """A vision-language model with its processor, chat template and named adapters.
 
     Decisions are shown with their screenshot (``Observation.png``), if there is one. Adapters
-    change linear layers of the language part only.
+    change linear layers of the language part only. Prompts are read whole: the store of recent
+    prompts does not carry the positions that follow a picture.
     """
-
-    _network_class: Any = AutoModelForImageTextToText
-    _reader_class: Any = AutoProcessor
-    _what = "vision-language model"
-    # Prompts are read whole: the store of recent prompts does not carry the positions that follow a
-    # picture (``KVCache.shifts``), so a prompt could not be continued from it.
-    _prefix_bytes = 0
 
     def __init__(
         self,
@@ -51,7 +84,6 @@ class VisionModel(CausalModel):
         prompt_format: str = "json",
         prompt_tokens: int | None = None,
         constrained: bool | None = None,
-        prefix_bytes: int = 0,
     ) -> None:
         """
         Args:
@@ -59,38 +91,88 @@ class VisionModel(CausalModel):
             processor: a processor of transformers, with a tokenizer and a chat template.
             name, prompt_format, prompt_tokens, constrained: see ``CausalModel``. Tokens of pictures
                 count like all others.
-            prefix_bytes: 0; the beginnings of prompts with pictures are not kept.
 
         Raises:
             ConfigError: the network or the processor is of another kind, or the two do not fit
-                together; or ``prefix_bytes`` is not 0.
+                together.
         """
-        if prefix_bytes:
-            raise ConfigError(
-                f"prefix_bytes must be 0 for a vision-language model, got {prefix_bytes}: the "
-                "beginnings of its prompts are not kept"
-            )
         kind = network.config.model_type
         if kind not in KINDS:
             raise ConfigError(
                 f"vision-language models of type '{kind}' are not supported; expected one of "
                 f"{', '.join(KINDS)}. Serve other models, and use them with --url"
             )
-        tokenizer = _tokenizer(processor)
+        tokenizer, name = _tokenizer(processor), name or own_name(network)
+        chats = ChatTokens(tokenizer, name, [{"type": "text", "text": "x"}])
+        image_id = int(tokenizer.convert_tokens_to_ids(processor.image_token))
+        self.processor = processor
+        reader = PictureReader(
+            **reader_options(network, chats, name, prompt_tokens),
+            pictures=PictureTokens(network, processor, image_id),
+            image_token=processor.image_token,
+            image_id=image_id,
+        )
+        inside = _language_layers(network)
         super().__init__(
             network,
             tokenizer,
-            name=name,
+            reader,
+            targets=[
+                name
+                for name, part in network.named_modules()
+                if isinstance(part, nn.Linear) and name.startswith(inside)
+            ],
             prompt_format=prompt_format,
-            prompt_tokens=prompt_tokens,
             constrained=constrained,
             prefix_bytes=0,
+            packing=False,  # positions after a picture are counted along a row
+            part=inside,
         )
-        self.processor = processor
-        self._chats = ChatTokens(tokenizer, self.name, [{"type": "text", "text": "x"}])
-        self._marks = self._chats.marks
-        self._image_id = int(tokenizer.convert_tokens_to_ids(processor.image_token))
-        self._pictures = PictureTokens(network, processor, self._image_id)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder_or_name: Path | str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        quantize: str = "",
+        name: str = "",
+        prompt_format: str = "json",
+        prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+    ) -> Self:
+        """Network and processor as transformers saves them. For the arguments and errors, see
+        :meth:`~swarm_ui.nodes.models.transformers.causal_model.CausalModel.from_pretrained`."""
+        network, processor = load_parts(
+            AutoModelForImageTextToText, AutoProcessor, "vision-language model", folder_or_name,
+            device=device, dtype=dtype, quantize=quantize,
+        )  # fmt: skip
+        return cls(
+            network, processor, name=name or Path(folder_or_name).name,
+            prompt_format=prompt_format, prompt_tokens=prompt_tokens, constrained=constrained,
+        )  # fmt: skip
+
+    @classmethod
+    def named(
+        cls,
+        name: str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        quantize: str = "",
+        prompt_format: str = "",
+        prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+    ) -> Self:
+        """A model by the name that ``--model`` takes; see
+        :meth:`~swarm_ui.nodes.models.transformers.causal_model.CausalModel.named`."""
+        found = find_named(name, prompt_format)
+        return cls.from_pretrained(
+            found.folder, device=device, dtype=dtype, quantize=quantize, name=found.name,
+            prompt_format=found.prompt_format, prompt_tokens=prompt_tokens,
+            constrained=constrained,
+        )  # fmt: skip
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and processor (adapters: :meth:`save_adapters`).
@@ -99,63 +181,6 @@ class VisionModel(CausalModel):
         """
         super().save(folder, weights)
         self.processor.save_pretrained(str(folder))
-
-    def _adaptable(self, network: PreTrainedModel) -> list[str]:
-        inside = _language_layers(network)
-        return [
-            name
-            for name, part in network.named_modules()
-            if isinstance(part, nn.Linear) and name.startswith(inside)
-        ]
-
-    def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
-        inside = f"base_model.model.{_language_layers(self.network)}"
-        outside = [key for key in adapter.weights if not key.startswith(inside)]
-        if outside:
-            raise ConfigError(
-                f"the adapter in '{folder}' changes layers outside of the language part, such as "
-                f"{outside[0]}. Adapters share the vision part; train one of the language layers "
-                "only"
-            )
-        super()._load(folder, adapter, name)
-
-    # -- tokens -------------------------------------------------------------------------------
-
-    def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
-        """Not supported: always raises ``ConfigError``, because the prompts need the part of the
-        model that reads pictures."""
-        raise ConfigError(
-            f"'{self.name}' is a vision-language model, and only its own process can make its "
-            "prompts; expected a model that reads text"
-        )
-
-    def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
-        chat, png = super()._chat(prompt_format, decision), decision.observation.png
-        return chat if png is None else with_picture(chat, png)
-
-    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        pictures = [png for turn in chat for png in turn.images]
-        names = [f"[{picture_name(png)}]" for png in pictures]
-        turns = [
-            ChatMessage(turn.role, self._chats.unmarked(turn.content), turn.images)
-            for turn in self._chats.accepted(chat)
-        ]
-        text = self._chats.written([(turn.role, _parts(turn)) for turn in turns])
-        pieces = text.split(self.processor.image_token)
-        if len(pieces) != len(pictures) + 1:
-            raise ModelError(
-                f"the chat template of '{self.name}' has room for {len(pieces) - 1} pictures in "
-                f"this chat, which has {len(pictures)}"
-            )
-        rest = iter(pictures)
-        ids: list[int] = []
-        for token in self._tokens(text):
-            ids += self._pictures.expand(next(rest)) if token == self._image_id else [token]
-        shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
-        return ChatPrompt(ids, shown, turns=tuple(turns))
-
-    def _can_pack(self) -> bool:
-        return False  # positions after a picture are counted along a row, which is one prompt
 
 
 def _tokenizer(processor: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ async def test_tools_are_in_the_prompt_of_the_learner_alone(
 async def test_a_reply_says_what_the_learner_left_out_of_its_prompt(
     learner: CausalModel, tmp_path: Path
 ) -> None:
-    learner.prompt_tokens = 1000
+    learner.codec.reader = replace(learner.codec.reader, prompt_tokens=1000)
     links = tuple(Element(index=k, role="link", text=f"headline {k}") for k in range(60))
     long = Decision(observation=Observation(goal="open headline 7", elements=links))
     with StandIn("base") as server:

@@ -108,7 +108,7 @@ def logits(model: CausalModel, ids: torch.Tensor, adapter: str | None) -> torch.
 def logprob(model: CausalModel, request: Request, reply: Completion) -> float:
     """The log-probability of a reply, from one forward of prompt and reply."""
     prompt = model.prompt(request)
-    new = list(reply.sampled) or model._spoken(prompt, reply.text)
+    new = list(reply.sampled) or model.codec.spoken(prompt, reply.text)
     ids = torch.tensor([prompt.ids + new])
     gained = logits(model, ids, request.adapter)[0, :-1].log_softmax(-1)
     return float(gained.gather(1, ids[0, 1:, None])[-len(new) :].sum())
@@ -160,7 +160,7 @@ def test_probabilities_of_options_are_those_of_an_adapter_of_the_output_layer(
 def differences_of_options(model: CausalModel, adapter: str | None) -> float:
     """The largest difference between probabilities of options, and those of all logits."""
     options = ["yes", "no", "maybe"]
-    firsts = [model._first_token(option) for option in options]
+    firsts = [model.codec.first_token(option) for option in options]
     turns = [(ChatMessage("user", f"Is it right to press {'it ' * k}now?"),) for k in range(3)]
     asked = [Request(chat=turn, adapter=adapter) for turn in turns]
     found = asyncio.run(model.probabilities(asked, options))

@@ -1,78 +1,33 @@
-"""Gathering calls into batches: fairness, and clean-up after cancelled calls."""
+"""Gathering calls into batches: limits, and clean-up after cancelled calls."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, Completion, Request
-from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes import AgentNode, MajorityVote
+from swarm_ui.errors import ModelError
 from swarm_ui.nodes.models.batcher import Batcher
 
 
 class Echo:
     """Answers with what it was asked, and remembers the batches."""
 
-    def __init__(self, max_batch: int = 128) -> None:
+    def __init__(self, max_rows: int = 128) -> None:
         self.batches: list[list[int]] = []
-        self.queue: Batcher[int, int] = Batcher(self.answer, max_batch=max_batch)
+        self.max_rows = max_rows
+        self.queue: Batcher[int, int] = Batcher(self.answer, max_rows=max_rows)
 
     def answer(self, items: Sequence[int]) -> list[int]:
-        assert len(items) <= self.queue.max_batch
+        assert len(items) <= self.max_rows
         self.batches.append(list(items))
         return [item * 10 for item in items]
 
-    def batch_of(self, item: int) -> int:
-        return next(k for k, batch in enumerate(self.batches) if item in batch)
-
     def idle(self) -> bool:
         return not self.queue.waiting
-
-
-async def one_call(echo: Echo, count: int) -> None:
-    assert await echo.queue.ask(range(count)) == [k * 10 for k in range(count)]
-
-
-async def many_calls(echo: Echo, count: int) -> None:
-    """All of them on behalf of one run."""
-    got = await asyncio.gather(*(echo.queue.ask([k], "the flood") for k in range(count)))
-    assert got == [[k * 10] for k in range(count)]
-
-
-@pytest.mark.parametrize("flood", [one_call, many_calls])
-def test_a_flood_delays_the_single_request_of_another_by_one_batch_at_most(flood) -> None:  # type: ignore[no-untyped-def]
-    echo = Echo(max_batch=64)
-
-    async def run() -> None:
-        flooding = asyncio.create_task(flood(echo, 500))
-        while not echo.batches:
-            await asyncio.sleep(0)
-        asked_after = len(echo.batches)
-        assert await echo.queue.ask([-1]) == [-10]
-        assert echo.batch_of(-1) == asked_after  # in the next batch
-        assert not flooding.done()
-        await flooding
-
-    asyncio.run(run())
-    assert echo.idle()
-
-
-def test_callers_that_call_at_the_same_moment_share_every_batch_equally() -> None:
-    echo = Echo(max_batch=30)
-
-    async def run() -> None:
-        calls = [range(1000 * k, 1000 * k + 40) for k in range(3)]
-        await asyncio.gather(*(echo.queue.ask(call) for call in calls))
-
-    asyncio.run(run())
-    shares = [Counter(item // 1000 for item in batch) for batch in echo.batches]
-    assert shares == [{0: 10, 1: 10, 2: 10}] * 4
 
 
 @given(
@@ -132,7 +87,7 @@ def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> N
                 raise ModelError("no luck")
             return super().answer(items)
 
-    echo = Broken(max_batch=4)
+    echo = Broken(max_rows=4)
 
     async def run() -> None:
         first = asyncio.create_task(echo.queue.ask(range(10, 20)))
@@ -142,11 +97,6 @@ def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> N
         assert await echo.queue.ask([1]) == [10]
 
     asyncio.run(run())
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(ConfigError, match="at least 1"):
-        Batcher(list, max_batch=0)
 
 
 def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
@@ -161,38 +111,16 @@ def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
     assert asyncio.run(echo.queue.ask([2])) == [20]
 
 
-def test_a_run_of_one_agent_is_served_beside_a_run_of_hundreds() -> None:
-    """Agents ask one request at a time, so the turns are taken by run, not by call."""
-    order: list[str] = []
+def test_long_items_make_small_batches() -> None:
+    batches: list[list[int]] = []
 
-    def answer(items: Sequence[Request]) -> list[Completion]:
-        order.extend(request.adapter or "" for request in items)
-        return [Completion(text="{}", prompt="p") for _ in items]
+    def answer(items: Sequence[int]) -> Sequence[int]:
+        batches.append(list(items))
+        return items
 
-    class Batched:
-        name = "batched"
-
-        def __init__(self) -> None:
-            self.queue = Batcher(answer, max_batch=16)
-
-        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            return await self.queue.ask(requests, requests[0].run)
-
-        async def close(self) -> None: ...
-
-    model = Batched()
-    crowd = [AgentNode(f"a{k}", model, adapter="crowd") for k in range(300)]
-    many = CollabGraph([*crowd, MajorityVote()])
-    one = CollabGraph.solo(model, adapter="single")
-
-    async def both() -> None:
-        first = asyncio.ensure_future(many.run("goal"))
-        await asyncio.sleep(0)
-        await asyncio.gather(first, one.run("goal"))
-
-    asyncio.run(both())
-    assert len(order) == 301
-    assert order.index("single") < 3 * 16
+    queue = Batcher(answer, length=lambda item: item, max_tokens=100)
+    assert asyncio.run(queue.ask([40, 50, 40, 300, 1])) == [40, 50, 40, 300, 1]
+    assert batches == [[40, 50], [40], [300], [1]]
 
 
 async def test_too_few_answers_are_an_error_of_those_who_asked() -> None:

@@ -247,10 +247,10 @@ def test_a_template_without_system_turns_gets_their_content_with_that_of_the_use
 def test_replies_end_as_the_turns_of_the_chat_template_do(llama: CausalModel) -> None:
     words = tokenizer(TEMPLATE.replace("{{ eos_token }}", "<s>"))
     other = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
-    assert (other._end, other._stops) == (1, {1})  # <s> ends no reply of this network
+    assert (other.codec.end, other.codec.stops) == (1, {1})  # <s> ends no reply of this network
     llama.network.generation_config.eos_token_id = [1, 0]  # type: ignore[union-attr]
     model = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
-    assert model.encode(screen(), "click Save [0]")[1][-1] == model._end == 0
+    assert model.encode(screen(), "click Save [0]")[1][-1] == model.codec.end == 0
     only = msgspec.structs.replace(screen().observation, actions=("click",))
     [reply] = answers(model, [Request(decision=Decision(observation=only), max_tokens=40)])
     assert (reply.text, reply.sampled) == ("click Save [0]", ())

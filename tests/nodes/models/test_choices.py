@@ -65,10 +65,10 @@ def test_questions_together_have_the_answers_of_questions_alone(kind: str) -> No
 def test_they_are_the_model_s_own_probabilities_of_the_first_token(kind: str) -> None:
     model = models(kind)
     [found] = asyncio.run(model.probabilities([asking("x")], OPTIONS))
-    ids = model._read(asking("x")).ids
+    ids = model.prompt(asking("x")).ids
     with torch.inference_mode(), model.routed([None]) as plain:
         logits = plain(input_ids=torch.tensor([ids])).logits[0, -1]
-    firsts = [model._first_token(option) for option in OPTIONS]
+    firsts = [model.codec.first_token(option) for option in OPTIONS]
     assert found == pytest.approx(logits[firsts].softmax(0).tolist(), abs=1e-4)
 
 
@@ -76,25 +76,6 @@ def test_a_network_that_forgets_early_tokens_is_not_packed() -> None:
     assert {kind: can_pack(network(kind, 300).eval()) for kind in KINDS} == {
         "llama": True, "gpt2": True, "mistral": False,
     }  # fmt: skip
-
-
-def test_gradients_of_packed_prompts_are_those_of_single_ones() -> None:
-    model = models("llama")
-    chats = [request.chat for request in differing(4) if request.chat is not None]
-    gradients = []
-    for parts in ([model.packed(chats)], [model.packed([chat]) for chat in chats]):
-        with model.activate("agent_0"):
-            logits = [torch.cat(model.option_logits(rows, OPTIONS[:2])) for rows in parts]
-            values = torch.cat(logits)
-            assert values.shape == (len(chats), 2)
-            (values[:, 0] - values[:, 1]).sum().backward()
-            weights = model.adapter_parameters("agent_0")
-            gradients.append([w.grad.clone() for w in weights if w.grad is not None])
-            for weight in weights:
-                weight.grad = None
-    assert gradients[0]
-    for together, alone in zip(*gradients, strict=True):
-        torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-3)
 
 
 @settings(max_examples=40)

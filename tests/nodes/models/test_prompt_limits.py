@@ -40,7 +40,7 @@ def page(links: int = 300, goal: str = "show the weather") -> Decision:
 def test_a_long_screen_leaves_room_for_the_reply(form: str) -> None:
     model = causal(prompt_format=form)
     for most in (8, 500):
-        prompt = model._read(Request(decision=page(), max_tokens=most))
+        prompt = model.prompt(Request(decision=page(), max_tokens=most))
         assert 0.9 * (CONTEXT - most) < len(prompt.ids) <= CONTEXT - most
     asked = [Request(decision=page(n), max_tokens=2) for n in (300, 3)]
     said, short = answers(model, asked)
@@ -65,8 +65,8 @@ def test_a_declared_limit_holds_for_prompts_of_any_length() -> None:
 
 def test_few_prompts_are_tokenized() -> None:
     model, calls = causal(prompt_format="compact"), list[str]()
-    model._chats.tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
-    prompt = model._read(Request(decision=page(900), max_tokens=256))
+    model.codec.reader.chats.tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
+    prompt = model.prompt(Request(decision=page(900), max_tokens=256))
     assert CONTEXT - 300 < len(prompt.ids) <= CONTEXT - 256
     assert len(calls) <= 6
 
@@ -83,7 +83,7 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
     for call, made in calls:
         decision = again.decision(call)
         assert decision.dropped == made.dropped
-        assert model._read(Request(decision=decision)).text == call.prompt
+        assert model.prompt(Request(decision=decision)).text == call.prompt
         ids, _ = model.encode(decision, "click headline number 0 [0]")
         assert len(ids) == call.usage.prompt_tokens
 
@@ -93,7 +93,7 @@ def test_a_prompt_that_was_used_whole_is_encoded_whole() -> None:
     model = causal(prompt_format="compact")
     size = 0
     for links in range(40, 400, 2):
-        size = len(model._read(Request(decision=page(links), max_tokens=16)).ids)
+        size = len(model.prompt(Request(decision=page(links), max_tokens=16)).ids)
         if size > CONTEXT - 100:
             break
     assert CONTEXT - 100 < size <= CONTEXT - 16

@@ -20,7 +20,7 @@ from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.transformers.decoding import generate
 from swarm_ui.nodes.models.transformers.grammar import ReplyGrammars, token_texts
-from swarm_ui.nodes.models.transformers.in_process_model import token_logprobs
+from swarm_ui.nodes.models.transformers.scoring import token_logprobs
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import FreeText, Reply, format_named
 
@@ -120,7 +120,7 @@ def test_compact_replies_are_constrained_by_default_and_json_replies_are_not() -
 def test_the_logprob_is_that_of_the_unconstrained_model(form: str) -> None:
     """Also of the tokens that are read several at a time."""
     bound, questions = model(form, constrained=True), asked(6, max_tokens=200)
-    rows = [bound._row(question, bound._read(question)) for question in questions]
+    rows = [bound.codec.row(question, bound.prompt(question)) for question in questions]
     for row, new in zip(rows, generate(bound.network, rows, bound.pad_id, [1]), strict=True):
         ids = torch.tensor([[*row.prompt, *new.ids, 1]])
         marks = torch.arange(ids.shape[1])[None] >= len(row.prompt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,6 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Heard
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers import in_process_model
 from swarm_ui.observation import Element, Observation
 
 
@@ -216,33 +214,3 @@ def test_a_team_with_one_adapter_runs_on_shared_prefixes() -> None:
     graph = CollabGraph.collaborative(3, 2, model=model(), adapters=["agent_0"] * 3)
     run = graph.run_sync(screen(), seed=0)
     assert run.action is not None
-
-
-def test_scoring_long_and_short_prompts_needs_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = copies()
-    short = Observation(goal="g", elements=(Element(index=0, role="button", text="a"),), app="b")
-    asked = [
-        Request(decision=Decision(observation=seen), adapter="agent_0")
-        for seen in (short, screen(), short, screen(1))
-    ]
-    replies = [
-        Action(
-            action_type="click", target=each.decision.observation.elements[0].text, index=0
-        ).json()
-        for each in asked
-    ]
-    expected = asyncio.run(model.score(asked, replies))
-    most: list[int] = []
-    inner = model.network.forward
-
-    def forward(*inputs: Any, **named: Any) -> Any:
-        output = inner(*inputs, **named)
-        most.append(output.logits.numel())
-        return output
-
-    monkeypatch.setattr(model.network, "forward", forward)
-    limit = 60 * model.network.config.vocab_size
-    monkeypatch.setattr(in_process_model, "_BATCH_LOGITS", limit)
-    assert asyncio.run(model.score(asked, replies)) == pytest.approx(expected, abs=1e-4)
-    assert len(most) > 1
-    assert max(most) <= limit

@@ -64,18 +64,32 @@ class LoraNetwork:
     saved and loaded with it. An adapter that was trained on other base weights is not loaded.
     """
 
-    name: str = ""
-    """Name of the model, in metadata and errors."""
-    prompt_format: str = ""
-    """The prompt format of requests without an adapter, and of adapters that are added."""
-
-    def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
-        """``targets``: the layers that get an adapter, as peft's ``target_modules``."""
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        targets: Sequence[str] | str,
+        *,
+        name: str = "",
+        prompt_format: str = "",
+        part: str = "",
+    ) -> None:
+        """
+        Args:
+            network: the base model.
+            targets: the layers that get an adapter, as peft's ``target_modules``.
+            name: name of the model in traces, metadata and errors.
+            prompt_format: the prompt format of requests without an adapter, and of adapters that
+                are added.
+            part: adapters may change layers whose names begin with this only.
+        """
         network.train(False)
+        self.name, self.prompt_format, self._part = name, prompt_format, part
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
         self._live: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
+        self._parameters: dict[str, list[nn.Parameter]] = {}
+        """The same, as lists: the state of an adapter is asked for with every request."""
         self._metadata: dict[str, AdapterMetadata] = {}
         self._book: VersionBook[_Published] = VersionBook()
         self._freezer = Freezer()
@@ -85,6 +99,7 @@ class LoraNetwork:
         self._training: Counter[str] = Counter()
         self._layers: dict[str, nn.Module] = {}
         """The modules to which an adapter may add, by name."""
+        self._base_parameters = list(network.parameters())
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -221,7 +236,7 @@ class LoraNetwork:
         ``ConfigError`` if there is no such adapter, or one is in training."""
         self._check_known(name)
         self._check_not_training()
-        del self._live[name], self._metadata[name]
+        del self._live[name], self._metadata[name], self._parameters[name]
         if name in self._book.numbers:
             self._book.retire(name)
         self._delete(name)
@@ -285,6 +300,12 @@ class LoraNetwork:
 
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
+        inside = f"base_model.model.{self._part}"
+        if outside := [key for key in adapter.weights if not key.startswith(inside)]:
+            raise ConfigError(
+                f"the adapter in '{folder}' changes layers outside of {self._part}, such as "
+                f"{outside[0]}; train one of the language layers only"
+            )
         try:
             wrong = misplaced_weights(self._add(name, adapter.config()), adapter, name)
         except (RuntimeError, ValueError, KeyError) as error:
@@ -323,6 +344,11 @@ class LoraNetwork:
 
     def _register(self, name: str, metadata: AdapterMetadata) -> None:
         self._live[name], self._metadata[name] = held_weights(self.network, name), metadata
+        self._parameters[name] = [
+            parameter  # type: ignore[misc]
+            for weights in self._live[name].values()
+            for parameter in weights[:2]
+        ]
         self._settle()
 
     def _settle(self) -> None:
@@ -331,6 +357,9 @@ class LoraNetwork:
         for name in self._live:  # peft stops the gradients of adapters that are not active
             for parameter in self.adapter_parameters(name):
                 parameter.requires_grad_(True)
+        self._base_parameters = [
+            parameter for key, parameter in self.network.named_parameters() if ".lora_" not in key
+        ]
         # Versions that are leased may change layers that peft does not change any more.
         adapted = {key for version in self._book for key in self._book[version].adapter.weights}
         self._layers = {
@@ -367,11 +396,7 @@ class LoraNetwork:
         """The live weights of an adapter, in the same order for all adapters of one shape. Raises
         ``ConfigError`` if there is no such adapter."""
         self._check_known(name)
-        return [
-            parameter  # type: ignore[misc]
-            for weights in self._live[name].values()
-            for parameter in weights[:2]
-        ]
+        return list(self._parameters[name])
 
     def lease(self, adapter: str) -> str:
         """Return the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now; it stays
@@ -390,7 +415,7 @@ class LoraNetwork:
 
     def _refresh(self, name: str) -> None:
         """Publish the live weights of an adapter if they differ from the current version."""
-        state = state_of(self.adapter_parameters(name))
+        state = state_of(self._parameters[name])
         if name not in self._training and self._seen.get(name) != state:
             number = self._book.numbers.get(name)
             old = None if number is None else self._book[f"{name}@{number}"].adapter
@@ -398,7 +423,7 @@ class LoraNetwork:
 
     def _publish(self, name: str, number: int | None) -> str:
         """Publish the live weights under a number; ``None``: the next one."""
-        self._seen[name] = state_of(self.adapter_parameters(name))
+        self._seen[name] = state_of(self._parameters[name])
         held = _Published(self._freeze(name), self._metadata[name])
         version = f"{name}@{number}"
         if version in self._book and self._book[version] == held:
@@ -485,7 +510,7 @@ class LoraNetwork:
     def _base_changed(self) -> bool:
         """Whether a weight of the base model changed since the last call. What was computed with
         it is forgotten."""
-        before, self._base = self._base, state_of(list(self.network.parameters()))
+        before, self._base = self._base, state_of(self._base_parameters)
         if self._base == before:
             return False
         for version in self._book:

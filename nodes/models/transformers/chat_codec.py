@@ -1,0 +1,161 @@
+"""Requests as text in the chat template of a tokenizer, and replies as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Usage
+from swarm_ui.model import Completion, Request
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGrammars, token_texts
+from swarm_ui.prompts import format_named
+
+_TURNS = (("user", "question"), ("assistant", "reply"))
+
+
+class ChatCodec:
+    """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of chats."""
+
+    any_text = True
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        reader: PromptReader,
+        *,
+        generation: Any,
+        words: int,
+        device: torch.device,
+        constrained: bool | None,
+    ) -> None:
+        """
+        Args:
+            tokenizer: a tokenizer of transformers.
+            reader: makes the prompts.
+            generation: the network's ``generation_config``, which may name end tokens.
+            words: number of the network's tokens.
+            device: where masks of tokens are needed.
+            constrained: whether replies to decisions are restricted to what is possible on the
+                screen; ``None``: those in the compact format are.
+
+        Raises:
+            ConfigError: there is no end token.
+        """
+        self.tokenizer, self.reader, self.context = tokenizer, reader, reader.context
+        self._marks, self._constrained = reader.chats.marks, constrained
+        self._words, self._device = words, device
+        self.end, self.stops = _ends(generation, tokenizer)
+        self.pad_id: int = self.end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self._grammars: ReplyGrammars | None = None
+
+    def read(self, request: Request, prompt_format: str) -> ChatPrompt:
+        return self.reader.read(request, prompt_format)
+
+    def row(self, request: Request, prompt: ChatPrompt) -> Row:
+        room = request.reply_tokens if self.context is None else self.context - len(prompt.ids)
+        return Row(
+            prompt=prompt.ids,
+            temperature=request.temperature or 0.0,
+            seed=request.seed,
+            max_tokens=min(request.reply_tokens, room),
+            grammar=self._grammar(prompt),
+        )
+
+    def completion(self, prompt: ChatPrompt, new: Continuation) -> Completion:
+        decode, decision = self.tokenizer.decode, prompt.decision
+        text = str(decode(new.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return Completion(
+            text=text,
+            prompt=prompt.text,
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.tokens)),
+            logprob=new.logprob,
+            prompt_format="json" if decision is None else prompt.prompt_format,
+            dropped=None if decision is None else decision.dropped,
+            sampled=() if new.tokens == self.spoken(prompt, text) else tuple(new.tokens),
+        )
+
+    def spoken(self, prompt: ChatPrompt, reply: str) -> list[int]:
+        return [*self._tokens(reply), self.end]
+
+    def proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
+        decision, form = prompt.decision, format_named(prompt.prompt_format)
+        read = parse_action(action)
+        if isinstance(read, Unparsed):
+            return None
+        if decision is None:
+            return self.spoken(prompt, action)
+        reply = action if form.name == "json" else form.write(read, decision.observation)
+        said = form.parse(reply, decision.observation, partial=decision.partial)
+        return None if isinstance(said, Unparsed) else self.spoken(prompt, reply)
+
+    def first_token(self, option: str) -> int:
+        """The first token of a reply."""
+        ids = self.reader.chats.tokens(option, literal=True)
+        return ids[0] if ids else self.end
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save_pretrained(str(folder))
+
+    def _tokens(self, reply: str) -> list[int]:
+        """The tokens of a reply, none of which is a control token."""
+        literal = self._marks.search(reply) is not None
+        return self.reader.chats.tokens(reply, literal=literal)
+
+    def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
+        """A grammar of the replies that the screen allows; ``None`` if they are not restricted."""
+        bound = self._constrained
+        if bound is None:
+            bound = prompt.prompt_format == "compact"
+        if not bound or prompt.decision is None:
+            return None
+        if self._grammars is None:
+            texts = token_texts(self.tokenizer, self._words)
+            self._grammars = ReplyGrammars(texts, self._literals, self.end, self._device)
+        return self._grammars.compile(format_named(prompt.prompt_format).replies(prompt.decision))
+
+    def _literals(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of parts of replies, as :meth:`spoken` has them."""
+        marked = [self._marks.search(text) is not None for text in texts]
+        others = [text for text, mark in zip(texts, marked, strict=True) if not mark]
+        read = self.tokenizer(others, add_special_tokens=False)["input_ids"] if others else []
+        plain = iter(read)
+        return [
+            self._tokens(text) if mark else next(plain)
+            for text, mark in zip(texts, marked, strict=True)
+        ]
+
+
+def _ends(generation: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
+    """The token at the end of trained replies, and all tokens that can end a reply."""
+    named = getattr(generation, "eos_token_id", None)
+    stops = [] if named is None else [named] if isinstance(named, int) else list(named)
+    if tokenizer.eos_token_id is not None:
+        stops.insert(0, tokenizer.eos_token_id)
+    if not stops:
+        raise ConfigError(
+            "neither the tokenizer nor the network's generation_config names an end token "
+            "(eos_token); set one, or no reply would ever end"
+        )
+    end = _end_of_turn(tokenizer, stops)
+    return stops[0] if end is None else end, frozenset(stops)
+
+
+def _end_of_turn(tokenizer: Any, stops: Sequence[int]) -> int | None:
+    """The end token that the chat template puts behind a reply, which may be another one than that
+    of a text (Gemma, Phi-3); ``None``: there is none."""
+    if tokenizer.chat_template is None:
+        return None
+    turns = [{"role": role, "content": content} for role, content in _TURNS]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False)
+    except Exception:  # a template is a program that may raise anything
+        return None
+    ids = tokenizer(text.rpartition(_TURNS[-1][1])[2], add_special_tokens=False)["input_ids"]
+    return next((id_ for id_ in ids if id_ in stops), None)
