@@ -1,7 +1,7 @@
 """A language model of transformers that reads chats, and gives probabilities of short replies.
 
-Critics use the probabilities (:class:`swarm_ui.model.ChoosingModel`). All questions about one screen are packed into one row of a batch
-(:mod:`swarm_ui.nodes.models.transformers.choices`).
+Critics use the probabilities (:class:`swarm_ui.model.ChoosingModel`). All questions about one screen
+are packed into one row of a batch (:mod:`swarm_ui.nodes.models.transformers.choices`).
 """
 
 from __future__ import annotations
