@@ -1,6 +1,6 @@
 """A language model of transformers that reads chats, and gives probabilities of short replies.
 
-Critics use the probabilities (:class:`swarm_ui.model.ChoosingModel`). All questions about one screen
+Critics use the probabilities (:class:`swarm_ui.model.ChoosingModel`). All questions about a screen
 are packed into one row of a batch (:mod:`swarm_ui.nodes.models.transformers.choices`).
 """
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from swarm_ui.adapter_metadata import AdapterMetadata
 from swarm_ui.nodes.models.transformers.adapters.routing import (
     AdapterWeights,
     LoraWeights,
     MergedWeights,
+    merge,
 )
 
 
@@ -26,6 +29,19 @@ class FrozenAdapter:
         self.digest, self.weights = digest, weights
         self.merged: MergedWeights | None = None
         """The layers' weights with this adapter, once they were needed."""
+
+    def merged_with(self, layers: Mapping[str, nn.Module]) -> MergedWeights:
+        """The weights of these layers with this adapter."""
+        if self.merged is None:
+            self.merged = merge(layers, self.weights)
+        return self.merged
+
+
+class Published(NamedTuple):
+    """What a version holds."""
+
+    adapter: FrozenAdapter
+    metadata: AdapterMetadata
 
 
 class Freezer:
@@ -54,6 +70,11 @@ def _digest(weights: AdapterWeights) -> str:
         for part in (down, up):
             found.update(part.cpu().contiguous().view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+def parameters_of(weights: AdapterWeights) -> list[nn.Parameter]:
+    """The parameters of an adapter as peft holds it, in the same order for all of one shape."""
+    return [part for each in weights.values() for part in each[:2]]  # type: ignore[misc]
 
 
 _steps = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -29,24 +29,18 @@ from swarm_ui.nodes.models.transformers.adapters.files import (
     read_versions,
     write_adapter,
 )
-from swarm_ui.nodes.models.transformers.adapters.frozen import Freezer, FrozenAdapter, state_of
-from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
-from swarm_ui.nodes.models.transformers.adapters.routing import (
-    AdapterWeights,
-    LoraRouting,
-    MergedWeights,
-    merge,
+from swarm_ui.nodes.models.transformers.adapters.frozen import (
+    Freezer,
+    FrozenAdapter,
+    Published,
+    parameters_of,
+    state_of,
 )
+from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
+from swarm_ui.nodes.models.transformers.adapters.routing import AdapterWeights, LoraRouting
 from swarm_ui.nodes.models.versions import VersionBook, parsed_version
 
 _TRIAL = "on-trial"
-
-
-class _Published(NamedTuple):
-    """What a version holds."""
-
-    adapter: FrozenAdapter
-    metadata: AdapterMetadata
 
 
 class LoraNetwork:
@@ -78,8 +72,7 @@ class LoraNetwork:
             network: the base model.
             targets: the layers that get an adapter, as peft's ``target_modules``.
             name: name of the model in traces, metadata and errors.
-            prompt_format: the prompt format of requests without an adapter, and of adapters that
-                are added.
+            prompt_format: that of requests without an adapter, and of adapters that are added.
             part: adapters may change layers whose names begin with this only.
         """
         network.train(False)
@@ -91,7 +84,7 @@ class LoraNetwork:
         self._parameters: dict[str, list[nn.Parameter]] = {}
         """The same, as lists: the state of an adapter is asked for with every request."""
         self._metadata: dict[str, AdapterMetadata] = {}
-        self._book: VersionBook[_Published] = VersionBook()
+        self._book: VersionBook[Published] = VersionBook()
         self._freezer = Freezer()
         self._seen: dict[str, tuple[int, int]] = {}
         """The :func:`state_of` of the live weights when they were last compared with a version."""
@@ -301,17 +294,11 @@ class LoraNetwork:
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
         inside = f"base_model.model.{self._part}"
-        if outside := [key for key in adapter.weights if not key.startswith(inside)]:
-            raise ConfigError(
-                f"the adapter in '{folder}' changes layers outside of {self._part}, such as "
-                f"{outside[0]}; train one of the language layers only"
-            )
+        wrong = [key for key in adapter.weights if not key.startswith(inside)]
         try:
-            wrong = misplaced_weights(self._add(name, adapter.config()), adapter, name)
+            wrong = wrong or misplaced_weights(self._add(name, adapter.config()), adapter, name)
         except (RuntimeError, ValueError, KeyError) as error:
-            raise ConfigError(
-                f"the adapter in '{folder}' does not fit this model: {error}"
-            ) from error
+            raise ConfigError(f"'{folder}' does not fit this model: {error}") from error
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
@@ -344,11 +331,7 @@ class LoraNetwork:
 
     def _register(self, name: str, metadata: AdapterMetadata) -> None:
         self._live[name], self._metadata[name] = held_weights(self.network, name), metadata
-        self._parameters[name] = [
-            parameter  # type: ignore[misc]
-            for weights in self._live[name].values()
-            for parameter in weights[:2]
-        ]
+        self._parameters[name] = parameters_of(self._live[name])
         self._settle()
 
     def _settle(self) -> None:
@@ -424,7 +407,7 @@ class LoraNetwork:
     def _publish(self, name: str, number: int | None) -> str:
         """Publish the live weights under a number; ``None``: the next one."""
         self._seen[name] = state_of(self._parameters[name])
-        held = _Published(self._freeze(name), self._metadata[name])
+        held = Published(self._freeze(name), self._metadata[name])
         version = f"{name}@{number}"
         if version in self._book and self._book[version] == held:
             held = self._book[version]
@@ -495,17 +478,16 @@ class LoraNetwork:
             self.network.train(False)
         try:
             rows = [None if adapter is None else adapter.weights for adapter in adapters]
-            whole = {id(a.weights): self._merge(a) for a in adapters if a} if merged else None
-            with LoraRouting(self._layers, rows, whole) as routing:
+            whole = (
+                {id(a.weights): a.merged_with(self._layers) for a in adapters if a}
+                if merged
+                else None
+            )
+            with LoraRouting(self._layers, rows, whole or None) as routing:
                 yield routing
         finally:
             if training:
                 self.network.train(True)
-
-    def _merge(self, adapter: FrozenAdapter) -> MergedWeights:
-        if adapter.merged is None:
-            adapter.merged = merge(self._layers, adapter.weights)
-        return adapter.merged
 
     def _base_changed(self) -> bool:
         """Whether a weight of the base model changed since the last call. What was computed with
