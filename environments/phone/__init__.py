@@ -13,14 +13,10 @@ It is a simulation: scores on it are never AndroidWorld scores.
 
 from __future__ import annotations
 
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.apps import TEST_APPS, TRAIN_APPS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.sampling import (
-    TEST_SEEDS,
-    TRAIN_SEEDS,
-    VALIDATION_SEEDS,
-    parameter_split,
-)
+from swarm_ui.environments.phone.sampling import parameter_split
 from swarm_ui.environments.phone.splits import (
     draw_jobs,
     jobs,

@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.apps import CHOICES, PHONE, SWITCHES, TRAIN_APPS
 from swarm_ui.environments.phone.kinds import TemplateSplit
 from swarm_ui.environments.phone.sampling import (
@@ -27,8 +28,6 @@ from swarm_ui.environments.phone.sampling import (
     LAST,
     NOUNS,
     POOLS,
-    TEST_SEEDS,
-    TRAIN_SEEDS,
     VERBS,
 )
 from swarm_ui.environments.phone.templates import TEMPLATES

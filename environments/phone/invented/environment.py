@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
+from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN, invent
 from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.environments.phone.invented.wordings import Wordings
 from swarm_ui.environments.phone.kinds import Assignment, draw
-from swarm_ui.environments.phone.sampling import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 
