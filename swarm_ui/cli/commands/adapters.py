@@ -12,7 +12,7 @@ import typer
 
 from swarm_ui.adapter_metadata import METADATA_FILE, AdapterMetadata
 from swarm_ui.cli import flags
-from swarm_ui.cli.commands.models import models as commands
+from swarm_ui.cli.commands.models import models
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection
@@ -22,6 +22,8 @@ from swarm_ui.nodes.models.pretrained.catalogue import SHIPPED_ADAPTERS, adapter
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS, format_named
 
+commands = models
+"""The commands about models, with those of this module."""
 _Adapter = Annotated[
     Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format; or the "
                          "name of one in this package")
