@@ -163,8 +163,8 @@ def test_absurd_documents_of_a_run_are_refused(shell: Shell, name: str, text: st
     shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     Path("r", name).write_text(text, encoding="utf-8")
     lines = {"config.json": ("eval --resume r", "replay r --again", "export r mermaid", "view r "
-                             "--rebuild --no-open"), "results.json": ("compare r r", "view r "
-                             "--rebuild --no-open")}[name]  # fmt: skip
+                             "--no-open"), "results.json": ("compare r r", "view r "
+                             "--no-open")}[name]  # fmt: skip
     for line in lines:
         done = shell(f"{line}")
         assert done.code == 2 and "cannot be read" in done.err, (line, done.err[-500:])

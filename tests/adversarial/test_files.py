@@ -21,9 +21,8 @@ def test_view_replaces_no_file_that_is_not_a_report(shell: Shell, run: Path) -> 
     shutil.copy(run / "traces/episodes.jsonl", "notes.jsonl")
     mine = shell.folder / "notes.html"
     mine.write_text("<p>my notes</p>", encoding="utf-8")
-    for more in ("", "--rebuild"):
-        done = shell(f"view notes.jsonl --no-open {more}")
-        assert done.code == 2 and "'notes.html' exists and is not a report" in done.err
+    done = shell("view notes.jsonl --no-open")
+    assert done.code == 2 and "'notes.html' exists and is not a report" in done.err
     assert mine.read_text(encoding="utf-8") == "<p>my notes</p>"
     mine.unlink()
     assert shell("view notes.jsonl --no-open").code == 0

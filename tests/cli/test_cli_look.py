@@ -111,8 +111,9 @@ def test_a_replay_shows_what_prompts_left_out(shell: Shell) -> None:  # noqa: F8
     path = shell.folder / "r/traces/episodes.jsonl"
     (episode,) = read_jsonl(path)
     step = episode.steps[0]
+    replace, left_out = msgspec.structs.replace, Dropped(elements=(0,))
     calls = tuple(
-        msgspec.structs.replace(call, dropped=Dropped(elements=(0,)))
+        replace(call, completion=replace(call.completion, dropped=left_out))
         if call.node == "agent_0"
         else call
         for call in step.trace.calls

@@ -201,7 +201,7 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
         ("nowhere c out", "no model 'nowhere'"),
         ("tiny nowhere out", "no corpus in 'nowhere'"),
         ("tiny c out --layers some", "expected numbers such as 8-29"),
-        ("tiny c out --minutes 0", "'minutes' must be positive"),
+        ("tiny c out --minutes 0", "minutes = 0.0: expected a number > 0"),
         ("tiny c out --set finetune.epochs=-1 --set finetune.foo=1", "has no setting 'foo'"),
         ("tiny", "Missing argument"),
     ],
