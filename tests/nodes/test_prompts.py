@@ -272,3 +272,20 @@ def test_no_invisible_character_hides_a_closing_tag(tag: str, hidden: str) -> No
     text = user_text(screen(evil, history=(past,), app=evil), heard)
     seen = unicodedata.normalize("NFKC", text.replace(hidden, ""))
     assert seen.count(f"</{tag}>") == 1
+
+
+def test_bounds_as_text() -> None:
+    elements = (
+        Element(index=0, role="shape", text="red circle", bounds=(0, 10, 20, 40)),
+        Element(index=1, role="shape", text="blue circle", bounds=(90, 190, 100, 200)),
+        Element(index=2, role="button", text="OK"),
+    )
+
+    def told(geometry: str) -> list[str]:
+        screen = Observation(goal="g", elements=elements, geometry=geometry)  # type: ignore[arg-type]
+        return [line.partition('" ')[2] for line in render(screen).splitlines()]
+
+    assert told("") == ["", "", ""]
+    assert told("size") == ["20x30", "10x10", ""]
+    assert told("box") == ["at 0,10,20,40", "at 90,190,100,200", ""]
+    assert told("grid") == ["column 2 row 2", "column 10 row 10", ""]

@@ -14,7 +14,7 @@ from PIL import Image
 
 from swarm_ui.action import Action, Direction
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
-from swarm_ui.observation import Element, Observation, render
+from swarm_ui.observation import Observation, render
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
 
@@ -192,23 +192,6 @@ async def test_the_geometry_can_be_chosen(geometry: str) -> None:
         for task in ("click-button", "click-shape"):
             screen = await browser.environments[0].reset(task=task, seed=1)
             assert screen.geometry == geometry
-
-
-def test_bounds_as_text() -> None:
-    elements = (
-        Element(index=0, role="shape", text="red circle", bounds=(0, 10, 20, 40)),
-        Element(index=1, role="shape", text="blue circle", bounds=(90, 190, 100, 200)),
-        Element(index=2, role="button", text="OK"),
-    )
-
-    def told(geometry: str) -> list[str]:
-        screen = Observation(goal="g", elements=elements, geometry=geometry)  # type: ignore[arg-type]
-        return [line.partition('" ')[2] for line in render(screen).splitlines()]
-
-    assert told("") == ["", "", ""]
-    assert told("size") == ["20x30", "10x10", ""]
-    assert told("box") == ["at 0,10,20,40", "at 90,190,100,200", ""]
-    assert told("grid") == ["column 2 row 2", "column 10 row 10", ""]
 
 
 async def test_marks_are_drawn_where_the_elements_are() -> None:

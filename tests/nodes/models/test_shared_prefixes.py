@@ -163,9 +163,9 @@ def test_copies_of_an_adapter_read_one_prompt_until_they_are_trained(
     question = Request(decision=Decision(observation=screen()), temperature=1.0, max_tokens=40)
     prompt = answers(shared, [question])[0].usage.prompt_tokens
     asked = [msgspec.structs.replace(question, seed=k, adapter=f"agent_{k}") for k in range(4)]
-    for trained, most in ((None, 1), ("agent_2", 2), ("agent_0", 3)):
+    for seed, trained, most in ((0, None, 1), (5, "agent_2", 2), (6, "agent_0", 3)):
         for each in (whole, shared) if trained else ():
-            disturb(each, trained, 5, 0.2)
+            disturb(each, trained, seed, 0.2)
         watched.tokens = 0
         replies = answers(shared, asked)
         same(answers(whole, asked), replies)
@@ -174,7 +174,7 @@ def test_copies_of_an_adapter_read_one_prompt_until_they_are_trained(
         ]
         written = 4 * max(reply.usage.completion_tokens for reply in replies)
         assert watched.tokens <= most * prompt + written
-        assert watched.tokens > (most - 1) * prompt
+        assert trained is None or watched.tokens > prompt, "for the new weights"
 
 
 @pytest.mark.slow
