@@ -29,15 +29,6 @@ def expect_file_place(path: Path | None, force: bool) -> None:
     _expect_writable(path, path.absolute().parents)
 
 
-def expect_folder_place(path: Path | None) -> None:
-    """Raise ``ConfigError`` if files cannot be written into this folder; changes nothing.
-
-    ``None``: none were asked for.
-    """
-    if path is not None:
-        _expect_writable(path, [path.absolute(), *path.absolute().parents])
-
-
 def _expect_writable(path: Path, folders: Sequence[Path]) -> None:
     """Check the first of the folders that exists."""
     # The functions of os.path raise no error, whatever the name.

@@ -153,11 +153,6 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     return made
 
 
-def rough_time(seconds: float) -> str:
-    """A duration in seconds, or in minutes from 100 seconds on."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
 def prepare_streams() -> None:
     """Make the standard streams usable where they are closed, or lack characters of a table."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
