@@ -1,4 +1,4 @@
-"""``swarm-ui run`` and ``eval`` with ``coordination``, whose tasks have their own teams."""
+"""``swarm-ui eval`` with ``coordination``, whose tasks have their own teams."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "continue with: swarm-ui run --resume r" in " ".join(err.split())
+    assert "continue with: swarm-ui eval --resume r" in " ".join(err.split())
     saved = read_jsonl(traces)
     assert 2 <= len(saved) < 8
     refused = shell("eval --resume r")

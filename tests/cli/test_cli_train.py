@@ -133,7 +133,7 @@ def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None
     words = shlex.split(told.removeprefix("next: swarm-ui "))
     assert words[:2] == ["eval", "phone"] and words[words.index("--edges") + 1] == "my"
     tried = shell("", *words, "-n", "1", "--max-steps", "2", "--out", "e", "--json")
-    assert tried.code == 0, tried.err
+    assert tried.code in (0, 1), tried.err  # its one episode may be failed
     (episode,) = read_jsonl(next((shell.folder / "e/traces").iterdir()))
     spoken = {call.adapter for call in episode.steps[0].trace.calls if call.node != "vote"}
     assert len(spoken) == 2 and None not in spoken

@@ -1,4 +1,4 @@
-"""``swarm-ui run web``: a file of tasks on a site, played in a real browser."""
+"""``swarm-ui eval web``: a file of tasks on a site, played in a real browser."""
 
 from __future__ import annotations
 
