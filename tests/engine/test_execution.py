@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import signal
 import threading
@@ -320,6 +321,12 @@ def test_an_interrupt_in_a_notebook_cancels_the_run() -> None:
         CollabGraph([Slow()]).run_sync(BLANK)
 
     loop = asyncio.new_event_loop()  # like a notebook's: asyncio.run would handle the signal
-    with closing(loop), pytest.raises(KeyboardInterrupt):
-        loop.run_until_complete(cell())
+    # As in a new process: neither handlers nor garbage of earlier tests take the interrupt.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.collect()
+    try:
+        with closing(loop), pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert log == ["notebook", "cancelled"]
