@@ -60,11 +60,11 @@ def play(programs: Path, folder: Path) -> None:
     where = "import swarm_ui; print(swarm_ui.__file__)"
     installed = Path(run(programs / "python", "-c", where, cwd=folder).strip()).parent
     assert installed.is_relative_to(programs.parent) and (installed / "py.typed").is_file()
-    told = run(programs / "swarm-ui", "run", "phone", "contacts-add", "--agents", "2", "--views",
+    told = run(programs / "swarm-ui", "eval", "phone", "contacts-add", "--agents", "2", "--views",
                "shuffle", "--vote", "probability", "--fail-under", "0", "--out", "r", "--json",
                cwd=folder)  # fmt: skip
     assert json.loads(told)["ok"] and (folder / "r" / "report.html").stat().st_size > 100_000
-    adapters = json.loads(run(programs / "swarm-ui", "adapters", "list", "--json", cwd=folder))
+    adapters = json.loads(run(programs / "swarm-ui", "models", "adapters", "--json", cwd=folder))
     assert "smollm2-phone" in json.dumps(adapters)
 
 
