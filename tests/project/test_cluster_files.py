@@ -272,7 +272,7 @@ def test_two_machines_from_zero(world: Path) -> None:
         assert "finished" in told and "12 of 12 episodes" in told
         stranger = {**os.environ, "RAY_AUTH_TOKEN": "not-the-token"}
         refused = subprocess.run(
-            ["swarm-ui", "run", "phone", "-n", "1", "--model", f"script:{script}", "--on",
+            ["swarm-ui", "eval", "phone", "-n", "1", "--model", f"script:{script}", "--on",
              f"ray:{host}:{port}", "--out", "runs/stranger"],
             env=stranger, capture_output=True, text=True, timeout=300,
         )  # fmt: skip

@@ -115,7 +115,7 @@ def test_the_wheel_installs_with_its_dependencies_from_the_index(
     (wheel,) = dist.glob("*.whl")
     pip = (clean / "python", "-m", "pip", "install", "-c", ROOT / "constraints.txt")
     run(*pip, wheel, cwd=tmp_path)
-    told = run(clean / "swarm-ui", "run", "phone", cwd=tmp_path, code=2)
+    told = run(clean / "swarm-ui", "eval", "phone", cwd=tmp_path, code=2)
     assert "pip install 'swarm-ui[train]'" in told, "the core alone has no model in process"
     assert "contacts-add" in run(clean / "swarm-ui", "play", "phone", cwd=tmp_path)
     run(*pip, f"{wheel}[train]", cwd=tmp_path)
