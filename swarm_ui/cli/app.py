@@ -12,7 +12,6 @@ from typer.exceptions import Abort, TyperException
 from swarm_ui import __version__
 from swarm_ui.cli import exits
 from swarm_ui.cli.commands import (
-    adapters,
     compare,
     config,
     critic,
@@ -20,6 +19,7 @@ from swarm_ui.cli.commands import (
     evaluate,
     export,
     finetune,
+    models,
     play,
     replay,
     runs,
@@ -67,7 +67,7 @@ for _name, _command, _panel in (
     ("config", config.config, _SET_UP),
 ):
     app.command(_name, cls=PluginCommand, rich_help_panel=_panel)(_command)
-app.add_typer(adapters.commands, name="models", rich_help_panel=_SET_UP)
+app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
 
 
 @app.callback(invoke_without_command=True)

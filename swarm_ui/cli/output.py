@@ -93,9 +93,14 @@ class Output:
         ``browser``: whether to open it in the browser.
         """
         self.show(Text(f"report: {path}", overflow="fold"))
-        if browser and not webbrowser.open(path.resolve().as_uri()):
-            self.say("no browser could be opened: open the file yourself")
+        if browser:
+            self.open(path)
         return self.done(report=str(path))
+
+    def open(self, path: Path) -> None:
+        """Open a page in the browser."""
+        if not webbrowser.open(path.resolve().as_uri()):
+            self.say("no browser could be opened: open the file yourself")
 
     def lines(self, text: str) -> None:
         """Print a text, such as a file, without wrapping its lines. On a terminal, its control

@@ -59,12 +59,11 @@ class Cost(msgspec.Struct, kw_only=True):
 
     decisions: int = 0
     calls: int = 0
-    scored: int = 0
-    """Replies whose probabilities were computed for votes."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     model_seconds: float = 0.0
-    """Wall time inside the model; 0 for served models."""
+    """Wall time inside the model; 0 where it is not measured: for served models, and for episodes
+    whose cost comes from their traces."""
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
@@ -100,7 +99,6 @@ class Cost(msgspec.Struct, kw_only=True):
         return cls(
             decisions=sum(len(episode.steps) for episode in episodes),
             calls=counters.calls - old.calls,
-            scored=counters.scored - old.scored,
             prompt_tokens=counters.prompt_tokens - old.prompt_tokens,
             completion_tokens=counters.completion_tokens - old.completion_tokens,
             model_seconds=counters.seconds - old.model_seconds,

@@ -163,13 +163,18 @@ class _Process:
             del self._asked[number]
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        while (answer := await _read(reader)) is not None:
-            number, value = answer
-            if number in self._asked and not self._asked[number].done():
-                self._asked[number].set_result(value)
+        try:
+            while (answer := await _read(reader)) is not None:
+                number, value = answer
+                if number in self._asked and not self._asked[number].done():
+                    self._asked[number].set_result(value)
+        except Exception as error:  # unpickling calls code of the values
+            why = f"an answer of its process {self.pid} cannot be read: {brief(error)}"
+        else:
+            why = self._ended()
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(WorkerLost(self._ended()))
+                asked.set_exception(WorkerLost(why))
 
     def _ended(self) -> str:
         self._process.join(1.0)

@@ -27,6 +27,7 @@ from mortal_worlds import (
     clicker,
     scribe,
     timeless,
+    unreadable_scribe,
     worlds_in,
 )
 
@@ -167,6 +168,19 @@ def test_errors_arrive_with_their_types(opened: Open, tmp_path: Path) -> None:
 async def _spent(opened: Open, folder: Path) -> None:
     async with opened(partial(MortalWorld, str(folder)), workers=1) as rollouts:
         await rollout_many(rollouts, clicker(), jobs(1, SPENDS))
+
+
+def test_an_answer_that_cannot_be_read_is_a_fault_and_no_silence(tmp_path: Path) -> None:
+    async def played() -> Episode:
+        world = partial(MortalWorld, str(tmp_path))
+        async with process_rollouts(world, workers=1, losses=0) as rollouts:
+            (episode,) = await rollout_many(
+                rollouts, clicker(), jobs(1), intervention=unreadable_scribe
+            )
+        return episode
+
+    fault = asyncio.run(asyncio.wait_for(played(), 120)).fault
+    assert fault is not None and "cannot be read" in fault.message
 
 
 def test_jobs_are_read_only_as_fast_as_they_are_played(opened: Open, tmp_path: Path) -> None:

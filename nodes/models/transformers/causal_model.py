@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Self
 
-import torch
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
@@ -26,7 +23,6 @@ from swarm_ui.nodes.models.transformers.language_model import (
     own_name,
     reader_options,
 )
-from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
 
 PREFIX_BYTES = 512 * 2**20
 """Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
@@ -44,6 +40,8 @@ class CausalModel(LanguageModel):
     Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
     ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
+
+    loaders = (AutoModelForCausalLM, AutoTokenizer, "causal language model")
 
     def __init__(
         self,
@@ -87,82 +85,6 @@ class CausalModel(LanguageModel):
             constrained=constrained,
             prefix_bytes=prefix_bytes,
         )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        folder_or_name: Path | str,
-        *,
-        device: str = "cpu",
-        dtype: torch.dtype | str = "auto",
-        quantize: str = "",
-        name: str = "",
-        prompt_format: str = "json",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-        prefix_bytes: int = PREFIX_BYTES,
-    ) -> Self:
-        """Network and tokenizer as transformers saves them.
-
-        Args:
-            folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
-                downloaded unless transformers is in offline mode.
-            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
-                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
-                over all devices.
-            dtype: the type of the weights; ``"auto"``: as saved.
-            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
-                which adapters train as usual (QLoRA, arXiv 2305.14314).
-            name: the model's name in traces; the folder's by default.
-            prompt_format: how decisions are written and replies are read.
-            prompt_tokens, constrained, prefix_bytes: see the constructor.
-
-        Raises:
-            ConfigError: there is no such model, or not all of its parts.
-            MissingExtra: ``quantize`` without bitsandbytes.
-        """
-        network, tokenizer = load_parts(
-            AutoModelForCausalLM, AutoTokenizer, "causal language model", folder_or_name,
-            device=device, dtype=dtype, quantize=quantize,
-        )  # fmt: skip
-        return cls(
-            network, tokenizer, name=name or Path(folder_or_name).name,
-            prompt_format=prompt_format, prompt_tokens=prompt_tokens, constrained=constrained,
-            prefix_bytes=prefix_bytes,
-        )  # fmt: skip
-
-    @classmethod
-    def named(
-        cls,
-        name: str,
-        *,
-        device: str = "cpu",
-        dtype: torch.dtype | str = "auto",
-        quantize: str = "",
-        prompt_format: str = "",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-    ) -> Self:
-        """A model by the name that ``--model`` takes.
-
-        Args:
-            name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
-                on the Hugging Face Hub.
-            device, dtype, quantize: see :meth:`from_pretrained`.
-            prompt_format: how decisions are written and replies are read; empty: the format that
-                the model's folder names (a merged model was trained with one), else ``"json"``.
-            prompt_tokens, constrained: see the constructor.
-
-        Raises:
-            ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
-                the folder's model was trained with another format.
-        """
-        found = find_named(name, prompt_format)
-        return cls.from_pretrained(
-            found.folder, device=device, dtype=dtype, quantize=quantize, name=found.name,
-            prompt_format=found.prompt_format, prompt_tokens=prompt_tokens,
-            constrained=constrained,
-        )  # fmt: skip
 
     def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
         """An object that makes prompts in other processes, for these adapter versions and the base

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from transformers import PreTrainedModel
@@ -28,6 +28,7 @@ from swarm_ui.nodes.models.transformers.choices import (
     pack,
 )
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, by_adapter
+from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
 from swarm_ui.nodes.models.transformers.prefill import accepts, pieces
 from swarm_ui.prompts import format_named
 
@@ -49,6 +50,9 @@ class LanguageModel(InProcessModel[ChatPrompt]):
     :class:`swarm_ui.model.ChoosingModel`."""
 
     codec: ChatCodec
+    loaders: ClassVar[tuple[Any, Any, str]]
+    """The classes of transformers that load its network, and its tokenizer or processor; and what
+    the model is, for errors."""
 
     def __init__(
         self,
@@ -102,6 +106,62 @@ class LanguageModel(InProcessModel[ChatPrompt]):
             length=lambda question: len(question.row.ids),
             max_rows=_ROWS,
             max_tokens=_TOKENS,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder_or_name: Path | str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        quantize: str = "",
+        name: str = "",
+        **settings: Any,
+    ) -> Self:
+        """A network, and its tokenizer or processor, as transformers saves them.
+
+        Args:
+            folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
+                downloaded unless transformers is in offline mode.
+            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
+                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
+                over all devices.
+            dtype: the type of the weights; ``"auto"``: as saved.
+            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
+                which adapters train as usual (QLoRA, arXiv 2305.14314).
+            name: the model's name in traces; the folder's by default.
+            settings: further arguments of the constructor, such as ``prompt_format``.
+
+        Raises:
+            ConfigError: there is no such model, or not all of its parts.
+            MissingExtra: ``quantize`` without bitsandbytes.
+        """
+        network, reader = load_parts(
+            *cls.loaders, folder_or_name, device=device, dtype=dtype, quantize=quantize
+        )
+        make: Any = cls  # each kind has a constructor of its own
+        model: Self = make(network, reader, name=name or Path(folder_or_name).name, **settings)
+        return model
+
+    @classmethod
+    def named(cls, name: str, *, prompt_format: str = "", **settings: Any) -> Self:
+        """A model by the name that ``--model`` takes.
+
+        Args:
+            name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
+                on the Hugging Face Hub.
+            prompt_format: how decisions are written and replies are read; empty: the format that
+                the model's folder names (a merged model was trained with one), else ``"json"``.
+            settings: further arguments of :meth:`from_pretrained`.
+
+        Raises:
+            ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
+                the folder's model was trained with another format.
+        """
+        found = find_named(name, prompt_format)
+        return cls.from_pretrained(
+            found.folder, name=found.name, prompt_format=found.prompt_format, **settings
         )
 
     @property

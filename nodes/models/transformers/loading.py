@@ -60,7 +60,7 @@ def load_parts(
         auto_network, auto_reader: the classes of transformers that load them.
         what: the kind of model, for errors.
         folder_or_name, device, dtype, quantize: see
-            :meth:`~swarm_ui.nodes.models.transformers.causal_model.CausalModel.from_pretrained`.
+            :meth:`~swarm_ui.nodes.models.transformers.language_model.LanguageModel.from_pretrained`.
 
     Raises:
         ConfigError: there is no such model, or not all of its parts.

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel
 
@@ -24,7 +23,6 @@ from swarm_ui.nodes.models.transformers.language_model import (
     own_name,
     reader_options,
 )
-from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
 from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens
 from swarm_ui.prompts import picture_name, with_picture
 
@@ -74,6 +72,8 @@ class VisionModel(LanguageModel):
     change linear layers of the language part only. Prompts are read whole: the store of recent
     prompts does not carry the positions that follow a picture.
     """
+
+    loaders = (AutoModelForImageTextToText, AutoProcessor, "vision-language model")
 
     def __init__(
         self,
@@ -128,51 +128,6 @@ class VisionModel(LanguageModel):
             packing=False,  # positions after a picture are counted along a row
             part=inside,
         )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        folder_or_name: Path | str,
-        *,
-        device: str = "cpu",
-        dtype: torch.dtype | str = "auto",
-        quantize: str = "",
-        name: str = "",
-        prompt_format: str = "json",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-    ) -> Self:
-        """Network and processor as transformers saves them. For the arguments and errors, see
-        :meth:`~swarm_ui.nodes.models.transformers.causal_model.CausalModel.from_pretrained`."""
-        network, processor = load_parts(
-            AutoModelForImageTextToText, AutoProcessor, "vision-language model", folder_or_name,
-            device=device, dtype=dtype, quantize=quantize,
-        )  # fmt: skip
-        return cls(
-            network, processor, name=name or Path(folder_or_name).name,
-            prompt_format=prompt_format, prompt_tokens=prompt_tokens, constrained=constrained,
-        )  # fmt: skip
-
-    @classmethod
-    def named(
-        cls,
-        name: str,
-        *,
-        device: str = "cpu",
-        dtype: torch.dtype | str = "auto",
-        quantize: str = "",
-        prompt_format: str = "",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-    ) -> Self:
-        """A model by the name that ``--model`` takes; see
-        :meth:`~swarm_ui.nodes.models.transformers.causal_model.CausalModel.named`."""
-        found = find_named(name, prompt_format)
-        return cls.from_pretrained(
-            found.folder, device=device, dtype=dtype, quantize=quantize, name=found.name,
-            prompt_format=found.prompt_format, prompt_tokens=prompt_tokens,
-            constrained=constrained,
-        )  # fmt: skip
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and processor (adapters: :meth:`save_adapters`).

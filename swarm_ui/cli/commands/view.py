@@ -38,11 +38,10 @@ def view(
 
     output = Output(machine=json)
     if follow and run.is_dir():
-        opened = False
         while state_of(RunDirectory(run))[0] == "running":
             path = current_report(run, out, refresh=_SECONDS)
-            if not opened:
-                output.report(path, browser=show)
-                opened, show = True, False
+            if show:
+                output.open(path)
+                show = False
             time.sleep(_SECONDS)
     return output.report(current_report(run, out), browser=show)
