@@ -51,7 +51,10 @@ def run_report(run: Path, to: Path | None = None, *, refresh: int | None = None)
     if _written_by_a_demo(run):
         raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
     if refresh is not None:
-        now = f"The run is playing: {summary(snapshot(run))}."
+        now = (
+            f"The run is playing: {summary(snapshot(run))}. Short episodes end first, so rates "
+            "differ from those at the end."
+        )
         data = replace(gathered(run), summary=now, headline=None, refresh=refresh)
         return write_page(to or run / "report.html", data, run)
     if config.get("command") == "train":
