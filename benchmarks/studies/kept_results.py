@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.experiment.results import Results
+from swarm_ui.report.results import Results
 
 _RESULTS = ("version", "labels", "splits", "arms", "training_cpu_seconds")
 _ARM = ("split", "arm", "label", "checker", "seed", "jobs", "outcomes")

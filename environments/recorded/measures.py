@@ -21,28 +21,10 @@ from swarm_ui.environments.recorded.teacher_forced import (
     points_nowhere,
 )
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import percentile_interval
+from swarm_ui.stats import Measure, percentile_interval
 from swarm_ui.trace.records import Episode
 
 RESAMPLES = 2000
-
-
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measure with its interval."""
-
-    name: str
-    key: str = ""
-    """Name in the output of the official scorer. Empty if that has no such measure."""
-    value: float
-    low: float
-    high: float
-    steps: int
-    """Number of steps (for task success: episodes) behind the value."""
-    tasks: int
-
-    def percent(self) -> str:
-        """The value in percent with its interval, such as ``"54.8 [50.4, 59.1]"``."""
-        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import msgspec
 from rich.table import Table
 
 from swarm_ui.cli.output import table
-from swarm_ui.experiment.results import ArmResult, Results
+from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
 from swarm_ui.trace.jsonl import open_jsonl

@@ -29,9 +29,9 @@ from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.progress_file import recorded_progress
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
+from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 

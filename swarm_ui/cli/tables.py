@@ -9,8 +9,7 @@ import msgspec
 from rich.table import Table
 
 from swarm_ui.cli.output import table
-from swarm_ui.experiment.comparing import Comparison
-from swarm_ui.experiment.results import ArmResult, Cost, Results
+from swarm_ui.report.results import ArmResult, Comparison, Results
 from swarm_ui.stats import over_seeds
 
 
@@ -115,25 +114,15 @@ def _rows(arms: Sequence[ArmResult]) -> list[ArmResult]:
         own = [arm for arm in arms if arm.split == split]
         rows += own
         if len(own) > 1 and len(splits) > 1:
-            rows.append(_total(own, f"{split or 'episodes'}, {len(own)} seeds"))
-    return [*rows, _total(arms, "all")] if len(arms) > 1 else rows
-
-
-def _total(arms: Sequence[ArmResult], name: str) -> ArmResult:
-    return ArmResult(
-        name=name,
-        split="",
-        jobs=tuple(job for arm in arms for job in arm.jobs),
-        outcomes=tuple(value for arm in arms for value in arm.outcomes),
-        work=Cost.total(arm.work for arm in arms),
-    )
+            rows.append(ArmResult.total(own, f"{split or 'episodes'}, {len(own)} seeds"))
+    return [*rows, ArmResult.total(arms, "all")] if len(arms) > 1 else rows
 
 
 def results_json(results: Results, most_masked: float) -> dict[str, object]:
     """The results for ``--json``; no success where too large a share of episodes is masked."""
 
     def rate(arms: Sequence[ArmResult]) -> object:
-        total = _total(arms, "")
+        total = ArmResult.total(arms, "")
         return msgspec.to_builtins(total.success) if total.concludes(most_masked) else None
 
     splits = {}

@@ -11,15 +11,15 @@ from functools import partial
 from msgspec.structs import replace
 
 from swarm_ui.engine.scheduler import together
-from swarm_ui.environments.recorded.measures import Measure
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.workers import policy_of
 from swarm_ui.files import only_writer
 from swarm_ui.node import derive
+from swarm_ui.report.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
 from swarm_ui.rollout.solver_grades import solver_grades
+from swarm_ui.stats import Measure
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import failure_class
 from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream

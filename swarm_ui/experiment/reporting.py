@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
-from swarm_ui.experiment.results import Results, existing_results
 from swarm_ui.experiment.stored.snapshot import snapshot, summary
 from swarm_ui.files import write_atomic
 from swarm_ui.report import EpisodeSet, ReportData, credit_map, gathered, write_report
 from swarm_ui.report.contents import Episodes
 from swarm_ui.report.page import GENERATOR, write_page
+from swarm_ui.report.results import Results, existing_results
 from swarm_ui.rollout import WAIT
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import holds_decisions

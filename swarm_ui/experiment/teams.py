@@ -12,7 +12,6 @@ from typing import Literal
 
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.experiment.config import Finding, TeamSection
-from swarm_ui.experiment.results import BASE, GENERAL, TRAINED
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
@@ -21,6 +20,8 @@ from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.rollout import GraphPolicy, LoopEscapePolicy, Policy
 
+BASE, TRAINED, GENERAL = "base-greedy", "trained-greedy", "general-greedy"
+"""Names of arms of the demo."""
 LEARNED_EDGES = Path("edges/distribution.safetensors")
 """Path of the edge distribution in the folder of a training run."""
 SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {

@@ -25,6 +25,7 @@ over_seeds             independent training runs            Student's t
 
 from swarm_ui.stats.intervals import (
     Interval,
+    Measure,
     Outcome,
     Outcomes,
     outcomes,
@@ -46,6 +47,7 @@ from swarm_ui.stats.paired_clustered import (
 
 __all__ = [
     "Interval",
+    "Measure",
     "Outcome",
     "Outcomes",
     "Row",

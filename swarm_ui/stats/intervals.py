@@ -34,6 +34,24 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
         return form.format(100 * self.mean, 100 * self.low, 100 * self.high)
 
 
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A measure of a benchmark, with its 95 % interval from a bootstrap over tasks."""
+
+    name: str
+    key: str = ""
+    """Name in the output of the official scorer. Empty if that has no such measure."""
+    value: float
+    low: float
+    high: float
+    steps: int
+    """Number of steps (for task success: episodes) behind the value."""
+    tasks: int
+
+    def percent(self) -> str:
+        """The value in percent with its interval, such as ``"54.8 [50.4, 59.1]"``."""
+        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of one episode, with the template and the run by which intervals cluster it."""
 

@@ -19,9 +19,9 @@ from swarm_ui import CollabGraph, ConfigError, GraphPolicy, read_jsonl
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.files import only_writer
+from swarm_ui.report.results import Results
 from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 

@@ -21,7 +21,7 @@ from benchmarks.support import records
 from benchmarks.support.origin import Origin
 from benchmarks.support.records import record_path, write_record
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import ArmResult, Cost, Results
+from swarm_ui.report.results import ArmResult, Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parents[2]

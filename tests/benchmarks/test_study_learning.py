@@ -19,7 +19,6 @@ from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import (
@@ -31,6 +30,7 @@ from swarm_ui.experiment.training.stage2 import (
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim import Guidance
 from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.rollout import GraphPolicy, Intervene, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 

@@ -17,8 +17,8 @@ from benchmarks.studies.restore import packed_files
 from benchmarks.support import records
 from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.files import write_atomic
+from swarm_ui.report.results import ArmResult, Cost, Results
 from swarm_ui.stats import Outcome
 
 

@@ -44,7 +44,7 @@ def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Devic
     ]  # fmt: skip
     rows = shell("compare r r --json").json["rows"]
     assert rows[0]["difference"]["n"] == 4
-    from swarm_ui.experiment.results import existing_results
+    from swarm_ui.report.results import existing_results
 
     (arm,) = existing_results(shell.folder / "r").arms
     assert list(arm.jobs) == suite(["WifiOn", "BrowserMaze"], combinations=2, seed=30)

@@ -14,8 +14,8 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 

@@ -24,10 +24,10 @@ from mind2web_samples import record, task
 from swarm_ui.cli.outcome import stoppable
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.comparing import mcnemar
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.runs import Run
 from swarm_ui.files import only_writer
+from swarm_ui.report.results import mcnemar
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 

@@ -58,7 +58,6 @@ def test_the_run_directory_is_complete(quick: Path) -> None:
     assert edges["tested"]["edges"] not in [
         graph for played in edges["iterations"] for graph in played
     ]
-    assert {p.name for p in run.plots.iterdir()} >= {"rollouts.png", "credit-0.png"}
 
 
 def test_every_arm_is_measured_on_the_same_episodes(results: dict[str, Any]) -> None:
@@ -77,9 +76,6 @@ def test_the_table_says_what_is_not_real(results: dict[str, Any]) -> None:
     label = " ".join(results["labels"])
     assert "simulated" in label
     assert "scripted critic" in label
-    rows = {row["arm"]: row for row in results["table"] if row["split"] == "parameters"}
-    assert rows["trained-team"]["to_base"]["n"] == rows["trained-team"]["success"]["n"]
-    assert rows["trained-team"]["calls_per_decision"] == 12.0
     assert results["rollouts"]["calls"] > 0
     assert 0 < results["rollouts"]["model_seconds"] <= results["rollouts"]["seconds"]
 

@@ -17,11 +17,11 @@ from swarm_ui.experiment.demo import flows, options
 from swarm_ui.experiment.demo.demo_run import DemoRun, agent_folder
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.results import BASE, GENERAL, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import base_arms, trained_arms
+from swarm_ui.experiment.teams import GENERAL, base_arms, trained_arms
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
+from swarm_ui.report.results import ArmResult, Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
@@ -124,45 +124,9 @@ def test_a_full_run_from_the_base_agent_also_plays_the_general_agent() -> None:
     assert GENERAL not in dict(played(Settings(agent="general"))["general_agent"]).values()
 
 
-def test_the_headline_is_the_trained_team_and_not_the_general_agent() -> None:
-    results = Results()
-    for name in (GENERAL, "trained-team", BASE):
-        results.put(result(name, (1.0, 0.0, 1.0, 0.0)))
-    results.sort(["parameters"])
-    assert [arm.arm for arm in results.arms] == [BASE, GENERAL, "trained-team"]
-
-
 def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match="leave out --quick"):
         options.parse(["--resume", "run", "--quick"])
-
-
-def test_differences_are_paired_and_masked_episodes_left_out(tmp_path: Path) -> None:
-    results = Results(
-        arms=[
-            result(BASE, (1.0, 0.0, None, 0.0)),
-            result("trained-greedy", (1.0, 1.0, 1.0, 0.0)),
-            result("trained-vote", (1.0, 1.0, 1.0, 1.0)),
-        ]
-    )
-    results.save(tmp_path)
-    base, greedy, vote = Results.load(tmp_path).rows()
-    assert base.to_base is None
-    assert base.masked == 1
-    assert base.success is not None
-    assert base.success.n == 3
-    assert greedy.to_base is not None
-    assert (greedy.to_base.n, greedy.to_base.mean) == (3, pytest.approx(1 / 3))
-    assert greedy.to_trained is None
-    assert vote.to_trained is not None
-    assert vote.to_trained.mean == 0.25
-    assert vote.calls_per_decision == 2.0
-
-
-def test_other_episodes_are_not_compared() -> None:
-    other = result("trained-greedy", (1.0,) * 4, jobs=JOBS[::-1])
-    rows = Results(arms=[result(BASE, (0.0,) * 4), other]).rows()
-    assert rows[1].to_base is None
 
 
 def test_results_of_another_version_are_refused(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import torch
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import TeamSection
-from swarm_ui.experiment.results import existing_results
 from swarm_ui.experiment.teams import configured_edges
 from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.report.results import existing_results
 
 
 def learned(file: Path, agents: int) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.training import stage2
+from swarm_ui.report.results import Cost
 from swarm_ui.storage.run_directory import RunDirectory
 
 

@@ -11,10 +11,10 @@ import pytest
 from report_samples import episode, png, report
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import success_interval
 from swarm_ui.report import gathered, write_report
 from swarm_ui.report.compressed_episodes import joined
 from swarm_ui.report.contents import Estimate, ReportTable
+from swarm_ui.report.results import success_interval
 from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import family, set_name
 from swarm_ui.storage.run_directory import RunDirectory

@@ -10,7 +10,7 @@ import msgspec
 from benchmarks.studies import rates
 from benchmarks.studies.commands.cells import Cell, Record, record_of
 from benchmarks.support.tables import markdown_table
-from swarm_ui.experiment.results import ArmResult, existing_results
+from swarm_ui.report.results import ArmResult, existing_results
 from swarm_ui.stats import Outcome, clustered_mean
 
 

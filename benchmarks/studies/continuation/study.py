@@ -33,7 +33,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.environments.miniwob import LINGER, checked_browser, play_pages
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, agent_names, rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, team_config, train_team
@@ -43,6 +42,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.preferences import PairConfig
 from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
+from swarm_ui.report.results import Results
 from swarm_ui.rollout import Job
 from swarm_ui.stats import outcomes
 from swarm_ui.storage.run_directory import RunDirectory

@@ -13,8 +13,8 @@ from benchmarks.studies import rates
 from benchmarks.studies.learning.variants import VARIANTS
 from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import Origin
-from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.optim.config import UpdateConfig
+from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Outcome
 from swarm_ui.storage.run_directory import RunDirectory

@@ -17,7 +17,6 @@ from swarm_ui.action import Action
 from swarm_ui.credit import Judge
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import agent_names, rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, fixed_graph, team_config
@@ -31,6 +30,7 @@ from swarm_ui.optim.credit.critic import judge_of
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.update import update_team
+from swarm_ui.report.results import Cost
 from swarm_ui.rollout import GraphPolicy, Intervention, Rollouts, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace

@@ -14,8 +14,8 @@ from benchmarks.studies.kept_results import chosen, kept_results
 from benchmarks.studies.learning.cells import CELL_FILE
 from benchmarks.studies.restore import found_files
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm
+from swarm_ui.report.results import Results
 
 SETTINGS_FILE = "settings.json"
 """The settings that all cells have in common, in the record and in a folder that was restored."""

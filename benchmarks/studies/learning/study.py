@@ -28,9 +28,8 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
-from swarm_ui.experiment.results import BASE, TRAINED, Results
 from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.teams import Arm, base_arms, trained_arms
+from swarm_ui.experiment.teams import BASE, TRAINED, Arm, base_arms, trained_arms
 from swarm_ui.experiment.training.stage2 import (
     TrainedTeam,
     TrainingEnvironment,
@@ -43,6 +42,7 @@ from swarm_ui.experiment.training.stage2 import (
 from swarm_ui.experiment.workers import phone_workers
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 BASE_CELL = "base"
@@ -227,7 +227,7 @@ class Study:
 
         if evaluation.left(trials):
             asyncio.run(play())
-        results.sort(list(phone.SPLITS))
+        results.arms.sort(key=lambda arm: list(phone.SPLITS).index(arm.split))
         results.save(run.path)
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm_ui.experiment.results import TRAINED
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import TRAINED
 from swarm_ui.optim.config import TeamConfig
 
 _NO_EDGES = 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.outcome import perform
-from swarm_ui.experiment.comparing import outcomes_of
+from swarm_ui.experiment.comparing import arms_of
 
 
 @flags.command(
@@ -20,5 +20,5 @@ def evaluate(arguments: flags.Arguments) -> int:
     """
     against, splits, seeds = arguments["against"], arguments["split"], arguments["seed"]
     if against is not None:
-        outcomes_of(str(against))  # an unreadable run is reported before anything is played
+        arms_of(str(against))  # an unreadable run is reported before anything is played
     return perform(arguments, splits or (), seeds or (), against)

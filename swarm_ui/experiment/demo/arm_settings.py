@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, TeamSection
-from swarm_ui.experiment.results import GENERAL
 from swarm_ui.experiment.settings import Settings, restored
 from swarm_ui.experiment.teams import (
+    GENERAL,
     Arm,
     base_arms,
     endpoint_arms,

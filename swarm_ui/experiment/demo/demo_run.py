@@ -16,7 +16,7 @@ from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironme
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, ModelSection, TeamSection
-from swarm_ui.experiment.demo.demo_report import write_demo_report
+from swarm_ui.experiment.demo.demo_report import sort_arms, write_demo_report
 from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
@@ -30,7 +30,6 @@ from swarm_ui.experiment.models import (
 )
 from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.progress_file import ProgressFile
-from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
@@ -39,6 +38,7 @@ from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder as named_folder
+from swarm_ui.report.results import Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ class DemoRun:
             need: the rows of the second table, about where a team is needed; empty: none.
         """
         if splits:
-            self.results.sort(splits)
+            sort_arms(self.results, splits)
             self.directory.set_status({"stage": "evaluated"})
-        path = write_demo_report(self.directory, self.settings, self.results, self.display, need)
+        path = write_demo_report(self.directory, self.results, self.display, need)
         self.directory.set_status({"stage": "done"})
         return path
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.recorded.measures import (
     RESAMPLES,
-    Measure,
     MeasureInput,
     measured,
 )
@@ -26,6 +25,7 @@ from swarm_ui.model import ChatModel
 from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.rollout import Job, Policy, spread_jobs
+from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from swarm_ui.environments.miniwob.splits import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.miniwob.tasks import split_of
 from swarm_ui.environments.recorded.measures import (
     RESAMPLES,
-    Measure,
     MeasureInput,
     measured,
 )
@@ -37,6 +36,7 @@ from swarm_ui.experiment.environments.spec import (
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
 from swarm_ui.rollout import Job, Policy, rollout_many
+from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

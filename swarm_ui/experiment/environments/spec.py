@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec.structs import replace
 
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.recorded.measures import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.plugins.wrapping import wrapped, wrapper_findings
@@ -22,6 +21,7 @@ from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.rollout import Job, MakeEnvironment, Policy
+from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

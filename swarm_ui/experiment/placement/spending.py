@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import msgspec
 
 from swarm_ui.budget import Budget
-from swarm_ui.experiment.results import Cost
 from swarm_ui.files import write_atomic
 from swarm_ui.message import Usage
+from swarm_ui.report.results import Cost
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
 

@@ -11,8 +11,8 @@ from typing import Any
 from swarm_ui.errors import MissingExtra, brief
 from swarm_ui.experiment.config import Finding
 from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
-from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.experiment.user_code import callable_of, made_of
+from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.storage.run_directory import without_secrets
 
 Log = Callable[[Mapping[str, float]], object]

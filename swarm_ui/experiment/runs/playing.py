@@ -12,9 +12,9 @@ from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
 from swarm_ui.experiment.placement.opened import opened_placement
 from swarm_ui.experiment.plugins.run_loggers import opened_log, result_scalars
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.runs.run_settings import Run, logged_settings, open_environment
 from swarm_ui.experiment.teams import Arm
+from swarm_ui.report.results import Results
 from swarm_ui.rollout.solver_grades import solver_grades
 
 

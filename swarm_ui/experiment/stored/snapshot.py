@@ -16,9 +16,9 @@ from swarm_ui.experiment.demo.arm_settings import is_of_a_demo
 from swarm_ui.experiment.evaluation import trace_name
 from swarm_ui.experiment.progress import TaskProgress, duration_text
 from swarm_ui.experiment.progress_file import Written, read_progress
-from swarm_ui.experiment.results import ArmResult, Results, success_interval
 from swarm_ui.experiment.stored.run_status import RunState, state_of
 from swarm_ui.experiment.stored.summary import environment_name, looks_like_a_run
+from swarm_ui.report.results import ArmResult, Results, success_interval
 from swarm_ui.report.totals import set_name
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval

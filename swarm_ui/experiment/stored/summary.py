@@ -13,8 +13,8 @@ import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, SwarmError
 from swarm_ui.experiment.demo.arm_settings import is_demo_run
-from swarm_ui.experiment.results import ORDER, ArmResult, Results, success_interval
 from swarm_ui.experiment.stored.run_status import RunState, state_of
+from swarm_ui.report.results import ArmResult, Results, success_interval
 from swarm_ui.stats import Interval, wilson_of
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -174,10 +174,8 @@ def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
 
 
 def main_arm(arms: Sequence[ArmResult]) -> str:
-    """The short name of the main policy of a run, which is the last one in the order of tables."""
-    names = list(dict.fromkeys(arm.arm for arm in arms))
-    place = {name: k for k, name in enumerate(ORDER)}
-    return max(names, key=lambda name: (place.get(name, -1), names.index(name)))
+    """The short name of the main policy of a run, which is the last one."""
+    return arms[-1].arm
 
 
 def _last_rollouts(run: RunDirectory) -> tuple[Interval | None, str]:

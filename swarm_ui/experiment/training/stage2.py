@@ -13,7 +13,6 @@ import msgspec
 
 from swarm_ui.credit import Critic, Judge
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
 from swarm_ui.files import write_atomic
@@ -27,6 +26,7 @@ from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.optim.update import Rehearse
 from swarm_ui.report import credit_map
+from swarm_ui.report.results import Cost
 from swarm_ui.rollout import MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode

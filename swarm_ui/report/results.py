@@ -1,34 +1,28 @@
-"""The results of a run, as stored in ``results.json``."""
+"""The results of a run, as stored in ``results.json``, and their comparison with another run."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from swarm_ui.action import unfit
-from swarm_ui.environments.recorded.measures import Measure
-from swarm_ui.errors import ConfigError, Failure
+from swarm_ui.errors import UNREADABLE, ConfigError, Failure, brief
 from swarm_ui.files import write_atomic
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout import Job
-from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
-from swarm_ui.trace.failures import FailureClass
+from swarm_ui.stats import Interval, Measure, Outcome, clustered_mean, paired_difference
+from swarm_ui.trace.failures import FailureClass, failure_class
 from swarm_ui.trace.records import Episode, StepRecord
 
 RESULTS_VERSION = 2
 MOST_MASKED = 0.2
 """Largest share of masked episodes from which something is concluded."""
-BASE = "base-greedy"
-TRAINED = "trained-greedy"
-GENERAL = "general-greedy"
-ORDER = (
-    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team", GENERAL,
-    TRAINED, "trained-vote", "trained-team",
-)  # fmt: skip
-"""Order of the rows of tables. The last one is the headline of a report."""
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
@@ -39,13 +33,18 @@ def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> I
 def difference_interval(
     jobs: Sequence[Job], ours: Sequence[float | None], theirs: Sequence[float | None]
 ) -> Interval | None:
-    """Ours minus theirs on the same episodes, clustered by task."""
+    """Ours minus theirs on the same episodes, clustered by task: the interval of all tables."""
     return paired_difference(_by_task(jobs, ours), _by_task(jobs, theirs))
 
 
 def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outcome]:
     pairs = zip(jobs, outcomes, strict=True)
     return [Outcome(task, seed, value) for (task, seed), value in pairs]
+
+
+def outcome(episode: Episode) -> float | None:
+    """1 for success, 0 for failure, ``None`` for an episode that a fault masks."""
+    return None if episode.success is None else float(episode.success)
 
 
 def lost_by_model(step: StepRecord) -> bool:
@@ -70,20 +69,24 @@ class Cost(msgspec.Struct, kw_only=True):
     """Number of decisions without a usable action because of unusable replies. They count as
     failures."""
 
+    def add(self, episode: Episode) -> None:
+        """Add what is recorded in the traces of an episode."""
+        self.decisions += len(episode.steps)
+        self.seconds += episode.seconds
+        for step in episode.steps:
+            self.lost += lost_by_model(step)
+            for call in step.trace.calls:
+                if call.model:
+                    self.calls += 1
+                    self.prompt_tokens += call.usage.prompt_tokens
+                    self.completion_tokens += call.usage.completion_tokens
+
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
         """The cost that is recorded in the traces."""
         cost = cls()
         for episode in episodes:
-            cost.decisions += len(episode.steps)
-            cost.seconds += episode.seconds
-            for step in episode.steps:
-                cost.lost += lost_by_model(step)
-                for call in step.trace.calls:
-                    if call.model:
-                        cost.calls += 1
-                        cost.prompt_tokens += call.usage.prompt_tokens
-                        cost.completion_tokens += call.usage.completion_tokens
+            cost.add(episode)
         return cost
 
     @classmethod
@@ -120,15 +123,6 @@ class Cost(msgspec.Struct, kw_only=True):
     def calls_per_decision(self) -> float:
         return self.calls / self.decisions if self.decisions else 0.0
 
-    @property
-    def tokens_per_second(self) -> float:
-        return self.tokens / self.seconds if self.seconds else 0.0
-
-    @property
-    def model_share(self) -> float:
-        """Share of the wall time; at most 1 where episodes do not overlap with other work."""
-        return self.model_seconds / self.seconds if self.seconds else 0.0
-
 
 class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one policy on the episodes of one split."""
@@ -163,9 +157,47 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
         for what, values in (("outcomes", self.outcomes), ("failures", self.failures or self.jobs)):
             if len(values) != len(self.jobs):
                 raise ValueError(
-                    f"arm '{self.name or f'{self.split}-{self.arm}'}' has {len(self.jobs)} "
-                    f"episodes and {len(values)} {what}"
+                    f"arm '{self.file}' has {len(self.jobs)} episodes and {len(values)} {what}"
                 )
+
+    @classmethod
+    def of_episodes(cls, name: str, episodes: Iterable[Episode]) -> ArmResult:
+        """The result of recorded episodes, which are read one at a time."""
+        jobs, outcomes, failures, cost = list[Job](), list[float | None](), [], Cost()
+        checker = 1
+        for episode in episodes:
+            jobs.append((episode.task, episode.seed))
+            outcomes.append(outcome(episode))
+            failures.append(failure_class(episode))
+            cost.add(episode)
+            checker = episode.checker
+        return cls(
+            split=name,
+            name=name,
+            checker=checker,
+            jobs=tuple(jobs),
+            outcomes=tuple(outcomes),
+            work=cost,
+            failures=tuple(failures),
+        )
+
+    @classmethod
+    def total(cls, arms: Sequence[ArmResult], name: str) -> ArmResult:
+        """The episodes of several results as one."""
+        complete = all(arm.failures or not arm.jobs for arm in arms)
+        return cls(
+            split="",
+            name=name,
+            jobs=tuple(job for arm in arms for job in arm.jobs),
+            outcomes=tuple(value for arm in arms for value in arm.outcomes),
+            failures=tuple(why for arm in arms for why in arm.failures) if complete else (),
+            work=Cost.total(arm.work for arm in arms),
+        )
+
+    @property
+    def file(self) -> str:
+        """Name of the file in ``traces/``."""
+        return self.name or f"{self.split}-{self.arm}"
 
     @property
     def success(self) -> Interval | None:
@@ -196,26 +228,6 @@ def in_order(jobs: Sequence[Job], episodes: Iterable[Episode]) -> list[Episode]:
     return [pending[job].pop(0) for job in jobs if pending.get(job)]
 
 
-def outcome(episode: Episode) -> float | None:
-    """1 for success, 0 for failure, ``None`` for an episode that a fault masks."""
-    return None if episode.success is None else float(episode.success)
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the results table: a policy on a split."""
-
-    split: str
-    arm: str
-    label: str
-    success: Interval | None
-    masked: int
-    to_base: Interval | None
-    """Paired difference to the base agent, greedy, on the same episodes."""
-    to_trained: Interval | None
-    """Paired difference to the trained agent, greedy, on the same episodes."""
-    calls_per_decision: float
-
-
 class Results(msgspec.Struct, kw_only=True):
     """All results of a run; saved after every arm, so an interrupted run keeps them."""
 
@@ -226,7 +238,6 @@ class Results(msgspec.Struct, kw_only=True):
     """For each split, what is held out in it, in words."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
-    table: list[Row] = []
     rollouts: Cost | None = None
     """Cost of stage 2; ``None``: nothing was trained."""
     training_cpu_seconds: float = 0.0
@@ -245,32 +256,8 @@ class Results(msgspec.Struct, kw_only=True):
         by_key[result.split, result.arm, result.seed] = result
         self.arms = list(by_key.values())
 
-    def rows(self) -> list[Row]:
-        """The table, computed from the outcomes."""
-        return [
-            Row(
-                split=arm.split,
-                arm=arm.arm,
-                label=arm.label,
-                success=arm.success,
-                masked=arm.masked,
-                to_base=self._difference(arm, BASE),
-                to_trained=self._difference(arm, TRAINED)
-                if arm.arm.startswith("trained")
-                else None,
-                calls_per_decision=arm.work.calls_per_decision,
-            )
-            for arm in self.arms
-        ]
-
-    def sort(self, splits: Sequence[str]) -> None:
-        """Sort the arms in the order of tables; they were added when they finished."""
-        place = {name: k for k, name in enumerate(ORDER)}
-        self.arms.sort(key=lambda a: (splits.index(a.split), place.get(a.arm, len(place))))
-
     def save(self, folder: Path) -> None:
         """Write ``results.json``."""
-        self.table = self.rows()
         raw = msgspec.json.format(msgspec.json.encode(self), indent=1)
         write_atomic(folder / "results.json", raw + b"\n")
 
@@ -285,21 +272,16 @@ class Results(msgspec.Struct, kw_only=True):
         if not path.exists():
             return cls()
         try:
-            document = msgspec.json.decode(path.read_bytes())
-            if document["version"] != RESULTS_VERSION:
-                raise ConfigError(
-                    f"'{path}' has version {document['version']}; this program reads "
-                    f"{RESULTS_VERSION}; open it with the swarm-ui that wrote it"
-                )
-            return msgspec.convert(document, cls)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ConfigError(f"'{path}' cannot be read: {error}") from error
-
-    def _difference(self, arm: ArmResult, other: str) -> Interval | None:
-        against = self.find(arm.split, other)
-        if against is None or against is arm or against.jobs != arm.jobs:
-            return None
-        return difference_interval(arm.jobs, arm.outcomes, against.outcomes)
+            raw = path.read_bytes()
+            version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
+            if version == RESULTS_VERSION:
+                return msgspec.json.decode(raw, type=cls)
+        except (OSError, *UNREADABLE) as error:
+            raise ConfigError(f"'{path}' cannot be read: {brief(error)}") from error
+        raise ConfigError(
+            f"'{path}' has version {version}; this program reads {RESULTS_VERSION}; open it with "
+            "the swarm-ui that wrote it"
+        )
 
 
 def existing_results(folder: Path) -> Results:
@@ -309,3 +291,87 @@ def existing_results(folder: Path) -> Results:
             raise ConfigError(f"there is no folder '{folder}'")
         raise ConfigError(f"'{folder}' is not a run with results: it has no results.json")
     return Results.load(folder)
+
+
+# -- comparing --------------------------------------------------------------------------------
+
+Key = tuple[str, str, int, int, int]
+"""Split, task, seed, version of the success check, and a number that distinguishes repetitions."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two policies on the same episodes of one split, or of all."""
+
+    name: str
+    ours: Interval | None
+    theirs: Interval | None
+    difference: Interval | None
+    """First minus second, over the episodes that both played: Tango's score interval."""
+    better: int
+    """Episodes that only the first one solved."""
+    worse: int
+    p: float | None
+    """Two-sided p-value of McNemar's exact test."""
+    masked: int
+    """Episodes that a fault masked for at least one. If there are too many of them, there is no
+    interval and no p-value."""
+
+
+def compared(ours: Sequence[ArmResult], theirs: Sequence[ArmResult]) -> list[Comparison]:
+    """One row for each split, and one for all if there are several.
+
+    Only episodes of the same split, task, seed and version of the success check are compared; the
+    list is empty if there are none.
+    """
+    a, b = _outcomes(ours), _outcomes(theirs)
+    common = [key for key in a if key in b]
+    splits = list(dict.fromkeys(key[0] for key in common))
+    rows = [
+        _comparison(split or "episodes", a, b, [key for key in common if key[0] == split])
+        for split in splits
+    ]
+    return rows if len(rows) < 2 else [*rows, _comparison("all", a, b, common)]
+
+
+def _outcomes(arms: Sequence[ArmResult]) -> dict[Key, float | None]:
+    seen: Counter[tuple[str, Job, int]] = Counter()
+    found: dict[Key, float | None] = {}
+    for arm in arms:
+        for job, value in zip(arm.jobs, arm.outcomes, strict=True):
+            found[arm.split, *job, arm.checker, seen[arm.split, job, arm.checker]] = value
+            seen[arm.split, job, arm.checker] += 1
+    return found
+
+
+def _comparison(
+    name: str, a: dict[Key, float | None], b: dict[Key, float | None], keys: list[Key]
+) -> Comparison:
+    jobs: list[Job] = [(task, seed) for _, task, seed, *_ in keys]
+    ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
+    pairs = zip(jobs, ours, theirs, strict=True)
+    both = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
+    played = [job for job, _, _ in both]
+    better, worse = sum(x > y for _, x, y in both), sum(x < y for _, x, y in both)
+    masked = len(jobs) - len(both)
+    found = Comparison(
+        name=name,
+        ours=success_interval(played, [x for _, x, _ in both]),
+        theirs=success_interval(played, [y for _, _, y in both]),
+        difference=difference_interval(jobs, ours, theirs),
+        better=better,
+        worse=worse,
+        p=mcnemar(better, worse),
+        masked=masked,
+    )
+    if masked <= MOST_MASKED * len(jobs):
+        return found
+    return replace(found, ours=None, theirs=None, difference=None, p=None)
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """Two-sided p-value of McNemar's exact test: a sign test on episodes solved by one side
+    only."""
+    n = better + worse
+    tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
+    both_tails: float = 2 * tail / 2**n  # of integers: from 1,024 episodes on, 2.0**n is too large
+    return min(1.0, both_tails)
