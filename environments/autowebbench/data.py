@@ -13,11 +13,11 @@ from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.autowebbench import metrics
 from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
-from swarm_ui.environments.recorded.measures import RESAMPLES, Scores, answered_tasks
+from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     RecordedBenchmark,
-    check_settings,
+    check_split,
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
@@ -56,20 +56,18 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
     """
 
     def __init__(self, root: str | Path, split: Split = "en/ind", *, words: int = 30) -> None:
-        check_settings("AutoWebBench", split, SPLITS, words)
-        self.split = split
+        check_split("AutoWebBench", split, SPLITS)
+        if words < 1:
+            raise ConfigError(f"AutoWebBench: words must be at least 1, got {words}")
+        self.split, self.name = split, f"autowebbench {split} (offline)"
         self.path = _find(Path(root).expanduser(), split)
         self._words = words
-
-    @property
-    def name(self) -> str:
-        return f"autowebbench {self.split} (offline)"
 
     @property
     def tasks(self) -> Sequence[str]:
         return tuple(self._tasks)
 
-    def load(self, task: str) -> Sequence[AutoWebBenchStep]:
+    def load(self, task: str, seed: int = 0) -> Sequence[AutoWebBenchStep]:
         records = self._tasks.get(task)
         if records is None:
             raise ConfigError(f"{self.path}: no task {task!r} among {len(self._tasks)}")

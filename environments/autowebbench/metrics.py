@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
-from swarm_ui.environments.recorded.measures import (
+from swarm_ui.environments.recorded.scores import (
     RESAMPLES,
     MeasureInput,
     Scores,

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swarm_ui.environments.mind2web.data import Mind2Web, Mind2WebStep
-from swarm_ui.environments.mind2web.files import SPLITS, Split
+from swarm_ui.environments.mind2web.data import SPLITS, Mind2Web, Mind2WebStep, Split
 from swarm_ui.environments.mind2web.metrics import operation, operation_f1, step_score
 
 

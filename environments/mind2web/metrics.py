@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from swarm_ui.environments.recorded.measures import MeasureInput, Scores, measured
+from swarm_ui.environments.recorded.scores import MeasureInput, Scores, measured
 
 StepScore = tuple[float, float, float]
 """Element accuracy, operation F1 and step success of a step."""

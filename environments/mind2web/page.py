@@ -1,130 +1,165 @@
-"""Elements of a Mind2Web page: its candidates with their texts from the cleaned HTML."""
+"""A Mind2Web page: its candidates with their texts, which of them are shown, and as what elements.
+
+Mind2Web's own ranks of the candidates come from a fine-tuned model and are published as
+``scores_all_data.pkl``. A pickle can run any code when it is opened, so this library opens none.
+If you trust its source, convert it to JSON lines:
+
+    import json, pickle
+    found = pickle.load(open("scores_all_data.pkl", "rb"))
+    with open("ranks.jsonl", "w") as file:
+        for step, ranks in found["ranks"].items():
+            file.write(json.dumps({"id": step, "ranks": ranks}) + "\\n")
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from xml.parsers import expat
+from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 
-from swarm_ui.environments.mind2web.raw_records import Candidate
+from swarm_ui.environments.mind2web.records import Candidate
 from swarm_ui.environments.recorded.web_elements import first_words, role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 
 _OPTIONS = 60
 """Maximum number of words of a drop-down list. Its text is its options."""
+_WORD = re.compile(r"\w+")
+_TEXT_ATTRIBUTES = (
+    "aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value",
+)  # fmt: skip
+_TAG_PRIORS = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
+
+Ranks = Mapping[str, Mapping[str, int]]
+"""From the name of a step, ``"<annotation_id>_<action_uid>"``, to ranks by node; 0 is the best."""
 
 
-class Texts(msgspec.Struct, frozen=True):
-    """Text and position in the document by node."""
-
-    words: dict[str, str]
-    order: dict[str, int]
-
-
-def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> Texts:
-    """Texts of nodes by ``backend_node_id``, including the texts of their descendants.
-
-    Mind2Web's ``cleaned_html`` is well-formed XML, so a strict and fast parser can read it.
+def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> dict[str, str]:
+    """Texts of nodes by ``backend_node_id``, in the order of the page. A text includes those of
+    the node's descendants.
 
     Raises:
-        ConfigError: it is not XML, or it declares entities (which could grow without bound).
+        ConfigError: it is not the well-formed XML that Mind2Web has, or it declares a document
+            type, whose entities could grow without bound.
     """
-    pieces: list[str] = []
-    spans: list[tuple[str | None, int]] = []  # open nodes: id if wanted, first piece of text
-    words: dict[str, str] = {}
-    order: dict[str, int] = {}
-
-    def start(_tag: str, attributes: dict[str, str]) -> None:
-        node = attributes.get("backend_node_id")
-        if node is not None and node in wanted:
-            order.setdefault(node, len(order))
-            spans.append((node, len(pieces)))
-        else:
-            spans.append((None, 0))
-
-    def end(_tag: str) -> None:
-        node, first = spans.pop()
-        if node is not None:
-            words[node] = " ".join(" ".join(pieces[first:]).split())
-
-    def entity(*_: object) -> None:
-        raise ConfigError(
-            f"{where}: 'cleaned_html' declares XML entities, which are refused because they could "
-            "grow without bound"
-        )
-
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = pieces.append
-    parser.EntityDeclHandler = entity
+    if "<!DOCTYPE" in cleaned_html:
+        raise ConfigError(f"{where}: 'cleaned_html' declares a document type, which is refused")
     try:
-        parser.Parse(cleaned_html, True)
-    except expat.ExpatError as error:
+        root = ElementTree.fromstring(cleaned_html)
+    except ElementTree.ParseError as error:
         raise ConfigError(
-            f"{where}: 'cleaned_html' cannot be read: {error}. Expected the well-formed XML of "
-            "Mind2Web's own preprocessing"
+            f"{where}: 'cleaned_html' is not the well-formed XML of Mind2Web: {error}"
         ) from error
-    return Texts(words, order)
+    marked = ((node.get("backend_node_id", ""), node) for node in root.iter())
+    return {
+        name: " ".join(" ".join(node.itertext()).split()) for name, node in marked if name in wanted
+    }
 
 
-def in_document_order(candidates: Sequence[Candidate], texts: Texts) -> list[Candidate]:
+def in_page_order(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
     """The candidates in the order of the page. Those that are not on it come last, by id.
 
     The order of the data is not used, because it lists the right candidates first.
     """
-
-    def place(candidate: Candidate) -> tuple[float, int, str]:
-        node = candidate.node
-        return (texts.order.get(node, math.inf), len(node), node)
-
-    return sorted(candidates, key=place)
+    place = {node: index for index, node in enumerate(texts)}
+    return sorted(candidates, key=lambda c: (place.get(c.node, math.inf), len(c.node), c.node))
 
 
 def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> Element:
     """The element of an observation that shows a candidate."""
-    seen = candidate.attributes
-    tag = candidate.tag.lower()
-    role = role_of(tag, kind=seen.get("type", ""), aria=seen.get("role", ""))
+    get, tag = candidate.get, candidate.tag.lower()
+    role = role_of(tag, kind=get("type"), aria=get("role"))
     field = role in ("field", "area")
-    button = seen.get("value", "") if role == "button" else ""
-    named = seen.get("aria_label") or seen.get("alt") or seen.get("title") or seen.get("label")
+    shown = text or (get("value") if role == "button" else "")
+    named = get("aria_label", "alt", "title", "label") or ("" if text else get("name"))
     return Element(
         index=index,
         role=role,
-        text=first_words(text or button, _OPTIONS if tag == "select" else words),
-        description=first_words(named or ("" if text else seen.get("name", "")), words),
-        hint=first_words(seen.get("placeholder", ""), words),
-        value=_value(seen) if field else None,
-        checked=_flag(seen, "input_checked", "checked", "aria_checked"),
-        selected=_flag(seen, "option_selected", "aria_selected"),
+        text=first_words(shown, _OPTIONS if tag == "select" else words),
+        description=first_words(named, words),
+        hint=first_words(get("placeholder"), words),
+        value=get("input_value", "text_value", "value") if field else None,
+        checked=_flag(candidate, "input_checked", "checked", "aria_checked"),
+        selected=_flag(candidate, "option_selected", "aria_selected"),
         editable=field and tag != "select",
-        bounds=_bounds(seen.get("bounding_box_rect", "")),
+        bounds=_bounds(get("bounding_box_rect")),
     )
 
 
-def _value(attributes: Mapping[str, str]) -> str:
-    names = ("input_value", "text_value", "value")
-    return next((attributes[name] for name in names if attributes.get(name)), "")
-
-
-def _flag(attributes: Mapping[str, str], *names: str) -> bool | None:
-    for name in names:
-        if name in attributes:
-            return attributes[name].lower() not in ("false", "0")
-    return None
+def _flag(candidate: Candidate, *names: str) -> bool | None:
+    given = [value for name in names if (value := candidate.attributes.get(name)) is not None]
+    return str(given[0]).lower() not in ("false", "0") if given else None
 
 
 def _bounds(rectangle: str) -> tuple[int, int, int, int] | None:
     """Bounds from ``x,y,width,height``. Mind2Web writes -1 for an unknown value."""
     try:
         x, y, width, height = (float(part) for part in rectangle.split(","))
-    except ValueError:
+        bounds = round(x), round(y), round(x + width), round(y + height)
+    except (ValueError, OverflowError):
         return None
-    if not all(map(math.isfinite, (x, y, width, height))) or width < 0 or height < 0:
-        return None
-    return round(x), round(y), round(x + width), round(y + height)
+    return None if width < 0 or height < 0 else bounds
+
+
+def read_ranks(path: Path) -> Ranks:
+    """The ranks in a file of JSON lines (see the module). Raises ``ConfigError``."""
+    try:
+        lines = msgspec.json.Decoder(_Line).decode_lines(path.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            f"{path}: expected a file of JSON lines {{'id': step, 'ranks': {{node: rank}}}}: "
+            f"{error}"
+        ) from error
+    return {line.id: line.ranks for line in lines}
+
+
+class _Line(msgspec.Struct):
+    id: str
+    ranks: dict[str, int]
+
+
+def given_ranks(ranks: Ranks, step: str, candidates: Sequence[Candidate]) -> list[int]:
+    """The ranks of candidates. Raises ``ConfigError`` if one has none."""
+    found = ranks.get(step, {})
+    missing = [candidate.node for candidate in candidates if candidate.node not in found]
+    if missing:
+        raise ConfigError(
+            f"the given ranks of step '{step}' lack the candidate {missing[0]}; they belong to "
+            "another version of the data"
+        )
+    return [found[candidate.node] for candidate in candidates]
+
+
+def ranks_by_words(
+    goal: str, candidates: Sequence[Candidate], texts: Mapping[str, str]
+) -> list[int]:
+    """Ranks by the words that a candidate shares with the goal, weighted by rarity.
+
+    They are much worse than those of Mind2Web's trained ranker: they prune many right elements,
+    and those steps count as wrong. Neither the recorded action nor the right elements are used.
+    """
+    asked = set(_words(goal))
+    read = [
+        _words(" ".join([texts.get(c.node, ""), *map(c.get, _TEXT_ATTRIBUTES)])) for c in candidates
+    ]
+    pages = Counter(word for words in read for word in set(words))
+
+    def score(candidate: Candidate, words: list[str]) -> float:
+        shared = asked.intersection(words)
+        rarity = sum(math.log(1 + len(candidates) / pages[word]) for word in shared)
+        # A long text shares words with any goal.
+        prior = _TAG_PRIORS.get(candidate.tag.lower(), 0.0)
+        return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
+
+    scores = list(map(score, candidates, read))
+    best_first = sorted(range(len(scores)), key=lambda k: -scores[k])
+    return sorted(range(len(scores)), key=best_first.__getitem__)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]

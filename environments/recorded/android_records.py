@@ -27,18 +27,19 @@ its screen. If the screen after the last action is recorded, the episode ends wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from swarm_ui.action import Action, Direction
 from swarm_ui.environments.androidworld.upstream_screen import on_screen, to_element
-from swarm_ui.environments.recorded.demonstrations import DemonstratedStep, Job, Recordings
-from swarm_ui.environments.recorded.record_file import RecordFile
+from swarm_ui.environments.recorded.demonstrations import DemonstratedStep, Recordings
+from swarm_ui.environments.recorded.teacher_forced import element_at
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import MappedLines
 from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.rollout import Job
 
 NAME = "android records (offline)"
 _POINTING = ("click", "long_press", "double_tap")
@@ -47,19 +48,12 @@ _EVERYWHERE = (0, 0, 10**6, 10**6)
 
 
 class _Box(msgspec.Struct, frozen=True):
-    left: int = 0
-    top: int = 0
-    right: int = 0
-    bottom: int = 0
-
-
-class _Pixels(NamedTuple):
     """A box with the field names of AndroidWorld."""
 
-    x_min: int
-    y_min: int
-    x_max: int
-    y_max: int
+    x_min: int = msgspec.field(default=0, name="left")
+    y_min: int = msgspec.field(default=0, name="top")
+    x_max: int = msgspec.field(default=0, name="right")
+    y_max: int = msgspec.field(default=0, name="bottom")
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -70,7 +64,7 @@ class _Node(msgspec.Struct, frozen=True):
     hint_text: str = ""
     class_name: str = ""
     package_name: str = ""
-    bounds_in_screen: _Box = _Box()
+    bbox_pixels: _Box = msgspec.field(default=_Box(), name="bounds_in_screen")
     depth: int = 0
     # protobuf writes no field that is false.
     is_visible: bool = msgspec.field(default=False, name="is_visible_to_user")
@@ -82,11 +76,6 @@ class _Node(msgspec.Struct, frozen=True):
     is_focused: bool = False
     is_scrollable: bool = False
     is_selected: bool = False
-
-    @property
-    def bbox_pixels(self) -> _Pixels:
-        box = self.bounds_in_screen
-        return _Pixels(box.left, box.top, box.right, box.bottom)
 
     @property
     def tells(self) -> bool:
@@ -125,51 +114,50 @@ class _Record(msgspec.Struct, frozen=True):
     split: str = "train"
 
 
-class AndroidRecords(NamedTuple):
-    """The contents of a file of records."""
-
-    recordings: Recordings
-    other_splits: int
-    """Episodes that were left out because they are not for training."""
-    unusable: int
-    """Actions that were left out because their element was not found."""
-
-
-def read_android_records(path: Path) -> AndroidRecords:
-    """Read a file of records.
+def read_android_records(path: Path) -> Recordings:
+    """Read a file of records. Episodes of other splits than ``train``, and those without a usable
+    action, are left out.
 
     Raises:
         ConfigError: it cannot be read, a record is wrong (the message names it), or it has no
             usable episode for training.
     """
-    file = RecordFile(path)
-    found: list[tuple[Job, Sequence[DemonstratedStep]]] = []
-    other = unusable = 0
+    found: dict[Job, Sequence[DemonstratedStep]] = {}
     places: dict[str, str] = {}
-    for index in range(len(file)):
-        record = file.read(index, _Record)
-        if record.split != "train":
-            other += 1
-            continue
-        where = file.where(index)
-        steps, lost = _steps(record, where)
-        unusable += lost
-        name = f"episode-{index if record.episode_id is None else record.episode_id}"
+    lost = 0
+    for where, record in _records(path):
+        name = f"episode-{len(places) if record.episode_id is None else record.episode_id}"
         if name in places:
             raise ConfigError(
                 f"{where}: '{name}' is also the episode of {places[name]}; give each record an "
                 "'episode_id' of its own, or none of them"
             )
         places[name] = where
-        if steps:
-            found.append(((name, 0), steps))
+        if record.split == "train":
+            steps, without_element = _steps(record, where)
+            lost += without_element
+            if steps:
+                found[name, 0] = steps
     if not found:
         raise ConfigError(
-            f"'{path}' has no usable episode: {other} of {len(file)} do not belong to the split "
-            "'train', "
-            f"and {unusable} actions have no element; see the module android_records"
+            f"'{path}' has no usable episode of the split 'train' among its {len(places)}; {lost} "
+            "actions have no element on their screen (see the module android_records)"
         )
-    return AndroidRecords(Recordings(NAME, found), other, unusable)
+    return Recordings(NAME, found.items(), left_out=len(places) - len(found))
+
+
+def _records(path: Path) -> Iterator[tuple[str, _Record]]:
+    """The records, each with its place for error messages."""
+    try:
+        lines = MappedLines(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    for index in range(len(lines)):
+        where = f"{path}, record {index}"
+        try:
+            yield where, msgspec.json.decode(lines[index], type=_Record)
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"{where}: {error}") from error
 
 
 def _steps(record: _Record, where: str) -> tuple[list[DemonstratedStep], int]:
@@ -211,7 +199,7 @@ def _action(act: _Act, screen: Observation, where: str) -> Action | None:
     if kind in _POINTING:
         if act.x is None or act.y is None:
             raise ConfigError(f"{where}: {kind} has no 'x' and 'y'")
-        element = _at(screen, act.x, act.y)
+        element = element_at(screen, act.x, act.y)
     elif kind == "input_text":
         element = _field(screen)
     if element is None and (kind in _POINTING or kind == "input_text"):
@@ -228,21 +216,6 @@ def _action(act: _Act, screen: Observation, where: str) -> Action | None:
         return msgspec.convert({k: v for k, v in fields.items() if v is not None}, Action)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: action {kind!r}: {error}") from error
-
-
-def _at(screen: Observation, x: float, y: float) -> Element | None:
-    """The smallest element at a point, preferably one that can be acted on."""
-
-    def size(element: Element) -> tuple[bool, int]:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        return not (element.clickable or element.editable), (right - left) * (bottom - top)
-
-    hit = []
-    for element in screen.elements:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        if left <= x < right and top <= y < bottom:
-            hit.append(element)
-    return min(hit, key=size, default=None)
 
 
 def _field(screen: Observation) -> Element | None:

@@ -8,7 +8,6 @@ only right one, although another action may have been as good.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environments.recorded.teacher_forced import RecordedBenchmark, TeacherForced
+from swarm_ui.environments.recorded.teacher_forced import RecordedBenchmark
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation, Past
+from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode
-
-Job = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,80 +52,60 @@ def _caseless(action: Action) -> Action:
 
 
 class Recordings(RecordedBenchmark[DemonstratedStep]):
-    """Demonstrations by task and seed. If one was demonstrated several times, the last counts."""
+    """Demonstrations by task and seed. If one was demonstrated several times, the last counts.
 
-    def __init__(self, name: str, steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]]) -> None:
-        self._name = name
+    Args:
+        name: name of the environment that shows them.
+        steps: the steps of each demonstration.
+        left_out: number of recorded episodes that are no demonstrations.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]],
+        *,
+        left_out: int = 0,
+    ) -> None:
+        self.name = name
         self.steps = {job: tuple(found) for job, found in steps}
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.left_out = left_out
 
     @property
     def tasks(self) -> Sequence[str]:
         return tuple(dict.fromkeys(task for task, _ in self.steps))
 
-    def load(self, task: str) -> Sequence[DemonstratedStep]:
-        """The steps of a key that :func:`key_of` gave."""
-        name, _, seed = task.rpartition("\n")
-        found = self.steps.get((name, int(seed)))
-        if found is None:
-            seeds = [str(known) for other, known in self.steps if other == name]
+    def load(self, task: str, seed: int = 0) -> Sequence[DemonstratedStep]:
+        if (task, seed) not in self.steps:
+            seeds = [str(known) for name, known in self.steps if name == task]
             has = f"it was demonstrated with seed {', '.join(seeds)}" if seeds else "it has none"
-            raise ConfigError(f"{self.name}: no demonstration of '{name}' with seed {seed}; {has}")
-        return found
-
-    def environment(self) -> TeacherForced:
-        return Demonstrations(self)
+            raise ConfigError(f"{self.name}: no demonstration of '{task}' with seed {seed}; {has}")
+        return self.steps[task, seed]
 
     def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
         """Every demonstration, in the order of the file."""
         return [job for job in self.steps if tasks is None or job[0] in tasks]
 
 
-class Demonstrations(TeacherForced):
-    """Recordings as an environment. A task can be reset with the seeds it was recorded with."""
-
-    def begin(self, task: str, rng: random.Random) -> str:
-        return super().begin(key_of(task, self.seed), rng)
-
-
-def key_of(task: str, seed: int) -> str:
-    return f"{task}\n{seed}"
-
-
-def read_demonstrations(path: Path) -> tuple[Recordings, str, int]:
-    """The solved episodes of a file.
-
-    Returns:
-        the recordings, the name of the environment they were recorded in, and the number of
-        episodes that were left out because they were not solved.
+def read_demonstrations(path: Path) -> Recordings:
+    """The solved episodes of a file; those that were not solved are left out.
 
     Raises:
         ConfigError: there is no solved episode, or the episodes come from several environments.
         TraceError: the file cannot be read.
     """
-    found: list[Episode] = []
-    left_out = 0
-    for episode in iter_jsonl(path):
-        if episode.success:
-            found.append(episode)
-        else:
-            left_out += 1
-    if not found:
-        raise ConfigError(
-            f"'{path}' has no solved episode ({left_out} were not solved); record some with: "
-            "swarm-ui play ENV TASK --out FILE"
-        )
+    every = list(iter_jsonl(path))
+    found = [episode for episode in every if episode.success]
+    left_out = len(every) - len(found)
     places = sorted({episode.environment for episode in found})
-    if len(places) > 1:
+    if len(places) != 1:
         raise ConfigError(
-            f"'{path}' has episodes of several environments ({', '.join(places)}); put the "
-            "episodes of each environment into a separate file"
+            f"'{path}' must have solved episodes of one environment, got "
+            f"{', '.join(places) or 'none'} ({left_out} episodes were not solved); record some "
+            "with: swarm-ui play ENV TASK --out FILE"
         )
     pairs = [((episode.task, episode.seed), _steps(episode)) for episode in found]
-    return Recordings(f"demonstrations on {places[0]}", pairs), places[0], left_out
+    return Recordings(f"demonstrations on {places[0]}", pairs, left_out=left_out)
 
 
 def _steps(episode: Episode) -> list[DemonstratedStep]:

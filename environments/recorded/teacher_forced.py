@@ -57,9 +57,8 @@ StepT = TypeVar("StepT", bound=GoldStep)
 class RecordedBenchmark(ABC, Generic[StepT]):
     """The tasks of one split. An instance can serve any number of environments."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
+    name: str
+    """Name of the environment in results."""
 
     @property
     @abstractmethod
@@ -68,8 +67,9 @@ class RecordedBenchmark(ABC, Generic[StepT]):
         ...
 
     @abstractmethod
-    def load(self, task: str) -> Sequence[StepT]:
-        """The steps of a task. A page is read when its step's observation is first used.
+    def load(self, task: str, seed: int = 0) -> Sequence[StepT]:
+        """The steps of a task. A page is read when its step's observation is first used. The seed
+        matters only where a task was recorded with several.
 
         Raises:
             ConfigError: there is no such task, or a record is wrong. The message names the record.
@@ -122,7 +122,7 @@ class TeacherForced(Stateful):
         return self._recordings.tasks
 
     def begin(self, task: str, rng: random.Random) -> str:
-        steps: Sequence[GoldStep] = self._recordings.load(task)
+        steps: Sequence[GoldStep] = self._recordings.load(task, self.seed)
         if not steps:
             raise ConfigError(f"{self.name}: task {task!r} has no steps")
         self.state, self.budget = _At(steps), 2 * len(steps)
@@ -164,16 +164,29 @@ class TeacherForced(Stateful):
         return self.state.steps[self.state.index]
 
     def _knows(self, task: str) -> bool:
-        return True  # the files are read only as far as the task needs; ``load`` refuses others
+        return True  # ``load`` refuses others
 
 
 def points_nowhere(action: Action, observation: Observation) -> bool:
     return action.index is not None and observation.element(action.index) is None
 
 
-def check_settings(benchmark: str, split: str, splits: Sequence[str], words: int) -> None:
-    """Raise ``ConfigError`` if the split does not exist, or ``words`` is less than 1."""
+def element_at(screen: Observation, x: float, y: float) -> Element | None:
+    """The smallest element at a point, preferably one that can be acted on."""
+
+    def size(element: Element) -> tuple[bool, int]:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        return not (element.clickable or element.editable), (right - left) * (bottom - top)
+
+    hit = []
+    for element in screen.elements:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        if left <= x < right and top <= y < bottom:
+            hit.append(element)
+    return min(hit, key=size, default=None)
+
+
+def check_split(benchmark: str, split: str, splits: Sequence[str]) -> None:
+    """Raise ``ConfigError`` if there is no such split."""
     if split not in splits:
         raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")
-    if words < 1:
-        raise ConfigError(f"{benchmark}: words must be at least 1, got {words}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swarm_ui.agent_view import AgentView
-from swarm_ui.environments.recorded.measures import (
+from swarm_ui.environments.recorded.scores import (
     RESAMPLES,
     MeasureInput,
     measured,

@@ -19,7 +19,7 @@ from swarm_ui.environments.miniwob import (
 from swarm_ui.environments.miniwob.environment import UPSTREAM
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.miniwob.tasks import split_of
-from swarm_ui.environments.recorded.measures import (
+from swarm_ui.environments.recorded.scores import (
     RESAMPLES,
     MeasureInput,
     measured,

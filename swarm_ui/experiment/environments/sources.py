@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def _open_recordings(section: EnvironmentSection) -> Opening:
-    if section.name == DEMONSTRATIONS.name:
-        recordings, _, _ = read_demonstrations(Path(section.data))
-    else:
-        recordings = read_android_records(Path(section.data)).recordings
+    read = read_demonstrations if section.name == DEMONSTRATIONS.name else read_android_records
+    recordings = read(Path(section.data))
     yield OpenEnvironment(
         recordings.environment,
         jobs=lambda asked: recordings.jobs(asked.tasks or None)[: asked.episodes or None],

@@ -95,12 +95,6 @@ def test_nothing_in_a_reply_is_ever_run(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-@given(st.text(alphabet="clik'\"(),\\\n *=:[]{}1A", max_size=40))
-def test_no_text_breaks_the_parser(text: str) -> None:
-    official_call(f"click({text}")
-    strict_call(text)
-
-
 # ---- words ----------------------------------------------------------------------------------
 
 
