@@ -8,6 +8,7 @@ for the team.
 from __future__ import annotations
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.coordination.answers import Score, read, score, written
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
 from swarm_ui.environments.coordination.policy import (
     ChangedInbox,
@@ -28,7 +29,6 @@ from swarm_ui.environments.coordination.problem import (
     names_of,
     task_names,
 )
-from swarm_ui.environments.coordination.scores import Score, read, score, written
 
 __all__ = [
     "FAMILIES", "KINDS", "LARGE", "SMALL", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",

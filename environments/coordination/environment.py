@@ -6,8 +6,8 @@ import random
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import Done, Stateful
+from swarm_ui.environments.coordination.answers import read, score
 from swarm_ui.environments.coordination.problem import Problem, draw_problem, task_names
-from swarm_ui.environments.coordination.scores import read, score
 from swarm_ui.observation import Observation
 
 
@@ -16,7 +16,7 @@ class CoordinationEnvironment(Stateful):
 
     After AgentsNet (arXiv 2507.08616). An episode is one decision of the whole team: an ``answer``
     with one line for each agent, ``NAME: ANSWER``. It ends the episode, and its reward is the
-    score in [0, 1] (:mod:`swarm_ui.environments.coordination.scores`). Other actions change
+    score in [0, 1] (:mod:`swarm_ui.environments.coordination.answers`). Other actions change
     nothing; the third of them truncates the episode.
 
     The observation shows the whole network;
