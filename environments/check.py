@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.engine.scheduler import run_blocking
-from swarm_ui.environment import Environment, Forgetful, Graded, Restorable, Step, check_factory
+from swarm_ui.environment import Environment, Graded, Restorable, Step, check_factory
 from swarm_ui.environments.action_lists import choices
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
@@ -272,9 +272,8 @@ class Trial:
         self.expect("reward", right, told)
         self.expect("ending", not (step.terminated and step.truncated), told)
         length = len(step.observation.history)
-        fewer = isinstance(env, Forgetful) and length < self.done
         told = f"{length} actions in the history after {self.done}"
-        self.expect("history", length == self.done or fewer, told)
+        self.expect("history", length == self.done, told)
         return step
 
     def shown(self, screen: Observation) -> None:

@@ -11,7 +11,7 @@ statistic; a fault is never a reward of 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Protocol, runtime_checkable
 
@@ -19,7 +19,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, Past
+from swarm_ui.observation import Observation
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
@@ -101,24 +101,6 @@ class Graded(Restorable, Protocol):
 
     def grade(self, action: Action) -> float:
         """1.0 if ``action`` brings the present state nearer to success, else 0.0."""
-        ...
-
-
-@runtime_checkable
-class Forgetful(Protocol):
-    """An environment whose observations may leave out past actions.
-
-    The observations of all other environments list one past action for each step, so a wrapper
-    can find the action of a step by its place.
-    """
-
-    def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        """The past actions that the present observation would list if other actions had been taken.
-
-        Args:
-            replaced: the other actions by the number of their step, counted from 0. Steps that
-                have not been taken are ignored.
-        """
         ...
 
 

@@ -14,6 +14,7 @@ from swarm_ui.environments.wrappers.action_rules import (
     DELETION,
     LEAVES,
     PAYMENT,
+    Match,
     Rule,
     first_match,
     opens,
@@ -74,9 +75,11 @@ class ActionFilter(RefusalWrapper):
     def refusal(self, action: Action, screen: Observation) -> str:
         """Why an action is refused on a screen, or an empty string."""
         match = first_match(self._deny, action, screen)
-        if match is not None:
-            return f"refused by the rule '{match.rule}': {match.why}; nothing was done"
-        for rule, why in (*self._other_apps(action, screen), *self._other_sites(action, screen)):
+        for rule, why in (
+            *([match] if match else ()),
+            *self._other_apps(action, screen),
+            *self._other_sites(action, screen),
+        ):
             return f"refused by the rule '{rule}': {why}; nothing was done"
         return ""
 
@@ -93,7 +96,7 @@ class ActionFilter(RefusalWrapper):
             return 0.0
         return self.env.grade(action)
 
-    def _other_apps(self, action: Action, screen: Observation) -> Iterator[tuple[str, str]]:
+    def _other_apps(self, action: Action, screen: Observation) -> Iterator[Match]:
         if self._apps is None:
             return
         opened = opens(action, screen)
@@ -107,7 +110,7 @@ class ActionFilter(RefusalWrapper):
     def _allowed(self, app: str) -> bool:
         return any(fnmatchcase(_exact(app), allowed) for allowed in self._apps or ())
 
-    def _other_sites(self, action: Action, screen: Observation) -> Iterator[tuple[str, str]]:
+    def _other_sites(self, action: Action, screen: Observation) -> Iterator[Match]:
         if self._sites is None:
             return
         for front in (screen.app, _address_field(screen)):

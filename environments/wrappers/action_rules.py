@@ -20,7 +20,6 @@ _TYPES = frozenset({"input_text", "select", "answer"})
 _ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
 LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
 """Actions that are possible in a refused app."""
-UNKNOWN = "an element that matches {rule} has no bounds, so an action by pixels"
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +67,8 @@ SENDING = Rule(
 )
 
 
-class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a rule applies to an action."""
-
-    rule: str
-    why: str
-    label: str = ""
-    """Label of the element that would be pressed, if there is one."""
+Match = tuple[str, str]
+"""The name of a rule that applies to an action, and why."""
 
 
 def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
@@ -99,7 +93,7 @@ def _matches(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]
         yield from _in_app(rule, action, screen)
     typed = action.text or ""
     if "text" in rule.on and action.action_type in _TYPES and (word := rule.word_in(typed)):
-        yield Match(rule=rule.name, why=f"the text “{typed}” matches “{word}”")
+        yield rule.name, f"the text “{typed}” matches “{word}”"
 
 
 def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
@@ -108,16 +102,15 @@ def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]
         candidates += _entered(screen)
     for element in candidates:
         if word := _denied(rule, element):
-            label = element.label
-            yield Match(rule=rule.name, why=f"“{label}” matches “{word}”", label=label)
+            yield rule.name, f"“{element.label}” matches “{word}”"
     if action.action_type == "select" and (word := rule.word_in(action.text or "")):
-        yield Match(rule=rule.name, why=f"the option “{action.text}” matches “{word}”")
+        yield rule.name, f"the option “{action.text}” matches “{word}”"
     pixels = action.x is not None or action.to_x is not None
     if pixels and action.action_type in _PRESSES:
         for element in screen.elements:
             if element.bounds is None and _denied(rule, element):
-                why = f"{UNKNOWN.format(rule=rule.name)} is refused: “{element.label}”"
-                yield Match(rule=rule.name, why=why, label=element.label)
+                why = f"“{element.label}” may be there: it has no bounds"
+                yield rule.name, f"an action by pixels is refused, because {why}"
 
 
 def _meant(action: Action, screen: Observation) -> Iterator[Element]:
@@ -166,11 +159,11 @@ def _denied(rule: Rule, element: Element) -> str:
 def _in_app(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
     opened = opens(action, screen)
     if opened and (word := rule.word_in(opened)):
-        yield Match(rule=rule.name, why=f"the app “{opened}” matches “{word}”")
+        yield rule.name, f"the app “{opened}” matches “{word}”"
     if action.action_type in LEAVES:
         return
     if word := rule.word_in(screen.app):
-        yield Match(rule=rule.name, why=f"“{screen.app}” is in front and matches “{word}”")
+        yield rule.name, f"“{screen.app}” is in front and matches “{word}”"
 
 
 def opens(action: Action, screen: Observation) -> str:

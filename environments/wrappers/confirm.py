@@ -67,7 +67,7 @@ class Confirm(RefusalWrapper):
             match = first_match(self._rules, action, screen)
             if match is None:
                 return ""
-            rule, why = match.rule, match.why
+            rule, why = match
         question = Question(action=action, screen=screen, rule=rule, why=why)
         try:
             async with asyncio.timeout(self._timeout) as limit:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Literal
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers.wrapper import Wrapper
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
 
 Place = Literal["reset", "step", "close"]
@@ -44,50 +45,36 @@ class FaultInjector(Wrapper):
     ) -> None:
         super().__init__(env)
         self._chances: dict[Place, float] = {"reset": reset, "step": step, "close": close}
-        for place, chance in self._chances.items():
-            if not 0.0 <= chance <= 1.0:
-                raise ConfigError(f"FaultInjector: '{place}' must be from 0 to 1, got {chance}")
-        strange = sorted(set(at or {}) - set(self._chances))
-        if strange:
-            raise ConfigError(
-                f"FaultInjector: 'at' names {strange[0]!r}, expected reset, step or close"
-            )
-        self._at = {place: frozenset((at or {}).get(place, ())) for place in self._chances}
+        self._at = at or {}
         self._rng = seed if isinstance(seed, random.Random) else random.Random(seed)
         self._how = how
-        self._calls: dict[Place, int] = dict.fromkeys(self._chances, 0)
+        self._calls: Counter[Place] = Counter()
         self.injected: list[tuple[Place, int]] = []
         """The faults so far: the method, and the number of the call."""
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         self.present = None
-        if self._breaks("reset"):
-            raise EnvironmentFault(self._reason())
+        self._maybe("reset")
         return await super().reset(task=task, seed=seed)
 
     async def step(self, action: Action) -> Step:
         screen = self.running()
-        if not self._breaks("step"):
-            return await super().step(action)
-        self.present = None
-        if self._how == "tell":
-            return Step(observation=screen, fault=self._reason())
-        raise EnvironmentFault(self._reason())
+        try:
+            self._maybe("step")
+        except EnvironmentFault as error:
+            self.present = None
+            if self._how == "tell":
+                return Step(observation=screen, fault=str(error))
+            raise
+        return await super().step(action)
 
     async def close(self) -> None:
         await super().close()
-        if self._breaks("close"):
-            raise EnvironmentFault(self._reason())
+        self._maybe("close")
 
-    def _breaks(self, place: Place) -> bool:
+    def _maybe(self, place: Place) -> None:
         call = self._calls[place]
-        self._calls[place] = call + 1
-        drawn = self._rng.random() < self._chances[place]
-        if drawn or call in self._at[place]:
+        self._calls[place] += 1
+        if self._rng.random() < self._chances[place] or call in self._at.get(place, ()):
             self.injected.append((place, call))
-            return True
-        return False
-
-    def _reason(self) -> str:
-        place, call = self.injected[-1]
-        return f"{self.name}: injected fault in {place}, call {call}"
+            raise EnvironmentFault(f"{self.name}: injected fault in {place}, call {call}")

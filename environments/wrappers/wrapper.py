@@ -9,14 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environment import (
-    Environment,
-    Forgetful,
-    Graded,
-    Restorable,
-    Step,
-    checker_version,
-)
+from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
 
@@ -35,10 +28,9 @@ class Wrapper:
     """Passes all calls on to ``env``.
 
     A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
-    :class:`Restorable`, ``expert`` and ``grade`` only if it is :class:`Graded`, and
-    ``history_with`` only if it is :class:`Forgetful`, so ``isinstance`` gives the same answer for
-    both. ``start`` is passed on too. A subclass with state returns it in :meth:`put_aside` and
-    restores it in :meth:`take_up`.
+    :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
+    ``isinstance`` gives the same answer for both. ``start`` is passed on too. A subclass with
+    state returns it in :meth:`put_aside` and restores it in :meth:`take_up`.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -50,8 +42,6 @@ class Wrapper:
             vars(self).update(snapshot=self._snapshot, restore=self._restore)
         if isinstance(env, Graded):
             vars(self).update(expert=self._expert, grade=self._grade)
-        if isinstance(env, Forgetful):
-            vars(self).update(history_with=self._history_with)
         if hasattr(env, "start") and not hasattr(self, "start"):  # it runs in its own process
             vars(self).update(start=env.start)
 
@@ -132,10 +122,6 @@ class Wrapper:
         assert isinstance(self.env, Graded)
         return self.env.grade(action)
 
-    def _history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        assert isinstance(self.env, Forgetful)
-        return self.env.history_with(replaced)
-
 
 class StepLimit(Wrapper):
     """Truncates an episode after ``steps`` steps, unless it ends before."""
@@ -198,18 +184,11 @@ class RefusalWrapper(Wrapper):
         return replace(step, note=why or step.note)
 
     def shown(self, screen: Observation) -> Observation:
-        if not self._refused:
-            return screen
-        if isinstance(self.env, Forgetful):
-            return replace(screen, history=self.env.history_with(self._refused))
         past = list(screen.history)
         for place, refused in self._refused.items():
             if place < len(past) and past[place].action == WAIT:
                 past[place] = refused
         return replace(screen, history=tuple(past))
-
-    def _history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        return super()._history_with({**self._refused, **replaced})
 
     def put_aside(self) -> object:
         return self._done, self._refused

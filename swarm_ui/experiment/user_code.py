@@ -8,7 +8,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +21,7 @@ from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
 from swarm_ui.experiment.plugins.entry_points import Kind, Plugin, plugin
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.observation import Observation, Past
+from swarm_ui.observation import Observation
 
 _MEMBERS = ("name", "tasks", "reset", "step", "close")
 _LIBRARY = os.path.dirname(swarm_ui.__file__)
@@ -256,10 +256,6 @@ class UserEnvironment(Wrapper):
     def _grade(self, action: Action) -> float:
         with self._locating("grade"):
             return super()._grade(action)
-
-    def _history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        with self._locating("history_with"):
-            return super()._history_with(replaced)
 
     def _expect(self, value: object, kind: type, method: str) -> None:
         if not isinstance(value, kind):

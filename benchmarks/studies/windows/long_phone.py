@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from zlib import crc32
 
 import msgspec
@@ -52,11 +52,6 @@ class LongPhone(PhoneEnvironment):
     @property
     def budget(self) -> int:
         return super().budget * self._patience
-
-    def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        """See :class:`swarm_ui.environment.Forgetful`."""
-        history = self._running(ended=True).history
-        return self._remembered([replaced.get(k, past) for k, past in enumerate(history)])
 
     def _look(self, device: Device, salt: int) -> View:
         return long_view(device, salt)
