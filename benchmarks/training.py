@@ -143,17 +143,19 @@ def measure_adapters(
     )
     one = replace(base, update=replace(base.update, steps=AGENTS * steps))
 
-    def updating(config: TeamConfig, adapters: dict[str, str]) -> Callable[[], object]:
+    def updating(
+        config: TeamConfig, adapters: dict[str, str], bootstrap: float = 0.5
+    ) -> Callable[[], object]:
         model = LocalModel.load()
         for name in dict.fromkeys(adapters.values()):
             model.add_adapter(name, rank=config.rank, alpha=2 * config.rank)
-        return lambda: update_team(model, pairs, adapters, config, 0)
+        return lambda: update_team(model, pairs, adapters, config, 0, bootstrap=bootstrap)
 
     own = {name: name for name in NAMES}
     cpu = interleaved(
         {
             "one adapter, all pairs": updating(one, dict.fromkeys(NAMES, "team")),
-            "four adapters, own pairs": updating(replace(base, bootstrap=0.0), own),
+            "four adapters, own pairs": updating(base, own, bootstrap=0.0),
             "four adapters, and half of the others'": updating(base, own),
         },
         repeats,

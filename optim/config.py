@@ -13,14 +13,15 @@ from torch import nn
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences import PairConfig
-from swarm_ui.optim.settings import Amount, Count, Natural, Open, Part, Positive, Share, check
+from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Share, check
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")
 """Methods that learn from the agents' own replies."""
-Reference = Literal["start", "base"]
 EdgeMode = Literal["redraw", "fixed", "learned"]
 
+DECAY = 0.5
+"""Relative decrease of the learning rate from the first to the last iteration; linear."""
 GUIDE = 0.7
 """Probability of guidance if there is a judge and nothing else is set."""
 _SMALL = 5_000_000
@@ -59,8 +60,6 @@ class UpdateConfig:
     clip: Open = 0.2
     """``grpo`` and ``gspo``: the importance ratio is clipped to 1 ± ``clip``. The ratios of GSPO
     are much nearer to 1: its paper clips at 0.0003."""
-    reference: Reference = "start"
-    """The adapter at the start of the update, or the base model without adapters."""
     micro_batch_tokens: Count | None = None
     """Maximum number of tokens of one forward and backward, padding included, which bounds the
     memory. A larger batch is divided, and the gradients of its parts are added up; the sum is the
@@ -87,8 +86,6 @@ class TeamConfig:
     """Rollouts per iteration."""
     concurrency: Count = 64
     """Episodes at the same time, of all graphs together."""
-    max_steps: Count | None = None
-    """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: Share | None = None
     """Probability of executing a right proposal where the vote was wrong. The judge says what is
     right: the judge of ``Guidance``, or the critic if it can. ``None``: 0.7 with a judge, 0
@@ -97,16 +94,13 @@ class TeamConfig:
     """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
     or without a judge, all are taken as wrong."""
     edges: EdgeMode = "redraw"
-    """``redraw``: new random edges in each iteration, as in the paper. ``fixed``: the graph's own.
-    ``learned``: drawn from a distribution, which is updated by the utility of the drawn graphs: the
-    share of their decisions that the critic found right, or without a critic their success."""
-    density: Open = 0.5
-    """Probability of an edge between two nodes, for ``redraw`` and at the start of ``learned``."""
+    """``redraw``: new edges in each iteration, as in the paper. ``fixed``: the graph's own.
+    ``learned``: drawn from the distribution of the trainer, which is updated by the utility of the
+    drawn graphs: the share of their decisions that the critic found right, or without a critic
+    their success."""
     graphs: Count | None = None
     """Graphs drawn in each iteration. The episodes are divided among them; those of ``learned``
     all play the *same* episodes, so they need at least 2. ``None``: 4 for ``learned``, else 1."""
-    edge_lr: Amount = 0.1
-    """Change of an edge's probability if its graph is one standard deviation above the others."""
     edge_credit: Amount = 0.0
     """Weight with which edges also learn from the critic's credit for the messages that they
     carried (:func:`~swarm_ui.optim.edges.credit.edge_credit`), relative to the utility. The
@@ -120,14 +114,6 @@ class TeamConfig:
     shared_steps: Natural | None = None
     """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
     5 M parameters, else 40."""
-    lr_decay: Part = 0.5
-    """Relative decrease of the learning rate from the first to the last iteration; linear, below
-    1."""
-    bootstrap: Share = 0.5
-    """Share of the other agents' pairs that each agent also learns from, drawn for each agent."""
-    rehearsal: Part = 0.0
-    """Share of earlier examples in each update (before equal ones are merged), so that the agents
-    do not forget what they could do before; see the attribute ``rehearse`` of the trainer."""
     pairs: PairConfig = field(default_factory=PairConfig)
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""
@@ -168,5 +154,5 @@ class TeamConfig:
         progress = min(1.0, iteration / max(1, self.iterations - 1))
         assert self.update.lr is not None
         steps = self.shared_steps if shared else self.update.steps
-        return replace(self.update, lr=self.update.lr * (1.0 - self.lr_decay * progress),
+        return replace(self.update, lr=self.update.lr * (1.0 - DECAY * progress),
                        steps=steps)  # fmt: skip

@@ -128,19 +128,12 @@ class PairConfig:
     """A message with more credit is right."""
     bad_below: float = 0.5
     """A message with less credit is wrong. One between the two thresholds is neither."""
-    corrections: bool = True
-    """Whether a wrong action of an agent is paired with a right action of another agent or of a
-    teacher."""
-    adversary_share: float = 0.0
-    """Share of pairs that reject an action of the adversary although a real mistake is known."""
     easy_share: float = 0.35
     """Share of the messages that are kept at steps where no agent was wrong."""
     abstentions: float = 0.0
     """Share of the right abstentions that are kept. Agents that learn from all of them abstain
     always. Abstentions need credit, from the outcome or from a critic such as
     ``ScriptedCritic(abstentions=True)``."""
-    unique: bool = True
-    """Whether to keep only one pair for each agent, prompt and chosen action."""
 
     def __post_init__(self) -> None:
         if self.bad_below > self.good_above:
@@ -148,7 +141,7 @@ class PairConfig:
                 f"pairs: bad_below ({self.bad_below}) must not exceed good_above "
                 f"({self.good_above})"
             )
-        for name in ("adversary_share", "easy_share", "abstentions"):
+        for name in ("easy_share", "abstentions"):
             share = getattr(self, name)
             if not 0.0 <= share <= 1.0:
                 raise ConfigError(f"pairs: {name} must be in [0, 1], got {share}")
@@ -188,7 +181,7 @@ def preference_pairs(
             if record.credit is not None:
                 written = cast("Alternatives | None", note) or ((), ())
                 pairs += _StepPairs(record, *written, settings, draws).all()
-    return _unique(pairs) if settings.unique else pairs
+    return _unique(pairs)
 
 
 def scored_replies(
@@ -302,7 +295,7 @@ class _StepPairs:
         if said is not None and credit > self.config.good_above:
             own = ScoredAction(action=said, credit=credit, reason=reason_given(message))
             return self._with_mistake(call, view, own)
-        if credit < self.config.bad_below and self.config.corrections:
+        if credit < self.config.bad_below:
             chosen, kind = self._pick(self.good, call, view, avoid=said)
             if chosen is None:
                 return None
@@ -318,11 +311,7 @@ class _StepPairs:
         written = [
             (msgspec.structs.replace(g, reason=own.reason), "adversary") for g in self.adversarial
         ]
-        if mistakes and written:
-            pool = written if self.rng.random() < self.config.adversary_share else mistakes
-        else:
-            pool = mistakes or written
-        rejected, kind = self._pick(pool, call, view, avoid=own.action)
+        rejected, kind = self._pick(mistakes or written, call, view, avoid=own.action)
         return self._made(call, view, own, rejected, f"own > {kind}")
 
     def _abstention(self, call: Call, view: View, credit: float) -> PreferencePair | None:

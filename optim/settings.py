@@ -15,7 +15,6 @@ Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(ge=0.0)]
 Positive = Annotated[float, Meta(gt=0.0)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-Part = Annotated[float, Meta(ge=0.0, lt=1.0)]
 Open = Annotated[float, Meta(gt=0.0, lt=1.0)]
 
 

@@ -104,7 +104,11 @@ class TeamTrainer:
 
     - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
       whether pairs or scored replies are learned from;
-    - ``rehearse``: draws earlier examples for ``config.rehearsal``, in the update's thread;
+    - ``rehearse``: draws earlier examples for each update, in its thread, so that the agents do
+      not forget what they could do before (:func:`~swarm_ui.optim.update.rehearsal`);
+    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``;
+    - ``max_steps``: maximum number of steps of an episode; default: the environment's limit;
+    - ``log``: called with the numbers of each iteration, such as ``wandb.log``;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
       done, total);
     - ``on_episodes``: called with an iteration and its episodes with their credit, before the
@@ -123,9 +127,9 @@ class TeamTrainer:
         judge: Judge | None = None,
         adversary: Adversary | None = None,
         teacher: Teacher | None = None,
+        edges: EdgeDistribution | None = None,
         config: TeamConfig | None = None,
         folder: Path | None = None,
-        log: Callable[[Mapping[str, float]], object] | None = None,
     ) -> None:
         """
         Args:
@@ -142,9 +146,10 @@ class TeamTrainer:
                 taken as wrong.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             teacher: shows a right action where no agent proposed one; the judge grades it.
+            edges: the distribution that graphs are drawn from; ``None``: over all edges between
+                agents, each with probability 0.5.
             config: settings.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
-            log: called with the numbers of each iteration, such as ``wandb.log``.
 
         Raises:
             ConfigError: the team cannot be trained, or a needed argument is missing.
@@ -161,10 +166,12 @@ class TeamTrainer:
         self._compares = not isinstance(self._critic, Outcome)
         check_needs(self.config, judged=self._judge is not None, credited=self._compares)
         self._environments, self._sample_jobs = make_environment, sample_jobs
-        self._adversary, self._teacher, self._folder, self._log = adversary, teacher, folder, log
-        self.edges = EdgeDistribution(team, density=self.config.density)
-        self._edge_optimizer = ProbabilitySGD(self.edges, lr=self.config.edge_lr)
+        self._adversary, self._teacher, self._folder = adversary, teacher, folder
+        self.edges = EdgeDistribution(team) if edges is None else edges
+        self.edge_optimizer: torch.optim.Optimizer = ProbabilitySGD(self.edges)
+        self.max_steps: int | None = None
         self.loss: Loss | None = None
+        self.log: Callable[[Mapping[str, float]], object] | None = None
         self.rehearse: Rehearse | None = None
         self.on_progress: Callable[[int, str, int, int], None] = lambda *_: None
         self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
@@ -201,11 +208,6 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        if self.config.rehearsal and self.rehearse is None:
-            raise ConfigError(
-                f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
-                "to rehearse: set the trainer's attribute rehearse, or rehearsal=0"
-            )
         folder, self._processes = self._folder, processes
         if processes is not None and processes.rank:
             self._add_adapters()
@@ -293,7 +295,7 @@ class TeamTrainer:
                 self._environments,
                 publisher=self._acting if isinstance(self._environments, Rollouts) else None,
                 concurrency=self.config.concurrency,
-                max_steps=self.config.max_steps,
+                max_steps=self.max_steps,
                 patience=self.config.patience,
                 on_progress=progress,
                 on_wait=self._waits(iteration),
@@ -382,12 +384,12 @@ class TeamTrainer:
                 episode_edge_credit(g.episodes, edges=g.team.communication_edges) for g in graphs
             ]
         before = self.edges.logits.detach().sigmoid()
-        self._edge_optimizer.zero_grad()
+        self.edge_optimizer.zero_grad()
         edge_loss(
             self.edges, samples, [utility(graph.episodes) for graph in graphs], credit,
             credit_weight=self.config.edge_credit,
         ).backward()  # type: ignore[no-untyped-call]  # fmt: skip
-        self._edge_optimizer.step()
+        self.edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
         found = {f"edge/{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
         found["edges_moved"] = float(change.max()) if change.numel() else 0.0
@@ -464,11 +466,11 @@ class TeamTrainer:
             state.config, state.adapters = checkpoint.settings_of(self.config), self.adapters
             state.trust = None if self._trust is None else self._trust.state_dict()
             checkpoint.save(self._folder, state, self.model, self.edges)
-        if self._log is not None:
+        if self.log is not None:
             try:
-                self._log(numbers(metrics))
+                self.log(numbers(metrics))
             except Exception as error:
-                self._log = None
+                self.log = None
                 self.warn(f"log failed: {error!r}; the run continues without it")
         self.on_progress(iteration, "checkpoint", 1, 1)
 

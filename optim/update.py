@@ -29,8 +29,11 @@ T = TypeVar("T")
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
+Draw = Callable[[int, random.Random], Sequence[PreferencePair]]
+"""``(number, rng) -> examples``."""
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
-"""``(count, rng) -> examples`` of what the agents could do before."""
+"""``(count, rng) -> examples`` of what the agents could do before, for an update on ``count``
+others."""
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +63,14 @@ class Task(msgspec.Struct, frozen=True):
     settings: UpdateConfig
 
 
+def rehearsal(draw: Draw, share: float) -> Rehearse | None:
+    """Draws earlier examples so that they are this share of an update, in [0, 1), before equal
+    ones are merged; ``None`` for a share of 0."""
+    if not share:
+        return None
+    return lambda count, rng: draw(round(share / (1.0 - share) * count), rng)
+
+
 def loss_of(settings: UpdateConfig) -> Loss:
     """The loss that the settings name."""
     if settings.method == "rft":
@@ -85,6 +96,7 @@ def update_team(
     together: Sequence[str] = (),
     loss: Loss | None = None,
     rehearse: Rehearse | None = None,
+    bootstrap: float = 0.5,
     processes: Processes | None = None,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[UpdateStats]:
@@ -98,7 +110,8 @@ def update_team(
         together: adapters of one shape that are trained as one, with which all of them are then
             overwritten.
         loss: ``None``: that of ``config.update.method``.
-        rehearse: gives examples to repeat, in the share ``config.rehearsal``.
+        rehearse: gives earlier examples to repeat.
+        bootstrap: share of the other agents' examples that each adapter also learns from.
         processes: share every batch. The others :func:`follow`.
         check: called with (updates done, all updates) before each optimiser step and at the end of
             an update; what it raises ends the update.
@@ -111,10 +124,9 @@ def update_team(
     for name in [*together[:1], *alone]:
         settings = config.update_at(iteration, shared=name in together)
         rng = random.Random(derive(config.seed, "update", iteration, name))
-        mine = examples if name in together else _own(examples, name, adapters, config, rng)
-        if rehearse is not None and config.rehearsal:
-            share = config.rehearsal / (1.0 - config.rehearsal)
-            mine = [*mine, *rehearse(round(share * len(mine)), rng)]
+        mine = examples if name in together else _own(examples, name, adapters, bootstrap, rng)
+        if rehearse is not None:
+            mine = [*mine, *rehearse(len(mine), rng)]
         task = prepare(model, name, mine, settings, rng, rejected=loss is not None)
         if processes is not None:
             processes.send(msgspec.msgpack.encode(task))
@@ -300,8 +312,7 @@ def _own_batches(
     examples = dict(enumerate(task.examples))
     if loss is not None or settings.method != "rft":
         used = sorted({k for rows in mine for k in rows})
-        base = settings.reference == "base"
-        compared = with_reference(model, [examples[k] for k in used], base=base, tokens=tokens)
+        compared = with_reference(model, [examples[k] for k in used], tokens=tokens)
         examples |= dict(zip(used, compared, strict=True))
     return [
         Batch([examples[k] for k in rows], [examples[k] for k in whole])
@@ -356,11 +367,11 @@ def _own(
     examples: Examples,
     adapter: str,
     adapters: Mapping[str, str],
-    config: TeamConfig,
+    bootstrap: float,
     rng: random.Random,
 ) -> Any:
     """The examples of the agents with this adapter, and a share of the other agents' examples."""
-    return [e for e in examples if adapters[e.node] == adapter or rng.random() < config.bootstrap]
+    return [e for e in examples if adapters[e.node] == adapter or rng.random() < bootstrap]
 
 
 def _copy(model: Trainable, source: str, target: str) -> None:

@@ -143,7 +143,7 @@ tasks."""
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Draws samples on invented screens, for ``TeamTrainer(rehearse=...)``."""
+    """Draws samples on invented screens, for ``rehearsal``."""
 
     known: tuple[str, ...]
     """Words that the agents' tokenizer has tokens for."""

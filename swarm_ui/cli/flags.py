@@ -294,7 +294,6 @@ MAX_STEPS = option(
     "maximum number of steps of an episode (default: the environment's)",
     setting="environment.max_steps",
 )
-TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
 DATA = option(
     "data",
     str,

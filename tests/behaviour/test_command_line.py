@@ -51,7 +51,7 @@ def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
         ),
         pytest.param("--edges chain", {}, id="named edges"),
         pytest.param("--learn-edges learned", {("team", "edges"): "t"}, id="learned edges"),
-        pytest.param("--set train.density=0.25", {("team", "density"): 0.25}, id="drawn edges"),
+        pytest.param("--set team.density=0.25", {}, id="drawn edges"),
     ],
 )
 def test_the_next_command_tests_the_team_with_the_settings_of_its_training(

@@ -31,8 +31,7 @@ from swarm_ui.optim import (
 
 AGENTS = ("agent_0", "agent_1", "agent_2")
 UPDATE = UpdateConfig(method="rft", steps=3, batch_size=8, lr=1e-3)
-SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "seed": 5,
-         "lr_decay": 0.0}  # fmt: skip
+SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "seed": 5}  # fmt: skip
 
 
 def trainer(model: TinyModel, *, world: Any = ButtonWorld, **given: Any) -> TeamTrainer:
@@ -106,7 +105,7 @@ def test_equal_adapters_that_were_loaded_are_not_trained_as_one() -> None:
     model = trained("agent_0")
     for name in AGENTS[1:]:
         model.add_adapter(name, copy_from="agent_0")
-    (metrics,) = train(model, shared_iterations=1, bootstrap=0.0).history
+    (metrics,) = train(model, shared_iterations=1).history
     after = weights(model)
     assert not metrics["shared"] and updated(metrics) == list(AGENTS)
     assert not torch.equal(after["agent_0"], after["agent_1"])

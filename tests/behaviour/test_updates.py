@@ -103,7 +103,7 @@ def test_learning_without_rejected_sides_uses_the_first_of_equal_replies() -> No
 # -- what goes on beside an update ----------------------------------------------------------------
 
 CONFIG = TeamConfig(
-    iterations=2, shared_iterations=0, episodes=4, edges="fixed", rank=4, rehearsal=0.5,
+    iterations=2, shared_iterations=0, episodes=4, edges="fixed", rank=4,
     update=UpdateConfig(method="rft", steps=3, batch_size=4, lr=5e-2),
 )  # fmt: skip
 LONGEST = 60.0
@@ -238,9 +238,7 @@ class Crowd:
 
 def learned_edges(graphs: int, concurrency: int) -> tuple[Crowd, TinyModel, list[Any]]:
     crowd, model = Crowd(), TinyModel()
-    config = replace(
-        CONFIG, edges="learned", graphs=graphs, concurrency=concurrency, episodes=8, rehearsal=0.0
-    )
+    config = replace(CONFIG, edges="learned", graphs=graphs, concurrency=concurrency, episodes=8)
     result = asyncio.run(trainer(model, None, config=config, world=crowd.world).run())
     names = ("success", "credit", "pairs", "graphs", "edges_moved")
     figures = [[m[name] for name in names] for m in result.history]

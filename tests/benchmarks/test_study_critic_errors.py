@@ -49,9 +49,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_critics_that_err_are_trained_without_examples_of_stage_1() -> None:
-    """The trainer refuses a share of rehearsal where nothing is rehearsed."""
-    config = team_config(Plan(iterations=1).settings(), concurrency=1)
-    assert config.rehearsal == 0.0 and config.shared_iterations == 1
+    settings = Plan(iterations=1).settings()
+    assert settings.rehearsal == 0.0 and team_config(settings, 1).shared_iterations == 1
 
 
 def test_figures_of_cells(folder: Path) -> None:

@@ -16,7 +16,7 @@ pytest.importorskip("peft")
 _SMALL = (
     "--iterations 2 --rollouts 2 --agents 2 --rounds 1 --set train.shared_iterations=1 "
     "--set train.shared_steps=1 --set train.update.steps=1 --set train.update.batch_size=2 "
-    "--set train.rank=2 --set train.max_steps=2 --set train.guide=0.0"
+    "--set train.rank=2 --set environment.max_steps=2 --set train.guide=0.0"
 )
 
 

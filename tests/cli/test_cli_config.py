@@ -138,7 +138,7 @@ def test_the_training_section_of_config_is_sound(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "a.toml"
     path.write_text(TEMPLATE, encoding="utf-8")
-    wrong = ["train.iteration=2", "train.update.method=dp", "train.density=2.0"]
+    wrong = ["train.iteration=2", "train.update.method=dp", "train.rank=0"]
     with pytest.raises(ConfigError) as raised:
         checked(read_draft(path, {}, wrong), train=True)
     assert "did you mean 'iterations'?" in str(raised.value)
@@ -187,17 +187,6 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> Non
     assert done.json["edges"] == "agent_0>agent_1, agent_1>agent_2"
     assert done.json["episodes: episodes"] == "2"
     assert sorted(shell.folder.rglob("*")) == before
-
-
-def test_training_uses_the_density_and_the_step_limit_of_the_run(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    path = tmp_path / "a.toml"
-    path.write_text("[environment]\nmax_steps = 7\n[team]\ndensity = 0.25\n", encoding="utf-8")
-    settings = trainer_config(check_training_config(read_draft(path, {}, [])))
-    assert (settings.max_steps, settings.density) == (7, 0.25)
-    own = ["train.max_steps=3", "train.density=0.75"]
-    settings = trainer_config(check_training_config(read_draft(path, {}, own)))
-    assert (settings.max_steps, settings.density) == (3, 0.75)
 
 
 def test_one_agent_is_trained_in_one_round() -> None:

@@ -37,10 +37,9 @@ def _file(folder: Path, text: str) -> Draft:
         ("train.update.method=grpo train.update.nll_weight=3.0", "only with dpo and ipo"),
         ("train.update.method=grpo train.pairs.easy_share=0.1", "with method 'grpo'"),
         ("train.shared_iterations=0 train.shared_steps=3", "without shared iterations"),
-        ("train.edge_lr=1.0", "not learned ([train] edges = 'redraw')"),
         ("train.edge_credit=0.1", "on edges that are not learned"),
         ("train.edges=learned train.edge_credit=0.1 critic.kind=outcome", "without a critic"),
-        ("train.edges=fixed train.density=0.9", "on fixed edges"),
+        ("train.edges=fixed train.graphs=9", "on fixed edges"),
         ("critic.trust=true critic.kind=outcome", "without a critic"),
         ("critic.adversary=llm critic.model=script:s.txt", "learns from no wrong replies"),
         (
@@ -48,10 +47,6 @@ def _file(folder: Path, text: str) -> Draft:
             "answers no questions",
         ),
         ("critic.teacher=scripted train.update.method=gspo", "the agents' own replies"),
-        (
-            "critic.teacher=scripted train.pairs.corrections=false train.guide=0",
-            "with train.pairs.corrections = false",
-        ),
         ("critic.key_env=KEY", "without --critic llm"),
         ("environment.name=miniwob environment.split=blind", "training uses only 'reference'"),
         ("environment.name=miniwob environment.split=all", "training uses only 'reference'"),

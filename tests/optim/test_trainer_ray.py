@@ -42,7 +42,7 @@ def worker_of(rollouts: Rollouts) -> int:
 def config(staleness: int) -> TeamConfig:
     return TeamConfig(
         iterations=3 if staleness else 2, shared_iterations=1, shared_steps=2, episodes=4,
-        edges="learned", graphs=2, max_steps=3, concurrency=4, overlap=bool(staleness), rank=4,
+        edges="learned", graphs=2, concurrency=4, overlap=bool(staleness), rank=4,
         update=UpdateConfig(method="dpo", steps=2, batch_size=4), seed=3,
     )  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import torch
@@ -17,12 +16,10 @@ from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.examples import reply_logprobs
 from swarm_ui.optim.preferences import PreferencePair
-from swarm_ui.optim.update import update_team
+from swarm_ui.optim.update import rehearsal, update_team
 
 WORDS = ("open", "save", "delete", "note", "contact", "send")
 CONFIG = TeamConfig(
-    shared_iterations=0,
-    bootstrap=0.0,
     update=UpdateConfig(method="rft", steps=60, batch_size=8, lr=5e-2),
 )
 
@@ -53,8 +50,8 @@ def test_less_is_forgotten() -> None:
         model = TinyModel(["agent_0"])
         names = {"agent_0": "agent_0"}
         update_team(model, old, names, CONFIG, 0)
-        again = replace(CONFIG, rehearsal=share)
-        update_team(model, new, names, again, 1, rehearse=lambda n, rng: rng.choices(old, k=n))
+        again = rehearsal(lambda n, rng: rng.choices(old, k=n), share)
+        update_team(model, new, names, CONFIG, 1, rehearse=again)
         return likelihood(model, "agent_0", old), likelihood(model, "agent_0", new)
 
     forgetful, fresh = after(0.0)
@@ -66,24 +63,16 @@ def test_less_is_forgotten() -> None:
 @given(share=st.floats(0.01, 0.9), count=st.integers(1, 40))
 @settings(deadline=None, max_examples=30)
 def test_its_share_is_what_was_asked_for(share: float, count: int) -> None:
-    asked: list[int] = []
-
-    def rehearse(number: int, rng: random.Random) -> list[PreferencePair]:
-        asked.append(number)
-        return []
-
-    config = replace(CONFIG, rehearsal=share, update=replace(CONFIG.update, steps=0))
-    update_team(
-        TinyModel(["agent_0"]), lessons("a", "Save", count), {"agent_0": "agent_0"}, config, 0,
-        rehearse=rehearse,
-    )  # fmt: skip
-    assert asked[0] / (asked[0] + count) == pytest.approx(share, abs=0.5 / count)
+    draw = rehearsal(lambda number, rng: lessons("a", "Save", number), share)
+    assert draw is not None
+    drawn = len(draw(count, random.Random(0)))
+    assert drawn / (drawn + count) == pytest.approx(share, abs=0.5 / count)
 
 
 def test_lessons_are_of_invented_screens_and_repeat_with_the_seed() -> None:
-    rehearsal = Rehearsal(WORDS)
-    first, same = rehearsal(20, random.Random(1)), rehearsal(20, random.Random(1))
-    assert first == same != rehearsal(20, random.Random(2))
+    draw = Rehearsal(WORDS)
+    first, same = draw(20, random.Random(1)), draw(20, random.Random(1))
+    assert first == same != draw(20, random.Random(2))
     assert len(first) == 20
     assert all(pair.rejected is None and pair.weight == 1 for pair in first)
     screens = {pair.decision.observation.goal for pair in first}

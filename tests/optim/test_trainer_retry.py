@@ -33,7 +33,7 @@ from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.trace.records import Episode
 
-SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, max_steps=2, patience=20.0)
+SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, patience=20.0)
 MIDST = 60
 """A request among those of the first rollouts."""
 

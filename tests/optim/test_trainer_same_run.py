@@ -59,7 +59,7 @@ def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: 
     from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 
     two = TeamConfig(
-        iterations=2, shared_iterations=1, shared_steps=3, episodes=6, max_steps=3, lr_decay=0.0,
+        iterations=2, shared_iterations=1, shared_steps=3, episodes=6,
         guide=1.0, rank=4, update=UpdateConfig(method="dpo", steps=2, batch_size=4),
     )  # fmt: skip
 

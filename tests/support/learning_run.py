@@ -22,7 +22,7 @@ CONFIG = TeamConfig(
 )  # fmt: skip
 
 
-ATTRIBUTES = ("loss", "rehearse", "on_progress", "on_episodes", "warn")
+ATTRIBUTES = ("loss", "rehearse", "on_progress", "on_episodes", "warn", "log", "max_steps")
 
 
 def sample_jobs(count: int, /, *, seed: int) -> list[Job]:

@@ -28,7 +28,7 @@ from swarm_ui.trace.records import Episode
 NAMES = ("agent_0", "agent_1")
 SMALL = replace(
     CONFIG, iterations=2, shared_iterations=1, shared_steps=2, episodes=4, edges="fixed", graphs=1,
-    max_steps=2, patience=30.0, update=UpdateConfig(method="dpo", steps=2, batch_size=4, lr=1e-3),
+    patience=30.0, update=UpdateConfig(method="dpo", steps=2, batch_size=4, lr=1e-3),
 )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.preferences import PairConfig
 from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
+from swarm_ui.optim.update import rehearsal
 from swarm_ui.report.results import Results
 from swarm_ui.rollout import Job
 from swarm_ui.stats import outcomes
@@ -247,7 +248,8 @@ class Continuation:
                 critic=environment.critic,
                 folder=cell.folder,
             )
-            trainer.rehearse, trainer.warn = Rehearsal(KNOWN_WORDS), bar.say
+            trainer.rehearse = rehearsal(Rehearsal(KNOWN_WORDS), settings.rehearsal)
+            trainer.warn = bar.say
             trainer.on_progress = _moving(bar)
             result = await trainer.run(resume=True)
         model.save_adapters(cell.adapters)

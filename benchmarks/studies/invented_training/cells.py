@@ -49,6 +49,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.update import rehearsal
 from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
@@ -180,7 +181,8 @@ class Cells:
             adversary=ScriptedAdversary(),
             teacher=ScriptedTeacher(make_environment) if arm.teacher else None,
         )
-        trainer.rehearse, trainer.on_episodes = Rehearsal(KNOWN_WORDS), count
+        trainer.rehearse = rehearsal(Rehearsal(KNOWN_WORDS), settings.rehearsal)
+        trainer.on_episodes = count
         trainer.on_progress = lambda iteration, what, done, total: tell(iteration, what)
         began = time.process_time()
         history = asyncio.run(trainer.run()).history

@@ -29,7 +29,7 @@ from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.credit.critic import judge_of
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.preferences import PreferencePair
-from swarm_ui.optim.update import update_team
+from swarm_ui.optim.update import rehearsal, update_team
 from swarm_ui.report.results import Cost
 from swarm_ui.rollout import GraphPolicy, Intervention, Rollouts, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
@@ -136,7 +136,7 @@ async def imitate(
         cost = Cost.of_model(model, before)
         updates = update_team(
             model, shown.pairs, {name: name for name in names}, config, iteration,
-            rehearse=Rehearsal(KNOWN_WORDS),
+            rehearse=rehearsal(Rehearsal(KNOWN_WORDS), settings.rehearsal),
         )  # fmt: skip
         work = [{"steps": u.steps, "pairs": u.examples} for u in updates]
         tokens = {"prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens}

@@ -33,9 +33,11 @@ from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.edges.optim import ProbabilitySGD
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.preferences import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.update import rehearsal
 from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
@@ -116,7 +118,7 @@ class Trained(NamedTuple):
 
 
 class WindowRehearsal:
-    """Draws the samples of the window agent's stage 1, for ``TeamTrainer(rehearse=...)``."""
+    """Draws the samples of the window agent's stage 1, for ``rehearsal``."""
 
     def __init__(self, episodes: int) -> None:
         """``episodes``: simulated episodes of each training template."""
@@ -188,7 +190,9 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
         config=config,
         critic=critic,
     )
-    trainer.rehearse = WindowRehearsal(plan.rehearsed)
+    trainer.rehearse = rehearsal(WindowRehearsal(plan.rehearsed), plan.rehearsal)
+    trainer.edge_optimizer = ProbabilitySGD(trainer.edges, lr=plan.edge_lr)
+    trainer.max_steps = plan.max_steps
     trainer.on_episodes = lambda _, episodes: spent.add(episodes)
     result = asyncio.run(trainer.run())
     graph = result.edges.mode().edges if edges == "learned" else given
@@ -221,13 +225,9 @@ def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
         concurrency=min(CONCURRENCY, plan.episodes),
         guide=0.0,
         edges=_MODES[edges],
-        density=DENSITY,
         graphs=1 if _MODES[edges] == "fixed" else plan.graphs,
         edge_credit=plan.edge_credit_weight,
-        edge_lr=plan.edge_lr,
         shared_steps=plan.shared_steps,
-        rehearsal=plan.rehearsal,
-        max_steps=plan.max_steps,
         update=UpdateConfig(method="rft", steps=plan.own_steps, lr=plan.lr),
         pairs=PairConfig(abstentions=plan.abstentions),
         seed=seed,

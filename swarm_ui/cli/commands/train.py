@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, *flags.INVENTED,
-    flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
+    flags.MAX_STEPS, flags.DATA, flags.WRAP,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
     flags.ON, flags.WORKERS, flags.MODEL_ACTORS,
     *flags.ENDING,

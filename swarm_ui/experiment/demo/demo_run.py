@@ -44,7 +44,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam, TrainingEnvironment
     from swarm_ui.nodes.models.openai.model import OpenAIModel
-    from swarm_ui.optim.update import Rehearse
+    from swarm_ui.optim.update import Draw
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DemoRun:
     directory: RunDirectory
     display: ProgressDisplay
     results: Results
-    rehearsal: Callable[[Any], Rehearse] | None = None
+    rehearsal: Callable[[Any], Draw] | None = None
     """Draws the examples that a model rehearses in stage 2, such as lessons of its stage 1."""
 
     @property
@@ -141,7 +141,7 @@ class DemoRun:
         return path
 
 
-def open_run(request: Request, *, rehearsal: Callable[[Any], Rehearse] | None = None) -> DemoRun:
+def open_run(request: Request, *, rehearsal: Callable[[Any], Draw] | None = None) -> DemoRun:
     """Check the requirements of the run, then create its directory or resume it.
 
     ``rehearsal``: see :class:`DemoRun`.

@@ -16,7 +16,7 @@ from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.storage.run_directory import without_secrets
 
 Log = Callable[[Mapping[str, float]], object]
-"""Receives numbers by name, as ``TeamTrainer(log=...)`` calls it; ``iteration`` is one of them. A
+"""Receives numbers by name, as the attribute ``log`` of a trainer; ``iteration`` is one of them. A
 method ``close``, if it has one, is called at the end of the run."""
 Settings = Mapping[str, Any]
 """Settings of a run by dotted names, without secrets."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, Draft, Finding, ModelSection, Name, checked
+from swarm_ui.experiment.config import Config, Draft, Finding, ModelSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings
 from swarm_ui.experiment.models import IN_PROCESS, kind_of, learned_adapters, model_findings
 from swarm_ui.experiment.placement.place import place_findings
@@ -138,20 +138,6 @@ def _choose_edges(draft: Draft) -> None:
         )
 
 
-def _use_in_training(draft: Draft) -> None:
-    """Train with the step limit and the density of a run, where training has none of its own."""
-    learning = draft.values.get("train")
-    if not isinstance(learning, dict):
-        return
-    names: tuple[Name, ...] = (("environment", "max_steps"), ("team", "density"))
-    for name in names:
-        section = draft.values.get(name[0])
-        given = isinstance(section, dict) and section.get(name[1]) is not None
-        fixed = name[1] == "density" and learning.get("edges") == "fixed"
-        if isinstance(section, dict) and given and name[1] not in learning and not fixed:
-            draft.put(("train", name[1]), section[name[1]], draft.places.get(name, ".".join(name)))
-
-
 def check_training_config(draft: Draft) -> Config:
     """Check the configuration of a training run, which has its own defaults for the team."""
     team = draft.values.get("team")
@@ -161,7 +147,6 @@ def check_training_config(draft: Draft) -> Config:
             draft.put(("team", name), value, f"[team] {name}")
     learning, place = draft.values.setdefault("train", {}), draft.values.get("environment")
     _choose_edges(draft)
-    _use_in_training(draft)
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
         draft.values["train"] = {"graphs": _GRAPHS, **learning}

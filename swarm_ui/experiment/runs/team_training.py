@@ -65,6 +65,7 @@ async def _trained(
     log: Log,
 ) -> Sequence[Metrics]:
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
+    from swarm_ui.optim.edges.distribution import EdgeDistribution
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
@@ -84,11 +85,14 @@ async def _trained(
         async with open_critics(config, playing.judging, playing.in_workers, run.folder) as critics:
             place = TrainingEnvironment(
                 playing.environments, sample_jobs, critics.critic, settings.concurrency,
-                critics.judge, critics.adversary, critics.teacher,
+                critics.judge, critics.adversary, critics.teacher, max_steps=section.max_steps,
             )  # fmt: skip
+            drawn = None
+            if settings.edges != "fixed":
+                drawn = EdgeDistribution(graph, density=config.team.density)
             with display.bar("training", settings.iterations) as bar:
                 result = await train(
-                    run.folder, graph, place, settings, bar, log=log, warn=warn,
+                    run.folder, graph, place, settings, bar, edges=drawn, log=log, warn=warn,
                     acting=playing.acting, processes=processes,
                 )  # fmt: skip
     run.folder.set_status({"stage": "trained"})
@@ -110,12 +114,9 @@ def evaluation_settings(run: Run) -> dict[str, object]:
         edges["edges"] = str(run.folder.path)
     if edges["edges"] != default.edges:
         edges |= {"density": default.density, "seed": default.seed}
-    elif learning.edges == "redraw":
-        edges["density"] = learning.density
     sections = {
         "environment": replace(
             config.environment,
-            max_steps=learning.max_steps,
             # The tasks of the test are others where the environment has splits.
             tasks=() if spec_of(config.environment.name).splits else config.environment.tasks,
             **_defaults(EnvironmentSection(), "split", "episodes", "seed", "suite_seed",

@@ -50,10 +50,6 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
         because = "with a policy gradient, which learns from the agents' own replies"
         instead = "use --method rft, dpo or ipo, or leave the teacher out"
         yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
-    elif config.critic.teacher != "none" and not settings.pairs.corrections and settings.guide == 0:
-        because = "with train.pairs.corrections = false and train.guide = 0"
-        instead = "leave out one of these settings, or the teacher"
-        yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
     if settings.edges != "fixed" and typed(draft, ("team", "seed")):
         because = f"where edges are {settings.edges}; the seed of training is --seed"
         yield unused(("team", "seed"), config.team.seed, because)
@@ -69,11 +65,9 @@ def _of_method(settings: TeamConfig) -> Iterator[_Rule]:
     gradient = method in ("grpo", "gspo")
     because = f"with method '{method}', only with "
     yield "update.clip", gradient, because + "grpo and gspo"
-    for name in ("update.beta", "update.reference"):
-        yield name, method != "rft", because + "dpo, ipo, grpo and gspo"
+    yield "update.beta", method != "rft", because + "dpo, ipo, grpo and gspo"
     yield "update.nll_weight", method in ("dpo", "ipo"), because + "dpo and ipo"
-    for name in ("corrections", "adversary_share", "easy_share", "unique"):
-        yield f"pairs.{name}", not gradient, because + "dpo, ipo and rft"
+    yield "pairs.easy_share", not gradient, because + "dpo, ipo and rft"
 
 
 def _of_iterations(
@@ -88,11 +82,9 @@ def _of_iterations(
 def _of_edges(settings: TeamConfig, config: Config) -> Iterator[_Rule]:
     learned, credit = settings.edges == "learned", critic_kind(config) != "outcome"
     because = f"on edges that are not learned ([train] edges = '{settings.edges}')"
-    for name in ("credit", "lr"):
-        yield f"edge_{name}", learned, because
+    yield "edge_credit", learned, because
     yield "edge_credit", credit, "without a critic"
-    for name in ("density", "graphs"):
-        yield name, settings.edges != "fixed", "on fixed edges"
+    yield "graphs", settings.edges != "fixed", "on fixed edges"
 
 
 def _given(values: Mapping[str, Any], path: Name) -> bool:

@@ -22,9 +22,10 @@ from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, ScriptedAdversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import Processes
+from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
-from swarm_ui.optim.update import Rehearse
+from swarm_ui.optim.update import Draw, Rehearse, rehearsal
 from swarm_ui.report import credit_map
 from swarm_ui.report.results import Cost
 from swarm_ui.rollout import MakeEnvironment, Rollouts
@@ -52,8 +53,10 @@ class TrainingEnvironment(NamedTuple):
     """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
     teacher: Teacher | None = None
     """Shows a right action where no agent proposed one; ``None``: nobody does."""
-    rehearse: Rehearse | None = None
+    rehearse: Draw | None = None
     """Draws earlier examples for the setting ``rehearsal``, such as lessons of stage 1."""
+    max_steps: int | None = None
+    """Maximum number of steps of an episode; ``None``: the limit of the environment."""
 
 
 class TrainedTeam(NamedTuple):
@@ -72,6 +75,8 @@ async def train(
     config: TeamConfig,
     bar: Bar,
     *,
+    edges: EdgeDistribution | None = None,
+    rehearse: Rehearse | None = None,
     keep_adapters: bool = False,
     log: Callable[[Mapping[str, float]], object] | None = None,
     warn: Callable[[str], None] | None = None,
@@ -84,6 +89,8 @@ async def train(
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
         graph: the team in rollouts, whose agents ask the model that is trained, or ``acting``.
         bar: counts iterations.
+        edges: the distribution that graphs are drawn from; ``None``: that of the trainer.
+        rehearse: draws earlier examples for each update.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
         log: called with the numbers of each iteration.
         warn: called with warnings; ``None``: they are printed above the bar.
@@ -98,15 +105,16 @@ async def train(
         judge=environment.judge,
         adversary=environment.adversary,
         teacher=environment.teacher,
+        edges=edges,
         config=config,
         folder=run.path,
-        log=log,
     )
     model = trainer.model
     elsewhere = isinstance(environment.make_environment, Rollouts)
     answers = None if elsewhere else model if acting is None else acting
     recorder = _Recorder(run, model, bar, config.iterations, keep_adapters, answers)
-    trainer.rehearse, trainer.warn = environment.rehearse, warn or bar.say
+    trainer.rehearse, trainer.max_steps = rehearse, environment.max_steps
+    trainer.log, trainer.warn = log, warn or bar.say
     trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
     result = await trainer.run(resume=True, processes=processes)
     model.save_adapters(run.adapters)
@@ -122,10 +130,8 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
         episodes=settings.episodes,
         concurrency=concurrency,
         edges=settings.edges,
-        density=settings.density,
         update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
         rank=settings.rank,
-        rehearsal=settings.rehearsal,
         shared_steps=settings.shared_steps,
         seed=settings.seed,
     )
@@ -144,12 +150,15 @@ async def train_team(
     ``config``: settings of the trainer; ``None``: those of :func:`team_config`.
     """
     own = fixed_graph(settings)
+    graph, draw = rollout_arm(settings, own).graph(model), environment.rehearse
     result = await train(
         run,
-        rollout_arm(settings, own).graph(model),
+        graph,
         environment,
         config or team_config(settings, environment.concurrency),
         bar,
+        edges=EdgeDistribution(graph, density=settings.density),
+        rehearse=None if draw is None else rehearsal(draw, settings.rehearsal),
         keep_adapters=not settings.given_model,  # a language model has no learning curve
     )
     edges, label = _tested_graph(settings, result, own)

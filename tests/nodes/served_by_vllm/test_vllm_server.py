@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.timeout(3600)]
 
 AGENTS = ("agent_0", "agent_1")
 CONFIG = TeamConfig(
-    iterations=2, shared_iterations=1, shared_steps=2, episodes=3, concurrency=3, max_steps=2,
+    iterations=2, shared_iterations=1, shared_steps=2, episodes=3, concurrency=3,
     edges="fixed", guide=0.0, rank=4, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
@@ -159,7 +159,7 @@ ITERATIONS, ROLLOUTS = 3, 2
 TRAIN = (
     f"train phone --adapters smollm2-phone --agents 2 --rounds 1 --iterations {ITERATIONS} "
     f"--rollouts {ROLLOUTS} --set train.shared_iterations=1 --set train.shared_steps=2 "
-    "--set train.update.steps=2 --set train.update.batch_size=2 --set train.max_steps=3 "
+    "--set train.update.steps=2 --set train.update.batch_size=2 --set environment.max_steps=3 "
     "--set train.guide=0.0 --set train.patience=1500 --set model.timeout=900 "
     "--set run.report=false --json"
 )

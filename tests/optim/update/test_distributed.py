@@ -27,7 +27,7 @@ from swarm_ui.optim.update import UpdateStats, follow, update_team
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
 AGENTS = {f"agent_{k}": f"agent_{k}" for k in range(3)}
 CONFIG = TeamConfig(
-    lr_decay=0.0, seed=4, rank=4, update=UpdateConfig(method="dpo", steps=4, batch_size=5, lr=5e-2)
+    seed=4, rank=4, update=UpdateConfig(method="dpo", steps=4, batch_size=5, lr=5e-2)
 )
 
 

@@ -23,7 +23,7 @@ from swarm_ui.optim.preferences import (
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 from tests.support.learning_fakes import with_messages
 
-ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
+ALL = PairConfig(easy_share=1.0)
 
 
 def episode(*steps: StepRecord, fault: Failure | None = None) -> Episode:
@@ -78,8 +78,6 @@ def test_a_teachers_action_corrects_every_wrong_agent_that_sees_its_element() ->
     assert all(p.rejected is not None and p.chosen_text == p.chosen.json() for p in pairs)
     doubted = msgspec.structs.replace(shown, credit=0.5)
     assert made(graded(trace, [[0.0, 0.0, 0.0]]), teacher=(doubted,)) == []
-    no_corrections = PairConfig(corrections=False)
-    assert made(graded(trace, [[0.0] * 3]), teacher=(shown,), config=no_corrections) == []
 
 
 def test_an_action_the_agent_neither_sees_nor_was_told_of_is_never_shown_to_it() -> None:
@@ -119,7 +117,6 @@ def test_all_rounds_count_and_equal_ones_count_once() -> None:
     pairs = made(step)
     assert len(pairs) == 4  # every context differs, since round 1 heard round 0
     assert len(made(step, step)) == 4
-    assert len(made(step, step, config=PairConfig(easy_share=1.0, unique=False))) == 8
 
 
 def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
@@ -129,8 +126,6 @@ def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
         ("agent_0", click(0), None),
         ("agent_1", click(0), None),
     ]
-    off = PairConfig(easy_share=1.0, corrections=False)
-    assert [p.node for p in made(graded(trace, [[1.0, 0.0]]), config=off)] == ["agent_0"]
 
 
 def test_an_undecided_score_makes_no_side() -> None:
