@@ -143,19 +143,24 @@ def measure_adapters(
     )
     one = replace(base, update=replace(base.update, steps=AGENTS * steps))
 
-    def updating(
-        config: TeamConfig, adapters: dict[str, str], bootstrap: float = 0.5
-    ) -> Callable[[], object]:
+    def updating(config: TeamConfig, adapters: dict[str, str]) -> Callable[[], object]:
         model = LocalModel.load()
         for name in dict.fromkeys(adapters.values()):
             model.add_adapter(name, rank=config.rank, alpha=2 * config.rank)
-        return lambda: update_team(model, pairs, adapters, config, 0, bootstrap=bootstrap)
+        return lambda: update_team(model, pairs, adapters, config, 0)
+
+    def each_its_own(config: TeamConfig) -> Callable[[], object]:
+        model = LocalModel.load()
+        for name in NAMES:
+            model.add_adapter(name, rank=config.rank, alpha=2 * config.rank)
+        own = {name: [pair for pair in pairs if pair.node == name] for name in NAMES}
+        return lambda: [update_team(model, own[n], {n: n}, config, 0) for n in NAMES]
 
     own = {name: name for name in NAMES}
     cpu = interleaved(
         {
             "one adapter, all pairs": updating(one, dict.fromkeys(NAMES, "team")),
-            "four adapters, own pairs": updating(base, own, bootstrap=0.0),
+            "four adapters, own pairs": each_its_own(base),
             "four adapters, and half of the others'": updating(base, own),
         },
         repeats,

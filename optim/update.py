@@ -26,6 +26,8 @@ from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss
 from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
 T = TypeVar("T")
+BOOTSTRAP = 0.5
+"""Share of the other agents' examples that each adapter also learns from, drawn for each adapter."""
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
@@ -96,7 +98,6 @@ def update_team(
     together: Sequence[str] = (),
     loss: Loss | None = None,
     rehearse: Rehearse | None = None,
-    bootstrap: float = 0.5,
     processes: Processes | None = None,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[UpdateStats]:
@@ -111,7 +112,6 @@ def update_team(
             overwritten.
         loss: ``None``: that of ``config.update.method``.
         rehearse: gives earlier examples to repeat.
-        bootstrap: share of the other agents' examples that each adapter also learns from.
         processes: share every batch. The others :func:`follow`.
         check: called with (updates done, all updates) before each optimiser step and at the end of
             an update; what it raises ends the update.
@@ -124,7 +124,7 @@ def update_team(
     for name in [*together[:1], *alone]:
         settings = config.update_at(iteration, shared=name in together)
         rng = random.Random(derive(config.seed, "update", iteration, name))
-        mine = examples if name in together else _own(examples, name, adapters, bootstrap, rng)
+        mine = examples if name in together else _own(examples, name, adapters, rng)
         if rehearse is not None:
             mine = [*mine, *rehearse(len(mine), rng)]
         task = prepare(model, name, mine, settings, rng, rejected=loss is not None)
@@ -367,11 +367,10 @@ def _own(
     examples: Examples,
     adapter: str,
     adapters: Mapping[str, str],
-    bootstrap: float,
     rng: random.Random,
 ) -> Any:
     """The examples of the agents with this adapter, and a share of the other agents' examples."""
-    return [e for e in examples if adapters[e.node] == adapter or rng.random() < bootstrap]
+    return [e for e in examples if adapters[e.node] == adapter or rng.random() < BOOTSTRAP]
 
 
 def _copy(model: Trainable, source: str, target: str) -> None:

@@ -86,13 +86,12 @@ async def _trained(
             place = TrainingEnvironment(
                 playing.environments, sample_jobs, critics.critic, settings.concurrency,
                 critics.judge, critics.adversary, critics.teacher, max_steps=section.max_steps,
+                edges=EdgeDistribution(graph, density=config.team.density)
+                if settings.edges != "fixed" else None,
             )  # fmt: skip
-            drawn = None
-            if settings.edges != "fixed":
-                drawn = EdgeDistribution(graph, density=config.team.density)
             with display.bar("training", settings.iterations) as bar:
                 result = await train(
-                    run.folder, graph, place, settings, bar, edges=drawn, log=log, warn=warn,
+                    run.folder, graph, place, settings, bar, log=log, warn=warn,
                     acting=playing.acting, processes=processes,
                 )  # fmt: skip
     run.folder.set_status({"stage": "trained"})

@@ -25,7 +25,7 @@ from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
-from swarm_ui.optim.update import Draw, Rehearse, rehearsal
+from swarm_ui.optim.update import Rehearse, rehearsal
 from swarm_ui.report import credit_map
 from swarm_ui.report.results import Cost
 from swarm_ui.rollout import MakeEnvironment, Rollouts
@@ -53,8 +53,10 @@ class TrainingEnvironment(NamedTuple):
     """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
     teacher: Teacher | None = None
     """Shows a right action where no agent proposed one; ``None``: nobody does."""
-    rehearse: Draw | None = None
-    """Draws earlier examples for the setting ``rehearsal``, such as lessons of stage 1."""
+    rehearse: Rehearse | None = None
+    """Draws earlier examples for each update, such as lessons of stage 1."""
+    edges: EdgeDistribution | None = None
+    """The distribution that graphs are drawn from; ``None``: that of the trainer."""
     max_steps: int | None = None
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
 
@@ -75,8 +77,6 @@ async def train(
     config: TeamConfig,
     bar: Bar,
     *,
-    edges: EdgeDistribution | None = None,
-    rehearse: Rehearse | None = None,
     keep_adapters: bool = False,
     log: Callable[[Mapping[str, float]], object] | None = None,
     warn: Callable[[str], None] | None = None,
@@ -89,8 +89,6 @@ async def train(
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
         graph: the team in rollouts, whose agents ask the model that is trained, or ``acting``.
         bar: counts iterations.
-        edges: the distribution that graphs are drawn from; ``None``: that of the trainer.
-        rehearse: draws earlier examples for each update.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
         log: called with the numbers of each iteration.
         warn: called with warnings; ``None``: they are printed above the bar.
@@ -105,7 +103,7 @@ async def train(
         judge=environment.judge,
         adversary=environment.adversary,
         teacher=environment.teacher,
-        edges=edges,
+        edges=environment.edges,
         config=config,
         folder=run.path,
     )
@@ -113,7 +111,7 @@ async def train(
     elsewhere = isinstance(environment.make_environment, Rollouts)
     answers = None if elsewhere else model if acting is None else acting
     recorder = _Recorder(run, model, bar, config.iterations, keep_adapters, answers)
-    trainer.rehearse, trainer.max_steps = rehearse, environment.max_steps
+    trainer.rehearse, trainer.max_steps = environment.rehearse, environment.max_steps
     trainer.log, trainer.warn = log, warn or bar.say
     trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
     result = await trainer.run(resume=True, processes=processes)
@@ -151,14 +149,16 @@ async def train_team(
     """
     own = fixed_graph(settings)
     graph, draw = rollout_arm(settings, own).graph(model), environment.rehearse
+    environment = environment._replace(
+        rehearse=None if draw is None else rehearsal(draw, settings.rehearsal),
+        edges=EdgeDistribution(graph, density=settings.density),
+    )
     result = await train(
         run,
         graph,
         environment,
         config or team_config(settings, environment.concurrency),
         bar,
-        edges=EdgeDistribution(graph, density=settings.density),
-        rehearse=None if draw is None else rehearsal(draw, settings.rehearsal),
         keep_adapters=not settings.given_model,  # a language model has no learning curve
     )
     edges, label = _tested_graph(settings, result, own)
