@@ -117,6 +117,10 @@ class TeamTrainer:
       fails; default: ``warnings.warn``.
     """
 
+    max_steps: int | None = None
+    _processes: Processes | None = None
+    _fresh: Sequence[str] = ()
+
     def __init__(
         self,
         team: CollabGraph,
@@ -169,16 +173,13 @@ class TeamTrainer:
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
         self.edges = EdgeDistribution(team) if edges is None else edges
         self.edge_optimizer: torch.optim.Optimizer = ProbabilitySGD(self.edges)
-        self.max_steps: int | None = None
         self.loss: Loss | None = None
         self.log: Callable[[Mapping[str, float]], object] | None = None
         self.rehearse: Rehearse | None = None
         self.on_progress: Callable[[int, str, int, int], None] = lambda *_: None
         self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
         self.warn: Callable[[str], object] = warnings.warn
-        self._processes: Processes | None = None
         self._iteration, self._ahead = 0, list[_Begun]()
-        self._fresh: Sequence[str] = ()
 
     def __repr__(self) -> str:
         agents = ", ".join(f"{agent}: {name}" for agent, name in self.adapters.items())

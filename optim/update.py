@@ -27,7 +27,7 @@ from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
 T = TypeVar("T")
 BOOTSTRAP = 0.5
-"""Share of the other agents' examples that each adapter also learns from, drawn for each adapter."""
+"""Share of the other agents' examples that each adapter also learns from, drawn for each one."""
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
