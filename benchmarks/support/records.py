@@ -16,17 +16,17 @@ FILES = "files"
 """Where a record keeps the files of its study, if it does; see ``benchmarks/studies/restore.py``.
 """
 _COMMANDS = {
-    "coordination": "python benchmarks/coordination.py --record",
-    "edge_power": "python benchmarks/edge_power.py --record",
+    "coordination": "python -m benchmarks.speed.worlds --only coordination --record",
+    "edge_power": "python -m benchmarks.speed.edges --only power --record",
     "invented_training_general": "python -m benchmarks.studies.invented_training --study general "
     "--out FOLDER --record",
     "invented_training_teacher": "python -m benchmarks.studies.invented_training --study teacher "
     "--out FOLDER --record",
     "learning": "python benchmarks/learning.py --out FOLDER --record",
-    "local_model": "python benchmarks/local_model.py --model smollm2 --adapter smollm2-phone "
-    "--serve --record",
-    "scale": "python benchmarks/scale.py --record",
-    "served_actor": "python -m benchmarks.served_actor --adapters smollm2-phone --record",
+    "local_model": "python -m benchmarks.speed.models --only text --adapter smollm2-phone --record",
+    "scale": "python -m benchmarks.speed.ray --record",
+    "served_actor": "python -m benchmarks.speed.models --only served --peers "
+    "--adapter smollm2-phone --record",
     "split": "python -m benchmarks.studies.split --record",
     "windows": "python -m benchmarks.studies.windows --out FOLDER --train-teams --record",
 }

@@ -26,7 +26,7 @@ class Scheduler:
     than calling the functions, and in a graph of models all ready calls run concurrently.
 
     A task for each job takes 1.6 to 3 times the CPU time per node on every shape but chains
-    (``benchmarks/graph_engine.py --quick``), and eager tasks need Python 3.12.
+    (``python -m benchmarks.speed.engine --quick``), and eager tasks need Python 3.12.
     """
 
     __slots__ = (

@@ -79,7 +79,7 @@ def test_an_absent_or_damaged_record_names_the_command_that_makes_it(results: Pa
     )
     results.mkdir()
     record_path("scale").write_text("[1", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"cannot be read: .*scale.py --record' makes it again"):
+    with pytest.raises(ConfigError, match=r"cannot be read: .*speed.ray --record' makes it again"):
         read_record("scale", dict[str, Any])
     assert "--train-teams" in command_of("windows")
 

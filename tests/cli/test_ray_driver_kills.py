@@ -20,7 +20,7 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[r
 
 from local_ray import SUPPORT, ray_environment
 
-from benchmarks.scaling.play import digest
+from benchmarks.speed.paced import digest
 from swarm_ui.trace.jsonl import iter_jsonl
 
 pytestmark = [

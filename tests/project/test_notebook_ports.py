@@ -6,7 +6,6 @@ The blocks run as printed, by the real packages in environments of their own: La
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ import gptswarm_env
 import nbformat
 import pytest
 
+from benchmarks.speed.environments import interpreter
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "demos" / "notebooks" / "4_coming_from_gptswarm_or_langgraph.ipynb"
 MODELS = ROOT / "tests" / "support" / "ports"
-LANGGRAPH_ENV = "SWARM_UI_LANGGRAPH_ENV"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,10 @@ def of(package: str) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def langgraph() -> Path:
-    """A Python with LangGraph: the one that is named, or the one of the benchmarks."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    built = cache / "swarm-ui" / "peers" / "langgraph" / "bin" / "python"
-    found = Path(os.environ.get(LANGGRAPH_ENV) or built)
-    if not found.is_file():
-        pytest.skip(
-            f"no LangGraph: python benchmarks/peers/build.py langgraph, or {LANGGRAPH_ENV}=PYTHON"
-        )
-    return found
+    try:
+        return interpreter("langgraph")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 def output(python: Path, model: str, port: Port, folder: Path) -> str:

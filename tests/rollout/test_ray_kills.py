@@ -21,9 +21,8 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[r
 
 from local_ray import local_ray, ray_environment
 
-from benchmarks.scaling.cluster import PLACE
-from benchmarks.scaling.latencies import Latencies
-from benchmarks.scaling.play import DECISIONS, Tally, policy, work
+from benchmarks.speed.paced import DECISIONS, Latencies, Tally, policy, work
+from benchmarks.speed.ray import PLACE
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import Job, RemoteWorker, Rollouts, ray_rollouts, rollout_many
 from swarm_ui.trace.records import Episode

@@ -84,7 +84,6 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
-    ("docs/howto/cluster.md", "dockerfile"): "test_cluster_files.py checks the version",
     ("docs/concepts.md", "text"): "a tree of folders",
     ("docs/coordination.md", "text"): "a prompt, which test_coordination_problem.py compares",
     ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
@@ -203,6 +202,8 @@ def _script(words: list[str]) -> str | None:
         # Studies whose cells are commands have one parser.
         shared = ROOT / "benchmarks" / "studies" / "commands" / "study.py"
         rest, sources = words[at + 1 :], [place]
+        if name[:2] == ["benchmarks", "speed"]:
+            sources.append(ROOT / "benchmarks" / "speed" / "report.py")
         if place.is_file() and "study_parser" in place.read_text(encoding="utf-8"):
             sources.append(shared)
     else:

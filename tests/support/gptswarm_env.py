@@ -40,8 +40,7 @@ def python() -> Path:
     builder = sys.executable if sys.version_info[:2] == (3, 11) else shutil.which("python3.11")
     if builder is None:
         raise NoPython(f"GPTSwarm needs a python3.11 on the PATH, or {ASKED_FOR}")
-    script = ROOT / "benchmarks" / "peers" / "build.py"
-    built = _run([sys.executable, str(script), "gptswarm", "--python", builder])
+    built = _run([builder, "-m", "benchmarks.speed.environments", "gptswarm"])
     interpreter = Path(built.strip().splitlines()[-1])
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     # The extra itself once more, so that our dependencies cannot move what it pins.
@@ -55,15 +54,7 @@ def python() -> Path:
 
 def run_checks(interpreter: Path) -> subprocess.CompletedProcess[str]:
     """Run the checks with that interpreter, away from this project's pytest settings."""
-    own = [
-        "--noconftest",
-        "-o",
-        "addopts=",
-        "-o",
-        "filterwarnings=default",
-        "-p",
-        "no:cacheprovider",
-    ]
+    own = ["--noconftest", "-o", "addopts=", "-o", "filterwarnings=default"]
     return subprocess.run(
         [str(interpreter), "-m", "pytest", *own, "-q", "--timeout=120", *CHECKS],
         cwd=ROOT,
@@ -75,7 +66,7 @@ def run_checks(interpreter: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, cwd=ROOT)
     if done.returncode:
         raise RuntimeError(
             f"this failed: {' '.join(command)}\n{(done.stdout + done.stderr)[-4000:]}"

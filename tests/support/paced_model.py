@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.scaling.latencies import Latencies
-from benchmarks.scaling.play import PacedModel
+from benchmarks.speed.paced import Latencies, PacedModel
 
 
 def paced() -> PacedModel:

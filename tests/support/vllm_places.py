@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.vllm_server.environment import VARIABLE, found_interpreter
+from benchmarks.speed.environments import VLLM_VARIABLE, interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "SWARM_UI_SMOLLM2"
 
 
 def vllm_python() -> Path:
-    """An interpreter with vLLM: the one that the variable names, or that of the environment that
-    ``benchmarks/vllm_server/environment.py`` builds."""
+    """The Python of the environment with vLLM."""
     try:
-        return found_interpreter()
+        return interpreter("vllm")
     except FileNotFoundError as error:
-        if os.environ.get(VARIABLE):
+        if os.environ.get(VLLM_VARIABLE):
             pytest.fail(str(error))
         pytest.skip(str(error))
 

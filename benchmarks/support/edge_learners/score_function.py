@@ -1,13 +1,12 @@
-"""Edge learners that the benchmarks compare, each with one ``step``."""
+"""The loss of edges with an optimiser, as a learner with one ``step``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from benchmarks.support.edge_learners.sequential_edges import SequentialEdges
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
@@ -59,37 +58,3 @@ class ScoreFunction:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self._seen += len(samples)
-
-
-class GPTSwarmRule:
-    """GPTSwarm's own update, as a reference: Adam with learning rate 0.1 on all log-odds.
-
-    ``baseline`` is ``"none"`` as in its code for MMLU; ``"half"`` as in the rest of its code, which
-    resets the moving average at every step, so that it stays at 0.5; or ``"average"``, the moving
-    average that was probably intended.
-    """
-
-    def __init__(self, edges: SequentialEdges, baseline: Literal["none", "half", "average"]):
-        self.edges, self.baseline = edges, baseline
-        self.optimizer = torch.optim.Adam(edges.parameters(), lr=0.1)
-        self._average: float | None = None
-
-    def step(
-        self,
-        samples: Sequence[EdgeSample],
-        utilities: Utilities,
-        credit: object = None,
-        *,
-        groups: object = None,
-    ) -> None:
-        """One update; ``credit`` and ``groups`` are not used."""
-        values = [value for value in utilities if value is not None]
-        mean = sum(values) / len(values)
-        known = mean if self._average is None else self._average
-        self._average = mean if self._average is None else 0.9 * known + 0.1 * mean
-        subtracted = {"none": 0.0, "half": 0.5, "average": known}[self.baseline]
-        advantages = torch.tensor(values) - subtracted
-        self.optimizer.zero_grad()
-        loss = -(advantages * self.edges.log_prob(samples)).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()

@@ -27,7 +27,7 @@ def test_without_vllm_the_error_names_the_extra(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_vllms_engine() -> None:
     """Minutes, almost all for imports; about 3 GB of memory."""
-    from benchmarks.vllm_server.server import vllm_settings
+    from benchmarks.speed.vllm import vllm_settings
 
     own = ["--noconftest", "-o", "addopts=", "-o", "filterwarnings=default", "-p",
            "no:cacheprovider", "-o", "asyncio_mode=strict"]  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 import torch
 from vllm_places import ROOT, smollm2, vllm_python
 
-from benchmarks.vllm_server.server import VLLMServer
+from benchmarks.speed.vllm import VLLMServer
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph

@@ -1,1 +1,0 @@
-"""The parts of ``benchmarks/scale.py``: what is played, measured, and simulated."""

@@ -1,0 +1,1 @@
+"""Measurements of speed: ``python -m benchmarks.speed.{engine,models,worlds,edges,ray}``."""

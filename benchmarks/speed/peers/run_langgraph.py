@@ -1,0 +1,82 @@
+"""Serves LangGraph to benchmarks.speed.engine; runs in a separate environment (environments.py).
+
+A node with several predecessors is joined with ``add_edge([...], node)``, which waits for all.
+Answers are kept in one dictionary of the state. Its reducer adds in place, because the time of a
+reducer that copies would grow with the square of the number of nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from langgraph.graph import END, START, StateGraph
+from serve import CALLS, Run, Shape, Work, serve
+from typing_extensions import TypedDict
+
+
+def add(said: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+    said.update(new)
+    return said
+
+
+class State(TypedDict):
+    said: Annotated[dict[str, str], add]
+    task: int
+
+
+def node(work: Work, k: int, heard: list[int]) -> Any:
+    """The node's function."""
+    name, hears = f"n{k}", [f"n{j}" for j in heard]
+    seconds = work.seconds[k] if work.seconds else 0.0
+
+    async def noop(state: State) -> dict[str, dict[str, str]]:
+        CALLS[0] += 1
+        return {"said": {name: "."}}
+
+    async def sleep(state: State) -> dict[str, dict[str, str]]:
+        CALLS[0] += 1
+        await asyncio.sleep(seconds)
+        return {"said": {name: "."}}
+
+    async def total(state: State) -> dict[str, dict[str, str]]:
+        CALLS[0] += 1
+        if seconds:
+            await asyncio.sleep(seconds)
+        if not hears:
+            return {"said": {name: str(state["task"])}}
+        said = state["said"]
+        return {"said": {name: str(1 + sum([int(said[j]) for j in hears]))}}
+
+    return {"noop": noop, "suspend": sleep, "sleep": sleep, "sum": total}[work.kind]
+
+
+class LangGraph:
+    """A compiled ``StateGraph`` without a checkpointer."""
+
+    def build(self, shape: Shape, work: Work) -> Run:
+        graph = StateGraph(State)
+        heard = shape.heard()
+        for k in range(shape.size):
+            graph.add_node(f"n{k}", node(work, k, heard[k]))
+        for k, senders in enumerate(heard):
+            if len(senders) > 1:
+                graph.add_edge([f"n{j}" for j in senders], f"n{k}")
+            else:
+                graph.add_edge(f"n{senders[0]}" if senders else START, f"n{k}")
+        for k in shape.sinks():
+            graph.add_edge(f"n{k}", END)
+        compiled = graph.compile()
+        last = f"n{shape.size - 1}"
+
+        async def run(task: int) -> Any:
+            config = {"recursion_limit": shape.size + 10}  # of supersteps, not of Python
+            state = await compiled.ainvoke({"said": {}, "task": task}, config)
+            return state["said"][last]
+
+        return run
+
+
+if __name__ == "__main__":
+    serve({"langgraph": LangGraph()}, version=version("langgraph"))

@@ -1,0 +1,436 @@
+"""The overhead of rollouts on Ray, and the number of workers that one driver can serve.
+
+    python -m benchmarks.speed.ray [--quick] [--part overhead bookkeeping weak] [--record]
+
+A scripted model waits for a fixed time (or one drawn from recorded latencies of SmolLM2,
+``latencies.json``) and clicks. The phone is simulated; MiniWoB++ is real pages in a real Chromium.
+Each section has processes of its own. Needs Linux, the extras ``ray`` and ``web``, and a Chromium.
+
+- *overhead*: the same episodes in the local pool (8 concurrent) and on Ray (2 processes with 4
+  each), with decisions of 1, 20 and 200 ms. Both are warm and take turns; medians of wall time.
+  ``overhead_200ms``: Ray's time divided by the local time, minus 1, the larger of both
+  environments; ``episodes_lost``, ``episodes_twice``, ``bit_equal`` (whether all episodes on Ray
+  equal the local ones except for times).
+- *bookkeeping*: 10,000 queued episodes against 1,000, with 64 in flight: ``memory_ratio_local`` and
+  ``memory_ratio_ray`` of the peak memory of the process that holds the queue and writes the traces.
+- *weak*: 8, 64 and 512 workers (the last in groups of 64) on a Ray cluster of four nodes on this
+  machine, with latencies of 200 ms on average. ``weak_scaling``: episodes per second divided by
+  those of as many workers that wait only for the model. ``costs_ms``: measured CPU and disk times;
+  ``binds_at``: the number of workers on machines of their own that would make each shared part
+  always busy, from these costs; ``written_per_s``: episodes per second on disk, by the number that
+  is finished at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, aclosing, contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import psutil
+
+from benchmarks.speed.paced import DECISIONS, Latencies, Tally, pages, policy, work
+from benchmarks.speed.report import ROOT, Figures, Rows, Section, command
+from benchmarks.speed.usage import cpu_seconds, family, peak_memory
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.rollout import (
+    Job,
+    LocalWorker,
+    PerWorker,
+    Rollouts,
+    WorkerResources,
+    ray_cluster,
+    ray_rollouts,
+)
+from swarm_ui.trace.jsonl import UNWRITTEN, append_jsonl, write_stream
+from swarm_ui.trace.records import Episode
+
+PROCESSES, PLACES = 2, 8
+"""Processes on Ray, and concurrent episodes in all of them or in the local pool."""
+DELAYS = {"1ms": 0.001, "20ms": 0.020, "200ms": 0.200}
+IN_FLIGHT = 64
+MEAN = 0.2
+"""Mean latency in seconds of the section *weak*."""
+SLOTS = 256
+"""Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
+PLACE = WorkerResources(cpus=0.0, custom={"place": 1.0})
+"""What a worker needs. Ray would start a process for each CPU of a node in advance."""
+WINDOW = (0.2, 0.8)
+"""A rate is that between these shares of all episodes: without start and end."""
+
+
+def apart(work: Callable[..., Figures], *arguments: Any) -> Figures:
+    """Do work in a process of its own, after which no process of it is left."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+async def all_started(rollouts: Rollouts, workers: int, world: str = "phone") -> None:
+    """Play until so many workers are running."""
+
+    def waiting() -> bool:
+        return sum(getattr(w, "pid", None) is not None for w in rollouts.workers) < workers
+
+    jobs = itertools.takewhile(lambda _: waiting(), itertools.cycle(work(world, 8)))
+    acting = policy(world, Latencies((0.01,)))
+    async with aclosing(rollouts.stream(acting, jobs, max_steps=1)) as episodes:
+        async for _, episode in episodes:
+            if episode.fault is not None:
+                raise RuntimeError(f"an episode failed: {episode.fault}")
+
+
+# ---- overhead ----------------------------------------------------------------------------------
+
+
+def overhead(quick: bool) -> Figures:
+    """Ratios of the wall time of the same episodes, minus 1, by environment and delay."""
+    with ray_cluster(cpus=PROCESSES):
+        found = {world: asyncio.run(_world(world, quick)) for world in DECISIONS}
+    tallies = [tally for world in found.values() for tally in world.pop("tallies")]
+    worst = {f"overhead_{d}": max(found[w][d]["overhead"] for w in found) for d in DELAYS}
+    return {
+        "overhead": found,
+        **worst,
+        "episodes_lost": sum(tally.lost for tally in tallies),
+        "episodes_twice": sum(tally.twice for tally in tallies),
+        "bit_equal": all(tally.equal for tally in tallies),
+    }
+
+
+async def _world(world: str, quick: bool) -> Figures:
+    # So many episodes in each place that the shortest runs last a second.
+    counts = {"1ms": 4, "20ms": 2, "200ms": 1} if quick else {"1ms": 16, "20ms": 8, "200ms": 3}
+    jobs, found = work(world, PLACES * max(counts.values())), Figures(tallies=[])
+    make: Any = PhoneEnvironment if world == "phone" else PerWorker(pages)
+    each = PLACES // PROCESSES
+    async with AsyncExitStack() as stack:
+        local = await stack.enter_async_context(Rollouts([LocalWorker(make, slots=PLACES)]))
+        ray = await stack.enter_async_context(ray_rollouts(make, workers=PROCESSES, slots=each))
+        await all_started(ray, PROCESSES, world)
+        systems = {"local": local, "ray": ray}
+        for system in systems.values():
+            await _numbered(system, world, jobs[: 2 * PLACES], 0.0)
+        for name, seconds in DELAYS.items():
+            some = jobs[: PLACES * counts[name]]
+            found["tallies"].append(tally := Tally(len(some)))
+            found[name] = await _delay(systems, world, some, seconds, 1 if quick else 5, tally)
+    return found
+
+
+async def _delay(
+    systems: Mapping[str, Rollouts], world: str, jobs: Sequence[Job], seconds: float, rounds: int,
+    tally: Tally,
+) -> Figures:  # fmt: skip
+    """Medians over the rounds; in each, the systems take turns."""
+    wall: dict[str, list[float]] = {name: [] for name in systems}
+    cpu: dict[str, list[float]] = {name: [] for name in systems}
+    for _ in range(rounds):
+        for name, system in systems.items():
+            before, began = cpu_seconds(family()), time.perf_counter()
+            played = await _numbered(system, world, jobs, seconds)
+            wall[name].append(time.perf_counter() - began)
+            cpu[name].append(sum(spent_since(before).values()))
+            tally.add(played)
+    decisions = sum(len(episode.steps) for _, episode in played)
+    local, ray = median(wall["local"]), median(wall["ray"])
+    return {
+        "overhead": ray / local - 1, "local_s": local, "ray_s": ray,
+        "local_cpu_ms_per_decision": median(cpu["local"]) / decisions * 1000,
+        "ray_cpu_ms_per_decision": median(cpu["ray"]) / decisions * 1000,
+        "episodes": len(jobs), "rounds": rounds,
+    }  # fmt: skip
+
+
+async def _numbered(
+    system: Rollouts, world: str, jobs: Sequence[Job], seconds: float
+) -> list[tuple[int, Episode]]:
+    acting = policy(world, Latencies((seconds,)))
+    stream = system.stream(acting, jobs, max_steps=DECISIONS[world])
+    async with aclosing(stream) as episodes:
+        return [numbered async for numbered in episodes]
+
+
+def spent_since(before: Mapping[int, float]) -> dict[str, float]:
+    """CPU seconds since an earlier measurement, by kind: this process, the workers with what they
+    started, and Ray's own processes."""
+    processes = family()
+    now, spent, kinds = cpu_seconds(processes), defaultdict[str, float](float), dict[int, str]()
+    for process in processes:  # parents come first
+        with contextlib.suppress(psutil.Error):
+            title = " ".join(process.cmdline()[:1])
+            own = "workers" if title.startswith("ray::") and "IDLE" not in title else "ray"
+            above = kinds.get(process.ppid(), "ray")
+            kinds[process.pid] = above if above == "workers" else own
+        if process.pid == os.getpid():
+            kinds[process.pid] = "driver"
+        kind = kinds.get(process.pid, "ray")
+        spent[kind] += now.get(process.pid, 0.0) - before.get(process.pid, 0.0)
+    return spent
+
+
+# ---- bookkeeping -------------------------------------------------------------------------------
+
+
+def bookkeeping(system: str, count: int) -> Figures:
+    """Play ``count`` episodes of one decision, and write them as an evaluation does.
+
+    ``peak_mb`` is that of this process, which holds the queue and the results.
+    """
+    with ExitStack() as stack:
+        if system == "ray":
+            stack.enter_context(ray_cluster(cpus=PROCESSES))
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        return asyncio.run(_queued(system, count, Path(folder) / "traces.jsonl"))
+
+
+async def _queued(system: str, count: int, path: Path) -> Figures:
+    rollouts = Rollouts([LocalWorker(PhoneEnvironment, slots=IN_FLIGHT)])
+    if system == "ray":
+        each = IN_FLIGHT // PROCESSES
+        rollouts = ray_rollouts(PhoneEnvironment, workers=PROCESSES, slots=each)
+    async with rollouts:
+        if system == "ray":
+            await all_started(rollouts, PROCESSES)
+        for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
+            before = cpu_seconds(family())
+            played = await _written(rollouts, jobs, Latencies((0.001,)), 1, path)
+            cpu = sum(spent_since(before).values())
+    return {
+        "peak_mb": peak_memory() / 2**20, "cpu_ms_per_episode": cpu / count * 1000,
+        "episodes_per_s": count / played.arrived[-1],
+    }  # fmt: skip
+
+
+# ---- weak scaling ------------------------------------------------------------------------------
+
+
+class Played(NamedTuple):
+    """The measurements of a stream whose episodes were written as an evaluation writes them."""
+
+    arrived: list[float]
+    """For each episode, the seconds from the start until it was on disk."""
+    cpu: dict[str, float]
+    """CPU seconds by kind of process; ``loop``: of the thread of the driver's event loop."""
+    episodes: list[Episode]
+    """The first ``UNWRITTEN`` ones."""
+
+    @property
+    def rate(self) -> float:
+        """Episodes per second, without start and end."""
+        low, high = (int((len(self.arrived) - 1) * share) for share in WINDOW)
+        return (high - low) / (self.arrived[high] - self.arrived[low])
+
+
+async def _written(
+    rollouts: Rollouts, jobs: Sequence[Job], latencies: Latencies, decisions: int, path: Path
+) -> Played:
+    arrived, first = list[float](), list[Episode]()
+    path.unlink(missing_ok=True)
+    before, thread, began = cpu_seconds(family()), time.thread_time(), time.perf_counter()
+    stream = rollouts.stream(policy("phone", latencies), jobs, max_steps=decisions)
+    async with aclosing(write_stream(path, stream)) as groups:
+        async for group in groups:
+            for _, episode in group:
+                if episode.fault is not None:
+                    raise RuntimeError(f"an episode failed: {episode.fault}")
+            arrived += [time.perf_counter() - began] * len(group)
+            first += [episode for _, episode in group[: UNWRITTEN - len(first)]]
+    loop = time.thread_time() - thread
+    if len(arrived) != len(jobs):
+        raise RuntimeError(f"{len(arrived)} of {len(jobs)} episodes arrived")
+    return Played(arrived, spent_since(before) | {"loop": loop}, first)
+
+
+@contextmanager
+def cluster(nodes: int, places: int) -> Iterator[None]:
+    """Nodes on this machine, each with room for ``places`` workers; this process is connected."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster()
+    try:
+        for _ in range(nodes):
+            made.add_node(num_cpus=1, resources={"place": places}, include_dashboard=False)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def weak(quick: bool) -> Figures:
+    """Costs of the parts, and rates of more and more workers."""
+    groups = [(2, 4)] if quick else [(8, 1), (64, 1), (8, 64)]
+    with (
+        tempfile.TemporaryDirectory(dir=os.getcwd()) as folder,  # not in memory
+        cluster(2 if quick else 4, max(processes for processes, _ in groups)),
+    ):
+        return asyncio.run(_weak(groups, quick, Path(folder) / "traces.jsonl"))
+
+
+async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> Figures:
+    costs, writing = await _costs(60 if quick else 480, path)
+    latencies, decisions, runs = Latencies.recorded(MEAN), DECISIONS["phone"], []
+    ideal = 1 / (costs["episode"] + decisions * (costs["decision"] + MEAN))
+    for processes, each in groups:
+        workers, began = processes * each, time.perf_counter()
+        async with ray_rollouts(
+            PhoneEnvironment, workers=processes, slots=each, resources=PLACE
+        ) as rollouts:
+            await all_started(rollouts, processes)
+            await _written(rollouts, work("phone", workers), Latencies((0.0,)), 1, path)
+            started = time.perf_counter() - began
+            count = workers * (3 if quick else 8 if workers <= 64 else 4)
+            played = await _written(rollouts, work("phone", count), latencies, decisions, path)
+        runs.append({
+            "workers": workers, "processes": processes, "each": each, "start_s": started,
+            "episodes_per_s": played.rate, "efficiency": played.rate / (workers * ideal),
+        })  # fmt: skip
+    group = costs["commit"] + UNWRITTEN * (costs["write"] + costs["flush"])
+    most = {  # episodes per second that each shared part can serve
+        "driver's loop": 1 / (costs["receive"] + costs["write"]),
+        "trace writer": UNWRITTEN / group,
+        "trace writer, each episode alone": 1 / sum(costs[n] for n in ("commit", "write", "flush")),
+        "Ray's processes": 1 / costs["ray"],
+        f"model server of {SLOTS} requests": SLOTS / (decisions * MEAN),
+    }
+    return {
+        "weak_scaling": {str(run["workers"]): run["efficiency"] for run in runs},
+        "weak_scaling_measured": runs,
+        "costs_ms": {name: value * 1000 for name, value in costs.items()},
+        "binds_at": {"scaled": {part: rate / ideal for part, rate in most.items()}},
+        "latency_mean_s": MEAN,
+        "written_per_s": writing,
+    }
+
+
+async def _costs(count: int, path: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds of each part, from CPU times of runs with long and short episodes; and how many
+    episodes a second are written, by the number that is finished at once."""
+    long, jobs, short_wait = DECISIONS["phone"], work("phone", count), Latencies((0.001,))
+    async with ray_rollouts(
+        PhoneEnvironment, workers=PROCESSES, slots=PLACES // PROCESSES, resources=PLACE
+    ) as rollouts:
+        await all_started(rollouts, PROCESSES)
+        await _written(rollouts, jobs[:16], Latencies((0.0,)), long, path)
+        whole = await _written(rollouts, jobs, short_wait, long, path)
+        short = await _written(rollouts, jobs, short_wait, 1, path)
+    decision = (whole.cpu["workers"] - short.cpu["workers"]) / count / (long - 1)
+    writes = {size: _write(whole.episodes, size, path) for size in (1, 8, UNWRITTEN)}
+    (_, one), (cpu, many) = writes[1], writes[UNWRITTEN]
+    write = cpu / UNWRITTEN
+    threads = whole.cpu["driver"] - whole.cpu["loop"] - count * write
+    costs = {
+        "receive": whole.cpu["loop"] / count,
+        "write": write,
+        "commit": one,
+        "flush": max(0.0, (many - one) / (UNWRITTEN - 1)),
+        "ray": (whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
+        "episode": max(0.0, short.cpu["workers"] / count - decision),
+        "decision": max(0.0, decision),
+    }
+    return costs, {str(size): size / sum(took) for size, took in writes.items()}
+
+
+def _write(episodes: Sequence[Episode], size: int, path: Path) -> tuple[float, float]:
+    """Median seconds of the CPU, and of the disk, for a write of ``size`` episodes."""
+    group = list(itertools.islice(itertools.cycle(episodes), size))
+    cpu, disk = [], []
+    for _ in range(15):
+        began, worked = time.perf_counter(), time.thread_time()
+        append_jsonl(path, group)
+        cpu.append(time.thread_time() - worked)
+        disk.append(time.perf_counter() - began - cpu[-1])
+    return median(cpu), median(disk)
+
+
+# ---- the command -------------------------------------------------------------------------------
+
+
+def measure(given: argparse.Namespace) -> Figures:
+    """The figures of the sections that are asked for, each in a process of its own."""
+    found: Figures = {}
+    with tempfile.TemporaryDirectory(prefix="ray-") as temporary:  # sockets need a short path
+        paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        # Ray's other processes have 30 s to start, and its workers a niceness of 15 otherwise:
+        # other load would slow only them.
+        os.environ.update(
+            PYTHONPATH=paths, OMP_NUM_THREADS="1", RAY_TMPDIR=temporary, RAY_ADDRESS="",
+            RAY_agent_register_timeout_ms="120000", RAY_worker_niceness="0",
+            RAY_USAGE_STATS_ENABLED="0",
+        )  # fmt: skip
+        if "overhead" in given.part:
+            found |= apart(overhead, given.quick)
+        if "bookkeeping" in given.part:
+            queued, table = [100, 1000] if given.quick else [1000, 10_000], Figures()
+            for system in ("local", "ray"):
+                short, long = (apart(bookkeeping, system, count) for count in queued)
+                ratio = long["peak_mb"] / short["peak_mb"]
+                table[system] = {"short": short, "long": long, "memory_ratio": ratio}
+                found[f"memory_ratio_{system}"] = ratio
+            found["bookkeeping"] = {"queued": queued, "in_flight": IN_FLIGHT, **table}
+        if "weak" in given.part:
+            found |= apart(weak, given.quick)
+    return found
+
+
+def tables(found: Figures) -> Iterator[Rows]:
+    """The tables of the sections that were measured."""
+    heads: tuple[str, ...]
+    if "overhead" in found:
+        cells = [
+            [f"{world}, {name}", part["episodes"], f"{part['local_s']:.2f}", f"{part['ray_s']:.2f}",
+             f"{part['overhead']:+.1%}", f"{part['local_cpu_ms_per_decision']:.1f}",
+             f"{part['ray_cpu_ms_per_decision']:.1f}"]
+            for world, parts in found["overhead"].items()
+            for name in DELAYS
+            for part in [parts[name]]
+        ]  # fmt: skip
+        heads = ("a decision", "episodes", "local s", "Ray s", "overhead",
+                 "local CPU ms/decision", "Ray CPU ms/decision")  # fmt: skip
+        yield Rows("Overhead of Ray against the local pool", heads, cells)
+    if "bookkeeping" in found:
+        told = found["bookkeeping"]
+        cells = [
+            [label, f"{part['short']['peak_mb']:.0f}", f"{part['long']['peak_mb']:.0f}",
+             f"{part['memory_ratio']:.2f}", f"{part['long']['cpu_ms_per_episode']:.1f}",
+             f"{part['long']['episodes_per_s']:.0f}"]
+            for label, part in (("local pool", told["local"]), ("Ray, driver", told["ray"]))
+        ]  # fmt: skip
+        short, long = (f"MB, {count:,} queued" for count in told["queued"])
+        heads = ("", short, long, "ratio", "CPU ms/episode", "episodes/s")
+        yield Rows(f"Queued episodes, {told['in_flight']} in flight", heads, cells)
+    if "weak_scaling" in found:
+        cells = [
+            [f"{run['workers']} ({run['processes']} × {run['each']})", f"{run['start_s']:.0f}",
+             f"{run['episodes_per_s']:.1f}", f"{run['efficiency']:.0%}"]
+            for run in found["weak_scaling_measured"]
+        ]  # fmt: skip
+        heads = ("workers (processes × each)", "start s", "episodes/s", "efficiency")
+        yield Rows("Weak scaling on this machine", heads, cells)
+        limits = sorted(found["binds_at"]["scaled"].items(), key=lambda item: float(item[1]))
+        cells = [[part, f"{workers:,.0f}"] for part, workers in limits]
+        yield Rows("Always busy from this number of workers", ("part", "workers"), cells)
+        cells = [[size, f"{rate:,.0f}"] for size, rate in found["written_per_s"].items()]
+        yield Rows("Writing traces", ("episodes finished at once", "episodes/s on disk"), cells)
+
+
+SECTIONS = {"ray": Section(measure, tables, "scale", "scaling.md")}
+PARTS = ("overhead", "bookkeeping", "weak")
+
+if __name__ == "__main__":
+    options = {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "what to measure"}
+    sys.exit(command("ray", __doc__, SECTIONS, ("--part", options)))

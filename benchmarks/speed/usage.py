@@ -1,0 +1,84 @@
+"""CPU time and memory of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psutil
+
+IDLE_CORES = 0.15
+"""Most cores that other processes may use, on average, while figures are measured that are kept."""
+
+
+def cpu_seconds(processes: Iterable[psutil.Process]) -> dict[int, float]:
+    """CPU seconds of each living process so far."""
+    found = {}
+    for process in processes:
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            used = process.cpu_times()
+            found[process.pid] = used.user + used.system
+    return found
+
+
+def family() -> list[psutil.Process]:
+    """This process and those below it."""
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
+
+
+def own_cpu() -> float:
+    """CPU seconds of this process, of those below it, and of children that have ended."""
+    ended = os.times()
+    return sum(cpu_seconds(family()).values()) + ended.children_user + ended.children_system
+
+
+def group_cpu(group: int) -> float:
+    """CPU seconds of the living processes of a process group."""
+    members = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError):
+            if os.getpgid(process.pid) == group:
+                members.append(process)
+    return sum(cpu_seconds(members).values())
+
+
+def peak_memory() -> int:
+    """Largest resident memory of this process so far, in bytes (Linux)."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmHWM")
+
+
+def busy_seconds() -> float:
+    """CPU seconds that all processes of this machine have used since it was started."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
+
+
+class OtherLoad:
+    """The CPU time of other processes, from the creation of this object on."""
+
+    def __init__(self, own: Callable[[], float] = own_cpu) -> None:
+        """``own``: CPU seconds so far of the processes that are measured."""
+        self._own = own
+        self._began = time.monotonic(), busy_seconds() - own()
+
+    def cores(self) -> float:
+        """Cores that other processes have used on average."""
+        began, others = self._began
+        seconds = max(time.monotonic() - began, 1e-3)
+        return max(0.0, busy_seconds() - self._own() - others) / seconds
+
+    def check(self) -> None:
+        """Raise ``SystemExit`` if the :meth:`cores` are too many for figures to keep."""
+        cores = self.cores()
+        if cores > IDLE_CORES:
+            raise SystemExit(
+                f"other processes used {cores:.2f} cores during the measurement; expected at most "
+                f"{IDLE_CORES:g}. Nothing is recorded: repeat it on an idle machine"
+            )

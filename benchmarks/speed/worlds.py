@@ -1,0 +1,431 @@
+"""Speed of the environments: the phone, coordination on networks, and MiniWoB++ in a browser.
+
+    python -m benchmarks.speed.worlds [--quick] [--peers] [--only phone coordination miniwob]
+    python -m benchmarks.speed.worlds --only coordination --record
+
+*phone*, in CPU time: ``steps_per_s`` (replays of the solver over all templates, resets included),
+``steps_per_s_bare`` (resets left out), ``devices_per_gb``, ``fork_us`` (snapshot and restore into
+another phone), ``grade_us`` of an action, ``screenshot_ms``, ``templates`` and ``apps``.
+
+*coordination*: ``rows`` of scripted agents on networks of 4 to 100 agents (test seeds, five
+networks of each of three families); no language model is involved. *distributed*: distributed
+algorithms that use only messages between neighbours, the upper bound. *muted*: the same agents,
+which receive no messages but their own. *shuffled*: the same; each message is replaced with that of
+another agent drawn at random, under the sender's name. *silent*: their first answers, without
+messages. *guessing*: random answers. *constant*: nodes that reply with a constant and see no
+screen, only at 100 agents: the cost of the engine alone. ``success`` has a 95 % interval, clustered
+by network; ``messages`` and ``cpu_s`` are means for a decision of the whole team, with drawing the
+network, building the graph and scoring the answers.
+
+*miniwob*: resets and clicks per second of wall time on real pages (``steps_per_s``), 8 pages
+concurrently: a reset, then four clicks by reference, after each of which the screen is read. With
+``--peers``, ``playwright_steps_per_s``: Playwright on as many pages of the same browser, with the
+same scripts in the page and one ``evaluate`` for a reset or a click with the reading of the screen;
+``vs_playwright``: ours divided by it. ``cpu_ms_per_step`` includes the browser. Rounds of both are
+interleaved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import importlib.util
+import json
+import sys
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+from benchmarks.speed.report import Figures, Rows, Section, command, number
+from benchmarks.speed.usage import own_cpu
+from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
+from swarm_ui.action import Action
+from swarm_ui.agent_view import AgentView
+from swarm_ui.environments.coordination import (
+    FAMILIES,
+    KINDS,
+    LARGE,
+    SMALL,
+    TEST_SEEDS,
+    CoordinationEnvironment,
+    CoordinationPolicy,
+    Delivery,
+)
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone.apps import CORE as APPS
+from swarm_ui.environments.phone.templates import TEMPLATES
+from swarm_ui.message import Message
+from swarm_ui.node import Node, NodeContext, NodeReply
+from swarm_ui.nodes import AgentNode
+from swarm_ui.rollout import rollout
+from swarm_ui.stats import Outcome, clustered_mean
+
+# ---- the phone ---------------------------------------------------------------------------------
+
+Script = tuple[str, int, list[Action]]
+
+
+def scripts(episodes: int) -> list[Script]:
+    """Episodes with the solver's actions, evenly spread over the templates."""
+    phone, written = PhoneEnvironment(), []
+    for task, seed in draw_jobs(tuple(TEMPLATES), episodes, seed=0, seeds=TRAIN_SEEDS):
+        phone.begin(task, seed)
+        actions = [phone.expert()]
+        while not phone.act(actions[-1]).ended:
+            actions.append(phone.expert())
+        written.append((task, seed, actions))
+    return written
+
+
+def fastest(work: Callable[[], object], repeats: int) -> float:
+    """CPU seconds of the least disturbed of several runs."""
+    took = []
+    for _ in range(repeats):
+        began = time.process_time()
+        work()
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+def graded(written: Sequence[Script]) -> float:
+    """Seconds to grade an action: the solver's and a wrong one at every step."""
+    phone, wrong, took = PhoneEnvironment(), Action(action_type="navigate_back"), list[float]()
+    for task, seed, actions in written:
+        phone.begin(task, seed)
+        for action in actions:
+            began = time.perf_counter()
+            phone.grade(action)
+            phone.grade(wrong)
+            took.append((time.perf_counter() - began) / 2)
+            phone.act(action)
+    return fmean(took)
+
+
+def phones_per_gb(count: int) -> float:
+    """Phones in the middle of an episode that fit into 2**30 bytes."""
+    jobs = draw_jobs(tuple(TEMPLATES), count, seed=1, seeds=TRAIN_SEEDS)
+    gc.collect()
+    tracemalloc.start()
+    phones = []
+    for job in jobs:
+        phone = PhoneEnvironment()
+        phone.begin(*job)
+        phone.act(phone.expert())
+        phones.append(phone)
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return 2**30 * len(phones) / used
+
+
+def measure_phone(given: argparse.Namespace) -> Figures:
+    """The figures of the phone."""
+    each, repeats = (1, 3) if given.quick else (20, 5)
+    written, phone, other = scripts(len(TEMPLATES) * each), PhoneEnvironment(), PhoneEnvironment()
+
+    def replay(acting: bool) -> None:
+        for task, seed, actions in written:
+            phone.begin(task, seed)
+            for action in actions if acting else ():
+                phone.act(action)
+
+    def fork() -> None:
+        for _ in range(1000):
+            other.restore(phone.snapshot())
+
+    steps = sum(len(actions) for _, _, actions in written)
+    whole, resets = (fastest(lambda a=a: replay(a), repeats) for a in (True, False))  # type: ignore[misc]
+    phone.begin("phone-message-task", 1)
+    for _ in range(4):
+        phone.act(phone.expert())
+    phone.picture()  # loads the font
+    return {
+        "steps_per_s": round(steps / whole),
+        "steps_per_s_bare": round(steps / max(whole - resets, 1e-9)),
+        "devices_per_gb": round(phones_per_gb(len(TEMPLATES) * (1 if given.quick else 8))),
+        "fork_us": round(fastest(fork, repeats) * 1000, 2),
+        "grade_us": round(graded(written) * 1e6),
+        "screenshot_ms": round(fastest(phone.picture, 10 if given.quick else 100) * 1000, 2),
+        "templates": len(TEMPLATES),
+        "apps": len(APPS),
+    }
+
+
+def phone_tables(found: Figures) -> Iterator[Rows]:
+    """The figures of the phone."""
+    names = ("steps_per_s", "steps_per_s_bare", "devices_per_gb", "fork_us", "grade_us",
+             "screenshot_ms", "templates", "apps")  # fmt: skip
+    yield Rows("phone", ("", "value"), [(name, number(found[name])) for name in names])
+
+
+# ---- coordination ------------------------------------------------------------------------------
+
+
+class Constant(NamedTuple):
+    """A node that says nothing."""
+
+    id: str
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return NodeReply()
+
+
+POLICIES: dict[str, tuple[ScriptedAgents | None, Delivery]] = {
+    "distributed": (distributed(), "sent"),
+    "muted": (distributed(), "muted"),
+    "shuffled": (distributed(), "shuffled"),
+    "silent": (silent(), "sent"),
+    "guessing": (guessing(), "sent"),
+    "constant": (None, "sent"),
+}
+ALL = "all"
+
+
+class Played(NamedTuple):
+    """One episode."""
+
+    network: str
+    success: float
+    score: float
+    messages: int
+    cpu: float
+
+
+def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
+    """The episodes of one policy on one kind of task, one after the other."""
+    model, delivery = POLICIES[name]
+
+    def make(agent: str, view: AgentView) -> Node:
+        return Constant(agent) if model is None else AgentNode(agent, model, view=view)
+
+    policy, found = CoordinationPolicy(make, name=name, delivery=delivery), []
+    for family in FAMILIES:
+        for seed in seeds:
+            began, task = time.process_time(), f"{kind}-{family}-{size}"
+            episode = asyncio.run(rollout(CoordinationEnvironment(), policy, task=task, seed=seed))
+            cpu = time.process_time() - began
+            if episode.fault is not None:
+                raise SystemExit(f"{name}, {task}, seed {seed}: {episode.fault}")
+            (step,) = episode.steps
+            count = len(step.trace.messages) - 1  # without the team's own answer
+            found.append(
+                Played(f"{family}-{seed}", float(bool(episode.success)), step.reward, count, cpu)
+            )
+    return found
+
+
+def row(name: str, task: str, size: int, played: Sequence[Played]) -> Figures:
+    """One row of the table."""
+    interval = clustered_mean([Outcome(p.network, k, p.success) for k, p in enumerate(played)])
+    assert interval is not None
+    return {
+        "name": name, "task": task, "size": size,
+        "success": round(interval.mean, 4),
+        "score": round(fmean(p.score for p in played), 4),
+        "low": round(interval.low, 4), "high": round(interval.high, 4),
+        "messages": round(fmean(p.messages for p in played), 1),
+        "cpu_s": round(fmean(p.cpu for p in played), 4),
+        "episodes": len(played), "networks": len({p.network for p in played}),
+    }  # fmt: skip
+
+
+def rows_of(name: str, size: int, graphs: int) -> list[Figures]:
+    """The rows of a policy and a size: each kind of task, and all together."""
+    kinds = {kind: play(name, kind, size, TEST_SEEDS[:graphs]) for kind in KINDS}
+    found = [row(name, kind, size, played) for kind, played in kinds.items()]
+    return [*found, row(name, ALL, size, [p for played in kinds.values() for p in played])]
+
+
+def measure_coordination(given: argparse.Namespace) -> Figures:
+    """The rows of all policies and sizes; with ``--quick`` of some of them."""
+    sizes = (4, 16, LARGE[-1]) if given.quick else (*SMALL, *LARGE)
+    return {
+        "rows": [
+            found
+            for size in sizes
+            for name in POLICIES
+            if (name != "constant" or size == LARGE[-1])
+            and not (given.quick and size == LARGE[-1] and name in ("shuffled", "silent"))
+            for found in rows_of(name, size, 1 if given.quick else 5)
+        ]
+    }
+
+
+def coordination_tables(found: Figures) -> Iterator[Rows]:
+    """By number of agents, and by kind at 16 and 100 agents."""
+    rows = {(r["name"], r["task"], r["size"]): r for r in found["rows"]}
+    names = [name for name in POLICIES if name != "constant"]
+
+    def success(name: str, size: int) -> str:
+        r = rows.get((name, ALL, size))
+        if r is None:
+            return "–"
+        return f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
+
+    def both(name: str, kind: str, size: int) -> str:
+        r = rows.get((name, kind, size))
+        return "–" if r is None else f"{100 * r['success']:.0f} / {100 * r['score']:.0f}"
+
+    sizes = sorted({size for _, _, size in rows})
+    cells = []
+    for size in sizes:
+        ours, bare = rows["distributed", ALL, size], rows.get(("constant", ALL, size))
+        cost = "–" if bare is None else f"{bare['cpu_s']:.3f}"
+        cells.append(
+            [size, *(success(name, size) for name in names), f"{ours['messages']:.0f}",
+             f"{ours['cpu_s']:.3f}", cost]
+        )  # fmt: skip
+    heads = ["agents", *names, "messages", "CPU-s", "CPU-s, constant"]
+    yield Rows("Success in %, with 95 % intervals; cost of a decision of the team", heads, cells)
+    cells = [
+        [f"{size}, {kind}", *(both(name, kind, size) for name in names)]
+        for size in (16, 100)
+        for kind in KINDS
+    ]
+    yield Rows("Success and score in %, by kind", ["agents, kind", *names], cells)
+
+
+# ---- MiniWoB++ ---------------------------------------------------------------------------------
+
+CLICKS_ON = {  # what to click on; no click ends an episode
+    "click-checkboxes": "checkbox", "click-checkboxes-large": "checkbox", "click-option": "radio",
+    "click-tab-2": "link", "enter-password": "field", "form-sequence-2": "radio",
+    "multi-layouts": "field", "read-table-2": "field",
+}  # fmt: skip
+CLICKS, PAGES = 4, 8
+Click = Callable[[int], Awaitable[object]]
+Reset = Callable[[int], Awaitable[Sequence[int]]]
+Player = tuple[Reset, Click]
+"""``reset(seed)`` gives the indices of the elements to click on."""
+
+
+@asynccontextmanager
+async def ours() -> AsyncIterator[list[Player]]:
+    """The pages of one browser."""
+    from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+
+    def player(env: MiniWobEnvironment, task: str) -> Player:
+        async def reset(seed: int) -> list[int]:
+            screen = await env.reset(task=task, seed=seed)
+            return [e.index for e in screen.elements if e.role == CLICKS_ON[task]]
+
+        return reset, lambda index: env.step(Action(action_type="click", index=index))
+
+    async with MiniWobBrowser(pages=PAGES) as browser:
+        yield [player(*pair) for pair in zip(browser.environments, CLICKS_ON, strict=True)]
+
+
+@asynccontextmanager
+async def playwright() -> AsyncIterator[list[Player]]:
+    """Playwright with the same scripts in the page, and nothing around them."""
+    from playwright.async_api import async_playwright
+
+    import swarm_ui.environments.miniwob as own
+    from swarm_ui.environments.web import find_browser
+
+    spec = importlib.util.find_spec("miniwob")
+    assert spec is not None and spec.origin is not None
+    html = Path(spec.origin).parent / "html" / "miniwob"
+    names = ("page_names.js", "page_screen.js", "page_acts.js")
+    folder = Path(own.__file__).parent
+    script = "\n".join(["(() => {", *((folder / name).read_text() for name in names), "})();"])
+
+    def player(page: Any, role: str) -> Player:
+        async def reset(seed: int) -> list[int]:
+            screen = json.loads(await page.evaluate("(seed) => swarmUi.reset(seed)", seed))
+            return [e["index"] for e in screen["elements"] if e["role"] == role]
+
+        async def click(index: int) -> object:
+            told = {"action_type": "click", "index": index}
+            return json.loads(await page.evaluate("(action) => swarmUi.act(action)", told))
+
+        return reset, click
+
+    async with async_playwright() as tool:
+        browser = await tool.chromium.launch(
+            executable_path=str(find_browser()), args=["--no-sandbox"]
+        )
+        players = []
+        for task, role in CLICKS_ON.items():
+            page = await (await browser.new_context()).new_page()
+            await page.add_init_script(script)
+            await page.goto((html / f"{task}.html").as_uri())
+            players.append(player(page, role))
+        yield players
+        await browser.close()
+
+
+async def web_sample(
+    system: Callable[[], AbstractAsyncContextManager[list[Player]]], seconds: float
+) -> tuple[float, float]:
+    """Steps per second of all pages together, and CPU milliseconds of a step."""
+    steps, end = 0, 0.0
+
+    async def episodes(reset: Reset, click: Click) -> None:
+        nonlocal steps
+        for seed in range(1_000_000):
+            shown = await reset(seed)
+            steps += 1
+            for turn in range(CLICKS):
+                if time.monotonic() > end:
+                    return
+                await click(shown[turn % len(shown)])
+                steps += 1
+
+    async with system() as players:
+        for length in (1.0, seconds):  # the first is the warm-up
+            steps, cpu, began = 0, own_cpu(), time.monotonic()
+            end = began + length
+            await asyncio.gather(*(episodes(*player) for player in players))
+        took = time.monotonic() - began
+        return steps / took, (own_cpu() - cpu) / steps * 1000
+
+
+def measure_miniwob(given: argparse.Namespace) -> Figures:
+    """The figures of MiniWoB++; the rounds of both systems are interleaved."""
+    rounds, seconds = (1, 2.0) if given.quick else (5, 6.0)
+    systems = {"ours": ours, "playwright": playwright} if given.peers else {"ours": ours}
+    rates: dict[str, list[float]] = {name: [] for name in systems}
+    costs: dict[str, list[float]] = {name: [] for name in systems}
+    for _ in range(rounds):
+        for name, system in systems.items():
+            rate, cost = asyncio.run(web_sample(system, seconds))
+            rates[name].append(rate)
+            costs[name].append(cost)
+    own = median(rates["ours"])
+    theirs = median(rates["playwright"]) if given.peers else None
+    return {
+        "miniwob": {
+            "steps_per_s": own,
+            "playwright_steps_per_s": theirs,
+            "vs_playwright": None if theirs is None else own / theirs,
+            "cpu_ms_per_step": {name: median(each) for name, each in costs.items()},
+            "tasks": len(CLICKS_ON), "pages": PAGES, "rounds": rounds,
+        }
+    }  # fmt: skip
+
+
+def miniwob_tables(found: Figures) -> Iterator[Rows]:
+    """Steps per second and CPU time of both systems."""
+    told = found["miniwob"]
+    rates = {"ours": told["steps_per_s"], "playwright": told["playwright_steps_per_s"]}
+    cells = [(n, number(rates[n]), number(ms)) for n, ms in told["cpu_ms_per_step"].items()]
+    title = f"MiniWoB++, {told['pages']} pages; ours ÷ Playwright: {number(told['vs_playwright'])}"
+    yield Rows(title, ("", "steps per s", "CPU ms a step"), cells)
+
+
+SECTIONS = {
+    "phone": Section(measure_phone, phone_tables),
+    "coordination": Section(
+        measure_coordination, coordination_tables, "coordination", "coordination.md"
+    ),
+    "miniwob": Section(measure_miniwob, miniwob_tables),
+}
+
+if __name__ == "__main__":
+    sys.exit(command("worlds", __doc__, SECTIONS))

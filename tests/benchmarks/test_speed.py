@@ -1,0 +1,140 @@
+"""The measurements of speed run, and the pages show the figures that were kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("peft")
+
+from tiny_causal import reads_alike, saved
+from vllm_stand_in import StandIn
+
+from benchmarks.speed import edges, engine, language_model, models, ray, served, worlds
+from benchmarks.speed.paced import Tally
+from benchmarks.speed.report import ROOT, Section, on_page, show
+from benchmarks.support.records import read_record
+from swarm_ui.nodes import CausalModel
+from swarm_ui.trace.records import Episode
+
+QUICK = Namespace(quick=True, peers=False, part=("bookkeeping",))
+SECTIONS = {
+    section.record: section
+    for each in (edges.SECTIONS, models.SECTIONS, ray.SECTIONS, worlds.SECTIONS)
+    for section in each.values()
+    if section.record is not None
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=str)
+def test_a_page_shows_its_record(section: Section) -> None:
+    assert section.record is not None
+    record = read_record(section.record, dict[str, Any])
+    assert not record["origin"]["dirty"] and record["origin"]["commit"]
+    for rows in section.tables(record):
+        assert rows.cells and all(len(row) == len(rows.columns) for row in rows.cells)
+    if section.page is not None:
+        page = (ROOT / "docs" / section.page).read_text(encoding="utf-8")
+        assert on_page(page, section, record) == page
+        assert on_page(on_page(page, section, record), section, record) == page
+        with pytest.raises(ValueError):
+            on_page("a page without marks", section, record)
+
+
+def test_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SIZES", (100,))
+    monkeypatch.setattr(engine, "QUICK", engine.QUICK._replace(batches=1, imports=1))
+    found = engine.measure(QUICK)
+    show(engine.tables(found))
+    assert all(us > 0 for us in found["us_per_node"].values()) and not found["missing"]
+    assert found["concurrent"]["right"] == 100
+    assert not {"torch", "transformers", "pandas"} & set(found["imports"])
+
+
+def test_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "SIZES", (5,))
+    monkeypatch.setattr(edges, "SPREADS", (0.9,))
+    monkeypatch.setattr(edges, "BUDGETS", (0, 60))
+    found = edges.measure_samples(QUICK) | edges.measure_power(QUICK)
+    show(edges.sample_tables(found))
+    assert found["rows"][1]["gap"] < 0.5 * found["rows"][0]["gap"], "nothing is learned"
+    assert len(edges.all_dags()) == 543  # the number of labelled DAGs with four nodes
+    for method in ("score_credit", "gptswarm_half"):
+        assert edges.learn("vote_3", method, 0, 400)["graph"] is not None
+
+
+def test_worlds() -> None:
+    show(worlds.phone_tables(worlds.measure_phone(QUICK)))
+    rows = worlds.rows_of("distributed", 4, 1)
+    assert all(r["success"] == 1.0 and r["cpu_s"] > 0.0 for r in rows) and len(rows) == 6
+    assert all(r["score"] == 0.0 for r in worlds.rows_of("constant", 4, 1))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("system", [worlds.ours, worlds.playwright])
+def test_web_pages(system: Any) -> None:
+    rate, cost = asyncio.run(worlds.web_sample(system, 0.5))
+    assert rate > 0 and cost > 0
+
+
+def test_base_agent() -> None:
+    model = models.team_model()
+    assert all(seconds > 0 for seconds in models.measure_forward(model, 1, 1).values())
+    share, rate = models.measure_rollout(model, 0)
+    assert 0 < share < 1 and rate > 0
+
+
+def test_language_model(folder: Path) -> None:
+    names = [f"agent_{k}" for k in range(4)]
+    model = CausalModel.named(str(folder), prompt_format="compact")
+    ways = language_model.Ways(language_model.with_adapters(model, names, []), names)
+    found = language_model.measure_ways(ways, at_once=2, alone=1, repeats=1)
+    show(language_model.tables(found))
+    assert all(min(by.values()) > 0 for by in found["decisions_per_s"].values())
+    assert found["vs_generate"] > 0 and found["merged_vs_routed"] > 0
+
+
+def test_replies_in_process_and_served_are_compared(folder: Path, tmp_path: Path) -> None:
+    model, rounds = served.learner(folder, [], 2), served.rounds_of(2, 2, 2)
+    with StandIn("actor", tokens=reads_alike(folder), reply=lambda body: "wait") as server:
+        url, own = f"{server.address}/v1", tmp_path / "served"
+        found = asyncio.run(served.play(model, url, os.getpgid(0), rounds, own))
+        assert server.adapters == {}, "unloaded at the end"
+    asked = [request for part in rounds[1:] for request in part]
+    assert served.compared(model, asked, found)["equal"] == {"adapters": 0.0, "base": 0.0}
+    same = dict.fromkeys(found, found["in_process"])
+    assert served.compared(model, asked, same)["equal"]["adapters"] == 1.0
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_ray() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
+    found = ray.measure(Namespace(quick=True, part=ray.PARTS))
+    show(ray.tables(found))
+    assert (found["episodes_lost"], found["episodes_twice"], found["bit_equal"]) == (0, 0, True)
+    assert found["memory_ratio_ray"] < 1.3
+
+
+def test_lost_doubled_and_other_episodes_are_counted() -> None:
+    def episode(seed: int, seconds: float = 0.0) -> Episode:
+        return Episode(
+            environment="e", task="t", seed=seed, policy="p", success=True, seconds=seconds
+        )
+
+    tally = Tally(2)
+    tally.add([(0, episode(0)), (1, episode(1))])
+    tally.add([(0, episode(0, seconds=9.0)), (1, episode(1))])
+    assert (tally.lost, tally.twice, tally.equal) == (0, 0, True)
+    tally.add([(0, episode(7)), (0, episode(7))])
+    assert (tally.lost, tally.twice, tally.equal) == (1, 1, False)
