@@ -22,9 +22,8 @@ An environment need not derive from it: see :class:`swarm_ui.environment.Environ
 
 from __future__ import annotations
 
-import inspect
 import random
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -138,6 +137,16 @@ class Episodic:
         """Release what an episode holds. Called once for each episode that began: after its last
         action, or before the next one begins, or in ``close``."""
 
+    def knows(self, task: str) -> bool:
+        """Whether there is a task of this name. An environment with very many tasks, or one whose
+        :meth:`begin` refuses unknown names itself, overrides this."""
+        return task in self.tasks
+
+    def generator(self, task: str) -> random.Random:
+        """The generator that :meth:`begin` gets. An environment that draws from ``self.seed`` by
+        rules of its own overrides this, since seeding takes some microseconds."""
+        return random.Random(derive(self.seed, task))
+
     def misfit(self, action: Action, screen: Observation) -> str:
         """Why an action cannot be done on this screen; empty if :meth:`act` may see it."""
         if not screen.offers(action.action_type):
@@ -167,13 +176,19 @@ class Episodic:
         Raises:
             ConfigError: no such task.
         """
-        if not self._knows(task):
+        if not self.knows(task):
             raise ConfigError(f"{self.name}: no task {task!r}; {_known(task, self.tasks)}")
-        await self._finish()
+        if self._begun:
+            await self._finish()
         self.seed = seed
-        goal = await _result(self.begin(task, random.Random(derive(seed, task))))
+        goal = self.begin(task, self.generator(task))
+        if hasattr(goal, "__await__"):  # a quicker test than that of ``inspect``
+            goal = await goal
         self._begun = True
-        first = await self._look(goal, ())
+        shown = self.screen()
+        if hasattr(shown, "__await__"):
+            shown = await shown
+        first = self._filled(shown, goal, ())
         self._progress = Progress(
             task=task, seed=seed, budget=self.budget, goal=goal, observation=first
         )
@@ -185,16 +200,25 @@ class Episodic:
         Raises:
             EnvironmentFault: the environment failed, or no episode is running.
         """
-        progress, self._progress = self.progress, None  # none is running until this one is done
+        progress = self._progress or self.progress
+        self._progress = None  # no episode is running until this step is done
         before = progress.observation
         history = (*before.history, self.past(action, before))
-        note = self.misfit(action, before)
-        after, done = replace(before, history=history), None
-        if not note:
-            outcome = await _result(self.act(action, before.element(action.index)))
-            done = outcome if isinstance(outcome, Done) else None
-            note = done.note if done else str(outcome or "")
-            after = await self._look(progress.goal, history)
+        note, done = self.misfit(action, before), None
+        if note:
+            after = replace(before, history=history)
+        else:
+            outcome: Any = self.act(action, before.element(action.index))
+            if hasattr(outcome, "__await__"):
+                outcome = await outcome
+            if isinstance(outcome, Done):
+                done, note = outcome, outcome.note
+            else:
+                note = outcome or ""
+            shown = self.screen()
+            if hasattr(shown, "__await__"):
+                shown = await shown
+            after = self._filled(shown, progress.goal, history)
         used = progress.used + 1
         truncated = done.truncated if done else used >= progress.budget
         if done or truncated:
@@ -245,14 +269,15 @@ class Episodic:
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         return self._progress
 
-    async def _look(self, goal: str, history: tuple[Past, ...]) -> Observation:
-        shown: Shown = await _result(self.screen())
+    def _filled(self, shown: Shown, goal: str, history: tuple[Past, ...]) -> Observation:
+        """What :meth:`screen` returned, with all that it leaves out."""
         if not isinstance(shown, Observation):
             shown = Observation(goal=goal, elements=tuple(shown))
-        elements = tuple(
-            element if element.index == index else replace(element, index=index)
-            for index, element in enumerate(shown.elements)
-        )
+        elements = shown.elements
+        for place, element in enumerate(elements):
+            if element.index != place:
+                elements = tuple(replace(e, index=k) for k, e in enumerate(elements))
+                break
         return replace(
             shown,
             goal=shown.goal or goal,
@@ -261,26 +286,26 @@ class Episodic:
             history=shown.history or history,
         )
 
-    def _knows(self, task: str) -> bool:
-        """Whether ``reset`` may pass this name on to :meth:`begin`."""
-        return task in self.tasks
-
     async def _finish(self) -> None:
         """End the episode that has begun, if there is one."""
         begun, self._begun, self._progress = self._begun, False, None
         if begun:
-            await _result(self.end())
+            ended = self.end()
+            if ended is not None:
+                await ended
 
 
 class Stateful(Episodic):
     """An :class:`Episodic` environment that can be saved and restored
     (:class:`~swarm_ui.environment.Restorable`): all that its episode changes is in ``state``.
 
-    ``state`` holds a value that never changes, such as a frozen record; :meth:`begin` and
-    :meth:`act` replace it.
+    ``state`` is a value that never changes, such as a frozen record; :meth:`begin` and :meth:`act`
+    replace it.
     """
 
     state: Any = None
+    kind: type = object
+    """The type of ``state``; :meth:`restore` refuses others."""
 
     def snapshot(self) -> object:
         """The state of the running episode."""
@@ -293,7 +318,7 @@ class Stateful(Episodic):
             EnvironmentFault: it is no snapshot.
         """
         match state:
-            case (Progress() as progress, own) if isinstance(own, type(self.state)):
+            case (Progress() as progress, own) if isinstance(own, self.kind):
                 self._progress, self.state, self._begun = progress, own, True
                 return progress.observation
         raise EnvironmentFault(
@@ -302,9 +327,16 @@ class Stateful(Episodic):
         )
 
 
-async def _result(value: T | Awaitable[T]) -> T:
-    """What a method of a subclass returned, whether it is ``async`` or not."""
-    return await value if inspect.isawaitable(value) else value
+def at_once(call: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, such as ``reset`` of an environment in
+    this process. It needs no event loop."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    call.close()
+    raise EnvironmentFault("the environment waits for something: await the call")
 
 
 def _known(name: str, names: Sequence[str]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.observation import Observation
 
 
 def walk(phone: PhoneEnvironment, task: str, seed: int, most: int) -> list[Observation]:
     """The first screens of an episode that the solver plays, at most ``most``."""
-    found = [phone.begin(task, seed)]
+    found = [at_once(phone.reset(task=task, seed=seed))]
     while len(found) < most:
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         if step.ended:
             break
         found.append(step.observation)

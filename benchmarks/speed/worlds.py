@@ -46,6 +46,7 @@ from benchmarks.speed.usage import own_cpu
 from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.coordination import (
     FAMILIES,
     KINDS,
@@ -74,9 +75,9 @@ def scripts(episodes: int) -> list[Script]:
     """Episodes with the solver's actions, evenly spread over the templates."""
     phone, written = PhoneEnvironment(), []
     for task, seed in draw_jobs(tuple(TEMPLATES), episodes, seed=0, seeds=TRAIN_SEEDS):
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         actions = [phone.expert()]
-        while not phone.act(actions[-1]).ended:
+        while not at_once(phone.step(actions[-1])).ended:
             actions.append(phone.expert())
         written.append((task, seed, actions))
     return written
@@ -96,13 +97,13 @@ def graded(written: Sequence[Script]) -> float:
     """Seconds to grade an action: the solver's and a wrong one at every step."""
     phone, wrong, took = PhoneEnvironment(), Action(action_type="navigate_back"), list[float]()
     for task, seed, actions in written:
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         for action in actions:
             began = time.perf_counter()
             phone.grade(action)
             phone.grade(wrong)
             took.append((time.perf_counter() - began) / 2)
-            phone.act(action)
+            at_once(phone.step(action))
     return fmean(took)
 
 
@@ -112,10 +113,10 @@ def phones_per_gb(count: int) -> float:
     gc.collect()
     tracemalloc.start()
     phones = []
-    for job in jobs:
+    for task, seed in jobs:
         phone = PhoneEnvironment()
-        phone.begin(*job)
-        phone.act(phone.expert())
+        at_once(phone.reset(task=task, seed=seed))
+        at_once(phone.step(phone.expert()))
         phones.append(phone)
     gc.collect()
     used = tracemalloc.get_traced_memory()[0]
@@ -130,9 +131,9 @@ def measure_phone(given: argparse.Namespace) -> Figures:
 
     def replay(acting: bool) -> None:
         for task, seed, actions in written:
-            phone.begin(task, seed)
+            at_once(phone.reset(task=task, seed=seed))
             for action in actions if acting else ():
-                phone.act(action)
+                at_once(phone.step(action))
 
     def fork() -> None:
         for _ in range(1000):
@@ -140,9 +141,9 @@ def measure_phone(given: argparse.Namespace) -> Figures:
 
     steps = sum(len(actions) for _, _, actions in written)
     whole, resets = (fastest(lambda a=a: replay(a), repeats) for a in (True, False))  # type: ignore[misc]
-    phone.begin("phone-message-task", 1)
+    at_once(phone.reset(task="phone-message-task", seed=1))
     for _ in range(4):
-        phone.act(phone.expert())
+        at_once(phone.step(phone.expert()))
     phone.picture()  # loads the font
     return {
         "steps_per_s": round(steps / whole),

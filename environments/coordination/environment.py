@@ -28,13 +28,13 @@ class CoordinationEnvironment(Stateful):
     tasks = task_names()
     budget = 3
     actions = ("answer",)
-    state: Problem | None
+    kind = Problem
+    state: Problem
 
     @property
     def problem(self) -> Problem:
         """The problem of the running episode. Raises ``EnvironmentFault`` if there is none."""
-        task = self.progress.task
-        assert self.state is not None, task
+        _ = self.progress
         return self.state
 
     def begin(self, task: str, rng: random.Random) -> str:
@@ -42,9 +42,7 @@ class CoordinationEnvironment(Stateful):
         return self.state.observation().goal
 
     def screen(self) -> Observation:
-        assert self.state is not None  # begin made it
         return self.state.observation()
 
     def act(self, action: Action, element: object) -> Done:
-        assert self.state is not None  # an episode is running
         return Done(*score(self.state, read(action.text or "", self.state.names)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from swarm_ui.action import Action, ActionType
-from swarm_ui.environment import Step
+from swarm_ui.environments.base import Done, Stateful
 from swarm_ui.environments.phone.effects import Launch
 from swarm_ui.environments.phone.goal import CHECKER, check
 from swarm_ui.environments.phone.kinds import Assignment, draw
@@ -15,14 +16,15 @@ from swarm_ui.environments.phone.solver import UNREACHABLE, Intent, perform, sol
 from swarm_ui.environments.phone.state import Device
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.environments.phone.view import View, last_page, view
-from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, Past
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
     "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
 )  # fmt: skip
 """The actions offered; ``open_app``, ``swipe`` and others that a phone knows are accepted too."""
 NOTHING = "nothing happened"
+_UNUSED = random.Random(0)
 _TAPS = frozenset(("click", "double_tap", "long_press"))
 _SOLVER: Mapping[str, Action] = {
     "back": Action(action_type="navigate_back"),
@@ -35,21 +37,16 @@ _SOLVER: Mapping[str, Action] = {
 """Kind of intent of the reference solver -> the action, where there is only one."""
 
 
-class State(msgspec.Struct, kw_only=True):
-    """A running episode; :meth:`PhoneEnvironment.snapshot` returns a copy."""
+class State(msgspec.Struct, frozen=True):
+    """The state of an episode."""
 
     assignment: Assignment
     device: Device
+    """Do not change it."""
     view: View
-    steps: int = 0
-    history: tuple[Past, ...] = ()
-    ended: bool = False
-
-    def copy(self) -> State:
-        return msgspec.structs.replace(self, device=self.device.clone())
 
 
-class PhoneEnvironment:
+class PhoneEnvironment(Stateful):
     """A simulated Android phone; scores on it are not AndroidWorld scores.
 
     A task succeeds only if the agent declares it: ``status`` (``complete``, or ``infeasible`` for
@@ -59,13 +56,18 @@ class PhoneEnvironment:
     episode and screen.
     """
 
+    actions = ACTIONS
+    checker = CHECKER
+    """Version of the success check."""
+    kind = State
+    state: State
+
     def __init__(self, *, screenshots: bool = False) -> None:
         """
         Args:
             screenshots: add a picture to every observation.
         """
         self._screenshots = screenshots
-        self._state: State | None = None
         self._distance: int | None = None
 
     @property
@@ -73,46 +75,62 @@ class PhoneEnvironment:
         return "phone (simulated)"
 
     @property
-    def checker(self) -> int:
-        """Version of the success check."""
-        return CHECKER
-
-    @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(TEMPLATES)
 
-    @property
-    def budget(self) -> int:
-        """Actions that the running episode may take."""
-        return self._running().assignment.template.budget
+    def knows(self, task: str) -> bool:
+        return True  # ``assign`` refuses others
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        """Start an episode.
+    def generator(self, task: str) -> random.Random:
+        return _UNUSED  # ``assign`` has generators of its own
 
-        Raises:
-            ConfigError: the task does not exist, or the seed is outside the published ranges.
-        """
-        return self.begin(task, seed)
-
-    async def step(self, action: Action) -> Step:
-        """Do one action.
-
-        Raises:
-            EnvironmentFault: no episode is running.
-        """
-        return self.act(action)
-
-    async def close(self) -> None:
-        self._state = None
-
-    def begin(self, task: str, seed: int) -> Observation:
-        """The same as :meth:`reset`, without a coroutine."""
-        assignment = self.assign(task, seed)
+    def begin(self, task: str, rng: random.Random) -> str:
+        assignment = self.assign(task, self.seed)
         device = assignment.start.clone()
-        seen = self._look(device, assignment.salt)
-        state = State(assignment=assignment, device=device, view=seen)
-        self._state, self._distance = state, None
-        return self._observation(state)
+        self.budget, self._distance = assignment.template.budget, None
+        self.state = State(assignment, device, self._view(device, assignment.salt))
+        return assignment.text
+
+    def screen(self) -> Observation:
+        seen, png = self.state.view, None
+        if self._screenshots:
+            from swarm_ui.environments.phone.picture import draw_screen
+
+            png = draw_screen(seen)
+        return Observation(goal="", elements=seen.elements, app=seen.title, png=png)
+
+    def misfit(self, action: Action, screen: Observation) -> str:
+        return ""  # the phone knows more kinds of action than it offers
+
+    def past(self, action: Action, screen: Observation) -> Past:
+        """An action and the element it acts on; the history keeps a value that is clicked."""
+        at = self.state.view.find(action)
+        if at is None:
+            return Past(action=action)
+        element = screen.elements[at]
+        label = element.label
+        if element.value and not element.editable and action.action_type == "click":
+            label = f"{label} {element.value}"
+        return Past(action=action, role=element.role, label=label)
+
+    def act(self, action: Action, element: Element | None) -> Done | str:
+        state = self.state
+        if action.action_type == "status":
+            return Done(float(_success(state, action)))
+        device = state.device.clone()
+        note = self._operate(state.assignment, device, state.view, action)
+        self.state = State(state.assignment, device, self._view(device, state.assignment.salt))
+        self._distance = None
+        return note
+
+    def restore(self, state: object) -> Observation:
+        """Continue an episode from a :meth:`snapshot` of this or another phone.
+
+        Raises:
+            EnvironmentFault: it is not a snapshot of a phone.
+        """
+        self._distance = None
+        return super().restore(state)
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task; equal arguments give equal assignments."""
@@ -121,42 +139,9 @@ class PhoneEnvironment:
             raise ConfigError(f"phone: no task {task!r}; expected one of {', '.join(TEMPLATES)}")
         return draw(template, seed)
 
-    def act(self, action: Action) -> Step:
-        """The same as :meth:`step`, without a coroutine."""
-        state, budget = self._running(), self.budget
-        past = _past(action, state.view)
-        state.steps += 1
-        state.history = (*state.history, past)
-        if action.action_type == "status":
-            state.ended = True
-            reward = float(_success(state, action))
-            return Step(observation=self._observation(state), reward=reward, terminated=True)
-        note = self._operate(state.assignment, state.device, state.view, action)
-        state.ended = state.steps >= budget
-        state.view = self._look(state.device, state.assignment.salt)
-        self._distance = None
-        return Step(observation=self._observation(state), truncated=state.ended, note=note)
-
-    def snapshot(self) -> State:
-        """The state of the running episode; this takes about a microsecond."""
-        return self._running(ended=True).copy()
-
-    def restore(self, state: object) -> Observation:
-        """Continue an episode from a :meth:`snapshot` of this or another phone.
-
-        Raises:
-            EnvironmentFault: the state is not a snapshot of a phone.
-        """
-        if not isinstance(state, State):
-            raise EnvironmentFault(
-                f"{self.name}: restore expects the snapshot of a phone, got {type(state).__name__}"
-            )
-        self._state, self._distance = state.copy(), None
-        return self._observation(state)
-
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
-        state = self._running()
+        state = self._running
         intent = self._intent(state.assignment, state.device)
         if intent.kind == "answer":
             return Action(action_type="answer", text=intent.text)
@@ -175,7 +160,7 @@ class PhoneEnvironment:
         is therefore wrong to declare a task infeasible before opening the list that lacks the
         record, although the success check accepts it.
         """
-        state = self._running()
+        state = self._running
         assignment = state.assignment
         if action.action_type == "status":
             return float(self._intent(assignment, state.device).kind == action.goal_status)
@@ -186,23 +171,17 @@ class PhoneEnvironment:
     def distance(self) -> int:
         """Number of actions the reference solver still needs, the final ``status`` included."""
         if self._distance is None:
-            state = self._running()
+            state = self._running
             self._distance = self._steps_left(state.assignment, state.device)
         return self._distance
 
-    def picture(self) -> bytes:
-        """The present screen as a PNG."""
-        state = self._running(ended=True)
-        from swarm_ui.environments.phone.picture import draw_screen
+    @property
+    def _running(self) -> State:
+        """The state of the running episode. Raises ``EnvironmentFault`` if there is none."""
+        _ = self.progress
+        return self.state
 
-        return draw_screen(state.view)
-
-    def _running(self, *, ended: bool = False) -> State:
-        if self._state is None or (self._state.ended and not ended):
-            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        return self._state
-
-    def _look(self, device: Device, salt: int) -> View:
+    def _view(self, device: Device, salt: int) -> View:
         """The screen of a device as it is shown."""
         return view(device, salt)
 
@@ -228,34 +207,12 @@ class PhoneEnvironment:
         """Apply an intent that does not end the episode."""
         perform(device, intent)
 
-    def _observation(self, state: State) -> Observation:
-        return Observation(
-            goal=state.assignment.text,
-            elements=state.view.elements,
-            app=state.view.title,
-            history=state.history,
-            actions=ACTIONS,
-            png=self.picture() if self._screenshots else None,
-        )
-
 
 def _success(state: State, declared: Action) -> bool:
     goal, device = state.assignment.goal, state.device
     if declared.goal_status != ("infeasible" if goal.infeasible else "complete"):
         return False
     return not check(goal, state.assignment.start, device) and goal.answered(device)
-
-
-def _past(action: Action, seen: View) -> Past:
-    """An action and the element it acts on; the history keeps a value that is clicked."""
-    at = seen.find(action)
-    if at is None:
-        return Past(action=action)
-    element = seen.elements[at]
-    label = element.label
-    if element.value and not element.editable and action.action_type == "click":
-        label = f"{label} {element.value}"
-    return Past(action=action, role=element.role, label=label)
 
 
 def act(device: Device, view: View, action: Action) -> str:

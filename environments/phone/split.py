@@ -35,7 +35,7 @@ from swarm_ui.environments.phone.apps import (
     PHONE,
     TASK,
 )
-from swarm_ui.environments.phone.environment import PhoneEnvironment, State, act
+from swarm_ui.environments.phone.environment import PhoneEnvironment, act
 from swarm_ui.environments.phone.goal import Create, Source
 from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, drawn, drawn_on
 from swarm_ui.environments.phone.sampling import Sampler, parameter_split
@@ -349,6 +349,8 @@ class SplitPhone(PhoneEnvironment):
                 f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
             )
         self._agents, self._whole = agents, whole
+        self._known: dict[str, tuple[tuple[object, ...], list[tuple[str, str]]]] = {}
+        """For each app, what it stored when its lines were last written, and the lines."""
 
     @property
     def name(self) -> str:
@@ -356,7 +358,7 @@ class SplitPhone(PhoneEnvironment):
         return f"phone (simulated, {kind}, {self._agents} apps)"
 
     @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(SPLIT_TEMPLATES)
 
     def assign(self, task: str, seed: int) -> Assignment:
@@ -403,16 +405,31 @@ class SplitPhone(PhoneEnvironment):
         if not _is_whole(assignment):
             _stay(device, _acting(assignment))
 
-    def _observation(self, state: State) -> Observation:
-        screen = super()._observation(state)
+    def screen(self) -> Observation:
+        screen, state = super().screen(), self.state
         if _is_whole(state.assignment):
             return screen
         acting = _acting(state.assignment)
         elements = [msgspec.structs.replace(element, pane=acting) for element in screen.elements]
         for app in _team(state.device):
             if app != acting:
-                elements.extend(_pane(state.device, app, len(elements)))
+                elements.extend(_pane(app, self._lines(state.device, app), len(elements)))
         return msgspec.structs.replace(screen, elements=tuple(elements))
+
+    def _lines(self, device: Device, app: str) -> list[tuple[str, str]]:
+        """What an app stores: titles of records and names of settings, with their values."""
+        tables = PHONE.apps[app].tables
+        stored = (device.settings, *[device.tables[table.name] for table in tables])
+        known = self._known.get(app)
+        if known is None or any(a is not b for a, b in zip(known[0], stored, strict=True)):
+            lines = [
+                (row[table.title], ", ".join(f"{f.name} {row[f.name]}" for f in table.fields[1:]))
+                for table in tables
+                for row in device.tables[table.name].values()
+            ]
+            lines += [(key, device.settings[key]) for key in PHONE.apps[app].settings]
+            self._known[app] = known = stored, lines
+        return known[1]
 
 
 def _acting(assignment: Assignment) -> str:
@@ -431,15 +448,9 @@ def _stay(device: Device, app: str) -> None:
         device.show((Screen(app),))
 
 
-def _pane(device: Device, app: str, first: int) -> Iterator[Element]:
+def _pane(app: str, lines: Sequence[tuple[str, str]], first: int) -> Iterator[Element]:
     """The pane of an app that an agent may read but not operate: its name, then one element for
     each record or setting as it is now. ``first``: index of the first element."""
     yield Element(index=first, role="heading", text=app, clickable=False, pane=app)
-    lines = [
-        (row[table.title], ", ".join(f"{f.name} {row[f.name]}" for f in table.fields[1:]))
-        for table in PHONE.apps[app].tables
-        for row in device.tables[table.name].values()
-    ]
-    lines += [(key, device.settings[key]) for key in PHONE.apps[app].settings]
     for index, (text, value) in enumerate(lines, start=first + 1):
         yield Element(index=index, role="item", text=text, value=value, clickable=False, pane=app)

@@ -7,6 +7,7 @@ them and a copy takes a microsecond.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -54,7 +55,7 @@ class Field(msgspec.Struct, frozen=True):
         return sampler.pick(self.choices or ("off", "off", "on"))
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     """A kind of record, and the texts of its screens."""
 
     name: str
@@ -77,12 +78,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         return self.fields[0].name
 
-    @property
+    @cached_property
     def form(self) -> tuple[Field, ...]:
         """The fields that forms show."""
         return tuple(field for field in self.fields if field.kind != "switch")
 
-    @property
+    @cached_property
     def switches(self) -> tuple[Field, ...]:
         return tuple(field for field in self.fields if field.kind == "switch")
 

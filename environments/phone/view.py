@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
@@ -10,7 +11,7 @@ from swarm_ui.action import Action
 from swarm_ui.environments.phone.effects import Launch
 from swarm_ui.environments.phone.record_screens import app_screen, last_page_of
 from swarm_ui.environments.phone.sampling import POOLS
-from swarm_ui.environments.phone.state import Device, Widget
+from swarm_ui.environments.phone.state import Device, Screen, Widget
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
@@ -99,7 +100,7 @@ def view(device: Device, salt: int) -> View:
     """The current screen. Order and decoys depend on the episode and the screen's address."""
     shown = widgets(device)
     screen = device.screen
-    seed = crc32(repr(screen).encode() if screen else b"home", salt)
+    seed = crc32(_address(screen), salt)
     if screen is not None and screen.kind != "confirm":
         shown = [*shown, *_decoys(shown, seed)]
     if device.toast:
@@ -108,6 +109,11 @@ def view(device: Device, salt: int) -> View:
     order = _order(len(shown), seed)
     elements = tuple([element_of(k, shown[at], places[at]) for k, at in enumerate(order)])
     return View(title(device), shown, order, elements)
+
+
+@lru_cache(maxsize=4096)
+def _address(screen: Screen | None) -> bytes:
+    return repr(screen).encode() if screen else b"home"
 
 
 def _decoys(shown: list[Widget], seed: int) -> list[Widget]:

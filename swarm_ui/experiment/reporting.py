@@ -165,12 +165,13 @@ def with_screenshots(episode: Episode) -> Episode:
     Raises:
         SwarmError: it was recorded with another version of the phone.
     """
+    from swarm_ui.environments.base import at_once
     from swarm_ui.environments.phone import PhoneEnvironment
 
     phone = PhoneEnvironment(screenshots=True)
     if episode.environment != phone.name:
         return episode
-    observation = phone.begin(episode.task, episode.seed)
+    observation = at_once(phone.reset(task=episode.task, seed=episode.seed))
     steps: list[StepRecord] = []
     for record in episode.steps:
         if replace(observation, png=None) != replace(record.trace.observation, png=None):
@@ -179,7 +180,7 @@ def with_screenshots(episode: Episode) -> Episode:
                 "not the recorded one; the episode was recorded with another version"
             )
         steps.append(replace(record, trace=replace(record.trace, observation=observation)))
-        observation = phone.act(record.executed or WAIT).observation
+        observation = at_once(phone.step(record.executed or WAIT)).observation
     return replace(episode, steps=tuple(steps))
 
 

@@ -16,6 +16,7 @@ from phone_mischief import COMPLETE, INFEASIBLE, Player
 from phone_oracle import is_solved
 
 from swarm_ui.action import Action
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone.apps import PHONE
 from swarm_ui.environments.phone.goal import (
     Change,
@@ -35,19 +36,19 @@ Policy = Callable[[Player, random.Random], tuple[float, Expected]]
 """Plays an episode to its end; returns its reward and the right one."""
 
 
-def at_once(player: Player, rng: random.Random) -> tuple[float, Expected]:
-    return player.phone.act(COMPLETE).reward, 0.0
+def immediately(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    return at_once(player.phone.step(COMPLETE)).reward, 0.0
 
 
 def infeasible_at_once(player: Player, rng: random.Random) -> tuple[float, Expected]:
-    return player.phone.act(INFEASIBLE).reward, float(player.goal.infeasible)
+    return at_once(player.phone.step(INFEASIBLE)).reward, float(player.goal.infeasible)
 
 
 def half_done(player: Player, rng: random.Random) -> tuple[float, Expected]:
     """Everything but the last act."""
     while player.phone.distance() > 2:
-        player.phone.act(player.phone.expert())
-    return player.phone.act(COMPLETE).reward, 0.0
+        at_once(player.phone.step(player.phone.expert()))
+    return at_once(player.phone.step(COMPLETE)).reward, 0.0
 
 
 def done(player: Player, rng: random.Random) -> tuple[float, Expected]:
@@ -58,7 +59,9 @@ def done(player: Player, rng: random.Random) -> tuple[float, Expected]:
 def wrong_end(player: Player, rng: random.Random) -> tuple[float, Expected]:
     """Everything is done, and the wrong one of the two ends is declared."""
     player.solve()
-    return player.phone.act(COMPLETE if player.goal.infeasible else INFEASIBLE).reward, 0.0
+    return at_once(
+        player.phone.step(COMPLETE if player.goal.infeasible else INFEASIBLE)
+    ).reward, 0.0
 
 
 def then(do: mischief.Mischief) -> Policy:
@@ -166,7 +169,7 @@ def at_random(player: Player, rng: random.Random) -> tuple[float, Expected]:
         index = rng.randrange(len(screen.elements))
         kind = "input_text" if screen.elements[index].editable else "click"
         action = Action(action_type=kind, index=index, text="tea" if kind != "click" else None)
-        screen = player.phone.act(action).observation
+        screen = at_once(player.phone.step(action)).observation
     solved = is_solved(player.goal, player.start, player.device)
     return player.declare(), float(solved)
 
@@ -178,7 +181,7 @@ def half_random(player: Player, rng: random.Random) -> tuple[float, Expected]:
 
 
 POLICIES: Mapping[str, Policy] = {
-    "declares complete at once": at_once,
+    "declares complete at once": immediately,
     "declares infeasible at once": infeasible_at_once,
     "half done": half_done,
     "done": done,

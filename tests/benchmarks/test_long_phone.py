@@ -10,6 +10,7 @@ from PIL import Image
 
 from benchmarks.studies.windows.long_phone import FILLERS, LongPhone
 from swarm_ui.action import Action
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.observation import Observation
 
@@ -18,9 +19,9 @@ WAIT = Action(action_type="wait")
 
 def solved(phone: PhoneEnvironment, task: str, seed: int) -> list[Observation]:
     """The screens on the expert's way."""
-    screens = [phone.begin(task, seed)]
+    screens = [at_once(phone.reset(task=task, seed=seed))]
     while True:
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         if step.ended:
             assert step.reward == 1.0
             return screens
@@ -50,32 +51,33 @@ def test_a_filler_leads_nowhere_and_is_no_double_of_what_the_app_shows() -> None
     labels = [element.label for element in settings.elements]
     assert "privacy" in FILLERS and labels.count("privacy") == 1
     phone = LongPhone()
-    screen = phone.begin("notes-create", 1)
+    screen = at_once(phone.reset(task="notes-create", seed=1))
     filler = next(element for element in screen.elements if element.label in FILLERS)
-    step = phone.act(Action(action_type="click", index=filler.index))
+    step = at_once(phone.step(Action(action_type="click", index=filler.index)))
     assert step.note and step.observation.elements == screen.elements
 
 
 def test_a_memory_tells_the_last_actions_and_forgets_lost_steps() -> None:
     phone = LongPhone(memory=1)
-    phone.begin("notes-create", 1)
+    at_once(phone.reset(task="notes-create", seed=1))
     first = phone.expert()
-    assert [past.action for past in phone.act(first).observation.history] == [first]
-    assert [past.action for past in phone.act(WAIT).observation.history] == [first]
+    assert [past.action for past in at_once(phone.step(first)).observation.history] == [first]
+    assert [past.action for past in at_once(phone.step(WAIT)).observation.history] == [first]
     second = phone.expert()
-    assert [past.action for past in phone.act(second).observation.history] == [second]
+    assert [past.action for past in at_once(phone.step(second)).observation.history] == [second]
     forgetful = LongPhone(memory=0)
-    forgetful.begin("notes-create", 1)
-    assert forgetful.act(forgetful.expert()).observation.history == ()
+    at_once(forgetful.reset(task="notes-create", seed=1))
+    assert at_once(forgetful.step(forgetful.expert())).observation.history == ()
 
 
 def test_patience_multiplies_the_budget() -> None:
     patient, usual = LongPhone(patience=4), PhoneEnvironment()
-    patient.begin("notes-create", 1)
-    usual.begin("notes-create", 1)
+    at_once(patient.reset(task="notes-create", seed=1))
+    at_once(usual.reset(task="notes-create", seed=1))
     budget = patient.budget
     assert budget == 4 * usual.budget
-    assert [patient.act(WAIT).ended for _ in range(budget)] == [False] * (budget - 1) + [True]
+    ended = [at_once(patient.step(WAIT)).ended for _ in range(budget)]
+    assert ended == [False] * (budget - 1) + [True]
 
 
 def test_a_long_screen_has_a_picture() -> None:

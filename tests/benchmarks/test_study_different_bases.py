@@ -35,6 +35,7 @@ from benchmarks.studies.different_bases.report import (
     verdict,
 )
 from benchmarks.support.records import read_record
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.settings import Settings
@@ -51,7 +52,8 @@ async def test_four_clones_are_the_vote_of_the_learning_benchmark() -> None:
     model = LocalModel.load(BASE_AGENT)
     ours = team([model] * AGENTS)
     theirs = {arm.name: arm for arm in base_arms(Settings())}["base-vote"].graph(model)
-    screen = PhoneEnvironment().begin(*SMALL.jobs("parameters")[0])
+    task, seed = SMALL.jobs("parameters")[0]
+    screen = at_once(PhoneEnvironment().reset(task=task, seed=seed))
     one, other = await ours.run(screen, seed=3), await theirs.run(screen, seed=3)
     assert one.action == other.action
     assert [m.content for m in one.messages] == [m.content for m in other.messages]

@@ -23,6 +23,7 @@ from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import COLLEAGUES, Mix, Stream
 from swarm_ui.action import Abstain, Action
 from swarm_ui.environment import Step
+from swarm_ui.environments.base import at_once
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision, Request
@@ -71,12 +72,12 @@ def test_fields_and_boxes_are_right_in_any_order_but_not_the_button_that_sends()
 
 def test_every_right_action_brings_the_phone_nearer() -> None:
     phone = LongPhone()
-    screen = phone.begin("tasks-check-two", 4)
+    screen = at_once(phone.reset(task="tasks-check-two", seed=4))
     rng = random.Random(1)
     found = asyncio.run(labelled_screens(phone, task="tasks-check-two", seed=4, rng=rng, stray=0.0))
     assert found[0].observation == screen
     assert any(len(moment.correct) > 1 for moment in found)
-    phone.begin("tasks-check-two", 4)
+    at_once(phone.reset(task="tasks-check-two", seed=4))
     for moment in found:
         for action in moment.correct:
             assert phone.grade(action) == 1.0

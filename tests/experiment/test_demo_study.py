@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
 from swarm_ui.experiment.demo import flows, options
@@ -68,7 +69,7 @@ def test_half_of_the_training_is_on_invented_devices() -> None:
     assert len(jobs) == 40 and len(own) == 20
     assert {int(task.split("-")[1]) for task in own} <= set(range(500_000, 500_008))
     for task, seed in jobs:
-        phone.training_phone(asked).make_environment().begin(task, seed)
+        at_once(phone.training_phone(asked).make_environment().reset(task=task, seed=seed))
     alone = phone.training_jobs(Settings(), 40, random.Random(1))
     assert not any(task.startswith("invented-") for task, _ in alone)
     assert phone.training_phone(Settings()).teacher is None

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.invented import (
     BLIND,
@@ -80,7 +81,7 @@ def test_training_refuses_a_task_of_the_blind_set() -> None:
     section = EnvironmentSection(name="invented", tasks=blind_tasks()[:1], split="train")
     ((task, seed),) = SPEC.training_jobs(section, section.tasks, 1, random.Random(0), "train")
     with pytest.raises(ConfigError, match="belongs to the blind set"):
-        InventedPhone(devices=1).begin(task, seed)
+        at_once(InventedPhone(devices=1).reset(task=task, seed=seed))
 
 
 def test_an_unknown_task_is_named_with_one_that_exists() -> None:

@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import json
 import random
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -27,10 +27,10 @@ from swarm_ui import (
     rollout_many,
 )
 from swarm_ui.environments import phone
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone.invented import BLIND, UNSEEN, InventedPhone, blind_tasks
 from swarm_ui.environments.phone.split import SplitPhone
 
-T = TypeVar("T")
 FILE = Path(__file__).with_name("behaviour.json")
 SPLITS = ("train", "validation", "new_templates", "new_apps", "twins")
 SEEDS = (*range(20), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_010))
@@ -44,21 +44,12 @@ def digest(parts: Iterable[bytes | str]) -> str:
     return hashed.hexdigest()[:16]
 
 
-def now(call: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
-    try:
-        call.send(None)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    raise AssertionError("the phone waits for something")
-
-
 def walk(world: Any, task: str, seed: int) -> Iterator[bytes]:
     """Every observation, action and reward from the first screen to the end of the episode."""
-    yield msgspec.json.encode(now(world.reset(task=task, seed=seed)))
+    yield msgspec.json.encode(at_once(world.reset(task=task, seed=seed)))
     while True:
         action = world.expert()
-        step = now(world.step(action))
+        step = at_once(world.step(action))
         yield action.json().encode() + msgspec.json.encode(step)
         if step.ended:
             return
@@ -85,24 +76,22 @@ def strayed(draw: random.Random, screen: Observation) -> Action:
 def detour(world: Any, task: str, seed: int) -> Iterator[bytes]:
     """A walk that strays first: what each wrong action is worth, and how the solver comes back."""
     draw = random.Random(f"{task} {seed}")
-    screen = now(world.reset(task=task, seed=seed))
+    screen = at_once(world.reset(task=task, seed=seed))
     yield msgspec.json.encode(screen)
     for _ in range(draw.randrange(8)):
         action = strayed(draw, screen)
         yield f"{action.json()} {world.distance()} {world.grade(action)}".encode()
-        step = now(world.step(action))
+        step = at_once(world.step(action))
         yield msgspec.json.encode(step)
         if step.ended:
             return
         screen = step.observation
-    while not step_ended(world):
+    ended = False
+    while not ended:
         action = world.expert()
-        step = now(world.step(action))
+        step = at_once(world.step(action))
+        ended = step.ended
         yield action.json().encode() + msgspec.json.encode(step)
-
-
-def step_ended(world: Any) -> bool:
-    return bool(world.snapshot().ended)
 
 
 def walks() -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from swarm_ui import CollabGraph, Element, Observation, Request
 from swarm_ui.action import Abstain
 from swarm_ui.agent_view import Pane, paned, panes
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.errors import ConfigError
@@ -108,7 +109,7 @@ def test_a_pane_has_either_a_name_or_a_number(given: dict[str, Any]) -> None:
 
 def test_a_team_with_views_by_pane_has_the_acting_app_first() -> None:
     phone = SplitPhone(agents=4)
-    screen = phone.begin("split-phone-message", 2)
+    screen = at_once(phone.reset(task="split-phone-message", seed=2))
     order = list(dict.fromkeys(e.pane for e in screen.elements))
     sender = f"agent_{order.index('contacts')}"
     team = CollabGraph.collaborative(

@@ -28,6 +28,7 @@ from swarm_ui import (
 )
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
 from swarm_ui.agent_view import AgentView, Window, windowed, windows
+from swarm_ui.environments.base import at_once
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
@@ -254,7 +255,7 @@ def credit_of_first(trace: Trace, **options: bool) -> list[float | None]:
 
 def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     phone = LongPhone(memory=1)
-    screen = phone.begin("notes-create", 3)
+    screen = at_once(phone.reset(task="notes-create", seed=3))
     right = phone.expert()
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(
         len(screen.elements)
@@ -274,7 +275,7 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
 
 def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
     phone = LongPhone(memory=1)
-    screen = phone.begin("notes-create", 3)
+    screen = at_once(phone.reset(task="notes-create", seed=3))
     right, size = phone.expert(), len(screen.elements)
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))
 

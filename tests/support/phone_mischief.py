@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.apps import PHONE
 from swarm_ui.environments.phone.goal import (
@@ -18,6 +19,7 @@ from swarm_ui.environments.phone.goal import (
     Goal,
     Want,
 )
+from swarm_ui.environments.phone.kinds import Assignment
 from swarm_ui.environments.phone.state import Device
 
 COMPLETE = Action(action_type="status", goal_status="complete")
@@ -29,9 +31,10 @@ Mischief = Callable[[Goal, Device, Device, random.Random], Want | None]
 class Patient(PhoneEnvironment):
     """A phone whose episodes are not cut short."""
 
-    @property
-    def budget(self) -> int:
-        return 1000
+    def begin(self, task: str, rng: random.Random) -> str:
+        goal = super().begin(task, rng)
+        self.budget = 1000
+        return goal
 
 
 class Player:
@@ -39,35 +42,35 @@ class Player:
 
     def __init__(self, task: str, seed: int) -> None:
         self.phone = Patient()
-        self.phone.begin(task, seed)
-        assignment = self.phone.snapshot().assignment
+        at_once(self.phone.reset(task=task, seed=seed))
+        assignment = self.phone.state.assignment
         self.goal, self.start = assignment.goal, assignment.start
 
     @property
     def device(self) -> Device:
-        return self.phone.snapshot().device
+        return self.phone.state.device
 
     def solve(self) -> None:
         """Do the task, without the declaration."""
         while (action := self.phone.expert()).action_type != "status":
-            assert not self.phone.act(action).ended
+            assert not at_once(self.phone.step(action)).ended
 
     def pursue(self, goal: Goal) -> None:
         """Do what ``goal`` says as if it were the task of the episode."""
-        state = self.phone.snapshot()
-        task = state.assignment
-        state.assignment = msgspec.structs.replace(task, goal=goal, start=state.device.clone())
-        self.phone.restore(state)
+        task = self.phone.state.assignment
+        self._turn_to(msgspec.structs.replace(task, goal=goal, start=self.device.clone()))
         self.solve()
-        state = self.phone.snapshot()
-        state.assignment = task
-        self.phone.restore(state)
+        self._turn_to(task)
+
+    def _turn_to(self, task: Assignment) -> None:
+        self.phone.state = msgspec.structs.replace(self.phone.state, assignment=task)
+        self.phone.restore(self.phone.snapshot())  # the solver's distance is another one now
 
     def answer(self, text: str) -> None:
-        self.phone.act(Action(action_type="answer", text=text))
+        at_once(self.phone.step(Action(action_type="answer", text=text)))
 
     def declare(self) -> float:
-        return self.phone.act(INFEASIBLE if self.goal.infeasible else COMPLETE).reward
+        return at_once(self.phone.step(INFEASIBLE if self.goal.infeasible else COMPLETE)).reward
 
 
 def touched(goal: Goal) -> set[tuple[str, int]]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from zlib import crc32
 
-import msgspec
+from msgspec.structs import replace
 
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.environment import State
 from swarm_ui.environments.phone.state import Device, Widget
 from swarm_ui.environments.phone.view import ROWS, View, element_of, title, widgets
-from swarm_ui.observation import Observation, Past, Role
+from swarm_ui.observation import Observation, Role
 
 LONG = (12, 20)
 """Least and most elements of a long screen, unless the app shows more."""
@@ -49,23 +49,30 @@ class LongPhone(PhoneEnvironment):
     def name(self) -> str:
         return "phone (simulated, long screens)"
 
-    @property
-    def budget(self) -> int:
-        return super().budget * self._patience
+    def begin(self, task: str, rng: random.Random) -> str:
+        goal = super().begin(task, rng)
+        self.budget *= self._patience
+        return goal
 
-    def _look(self, device: Device, salt: int) -> View:
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        return self._remembered(await super().reset(task=task, seed=seed))
+
+    async def step(self, action: Action) -> Step:
+        step = await super().step(action)
+        return replace(step, observation=self._remembered(step.observation))
+
+    def restore(self, state: object) -> Observation:
+        return self._remembered(super().restore(state))
+
+    def _view(self, device: Device, salt: int) -> View:
         return long_view(device, salt)
 
-    def _observation(self, state: State) -> Observation:
-        screen = super()._observation(state)
-        return msgspec.structs.replace(screen, history=self._remembered(state.history))
-
-    def _remembered(self, history: Sequence[Past]) -> tuple[Past, ...]:
-        """The past actions that an observation lists."""
+    def _remembered(self, screen: Observation) -> Observation:
+        """The screen with the past actions that it lists."""
         if self._memory is None:
-            return tuple(history)
-        acts = [past for past in history if past.action.action_type != "wait"]
-        return tuple(acts[-self._memory :]) if self._memory else ()
+            return screen
+        acts = [past for past in screen.history if past.action.action_type != "wait"]
+        return replace(screen, history=tuple(acts[-self._memory :]) if self._memory else ())
 
 
 def long_view(device: Device, salt: int) -> View:

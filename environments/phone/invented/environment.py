@@ -71,7 +71,7 @@ class InventedPhone(PhoneEnvironment):
         return f"invented phone (simulated{few})"
 
     @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return task_names(*self._world)
 
     def has(self, task: str) -> bool:
@@ -113,7 +113,7 @@ class MixedPhone(InventedPhone):
     """The phone's own tasks and those of all invented devices."""
 
     @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return (*super().tasks, *TEMPLATES)
 
     def has(self, task: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import pytest
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     TRAIN_SEEDS,
@@ -62,10 +63,10 @@ def test_it_has_sixteen_apps_and_its_solver_solves_every_template() -> None:
     phone = InventedPhone(devices=BLIND_DEVICES, first=BLIND)
     assert phone.tasks == blind_tasks()
     for task, seed in draw_jobs(blind_tasks(), 2 * len(blind_tasks()), 1, seeds=TEST_SEEDS):
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         distance = phone.distance()
         for _ in range(distance):
-            step = phone.act(phone.expert())
+            step = at_once(phone.step(phone.expert()))
         assert step.ended and step.reward == 1.0, (task, seed)
 
 
@@ -118,7 +119,7 @@ def test_no_wording_is_one_of_training_or_of_the_phone() -> None:
 def test_it_cannot_be_played_with_seeds_of_training_or_tuning(seeds: range) -> None:
     task = blind_tasks()[0]
     with pytest.raises(ConfigError):
-        InventedPhone(devices=1).begin(task, seeds.start)
+        at_once(InventedPhone(devices=1).reset(task=task, seed=seeds.start))
 
 
 @pytest.mark.parametrize("number", [UNSEEN, BLIND])
@@ -127,14 +128,14 @@ def test_held_out_devices_cannot_be_played_with_seeds_of_training(number: int) -
     for phone in (InventedPhone(devices=1), InventedPhone(devices=1, first=number)):
         for seed in (TRAIN_SEEDS.start, TRAIN_SEEDS.stop - 1):
             with pytest.raises(ConfigError):
-                phone.begin(task, seed)
-        phone.begin(task, TEST_SEEDS.start)
+                at_once(phone.reset(task=task, seed=seed))
+        at_once(phone.reset(task=task, seed=TEST_SEEDS.start))
 
 
 def test_devices_of_training_are_played_with_all_seeds() -> None:
     task = InventedPhone(devices=1, first=UNSEEN - 1).tasks[0]
     for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS):
-        InventedPhone(devices=1).begin(task, seeds.start)
+        at_once(InventedPhone(devices=1).reset(task=task, seed=seeds.start))
 
 
 def test_the_setting_of_wordings_does_not_change_it() -> None:

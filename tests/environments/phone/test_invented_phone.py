@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     TRAIN_SEEDS,
@@ -28,7 +29,7 @@ def play(phone: PhoneEnvironment) -> tuple[float, int]:
     """Let the expert finish: the reward, and the number of steps."""
     done = 0
     while True:
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         done += 1
         if step.ended:
             return step.reward, done
@@ -55,7 +56,7 @@ def test_solver_solves_20_000_episodes_of_64_devices(wordings: Wordings) -> None
 
 def solve_all(phone: InventedPhone, jobs: Iterable[tuple[str, int]]) -> None:
     for task, seed in jobs:
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         distance, most = phone.distance(), phone.assign(task, seed).template.steps
         reward, done = play(phone)
         assert (reward, done) == (1.0, distance), (task, seed)
@@ -66,7 +67,7 @@ def test_equal_numbers_give_equal_devices_and_others_do_not() -> None:
     a, b = InventedPhone(devices=2), InventedPhone(devices=4)
     assert set(a.tasks) < set(b.tasks)
     task = a.tasks[5]
-    assert a.begin(task, 7) == b.begin(task, 7)
+    assert at_once(a.reset(task=task, seed=7)) == at_once(b.reset(task=task, seed=7))
     names = [tuple(app.name for app in invent(k, 8).apps) for k in range(20)]
     assert len(set(names)) == 20
 
@@ -76,7 +77,7 @@ def test_a_device_without_an_unused_switch_still_lacks_one() -> None:
     absent = [task for task in phone.tasks if "-absent-" in task]
     assert len(absent) > 5
     for task in absent:
-        phone.begin(task, 3)
+        at_once(phone.reset(task=task, seed=3))
         assert play(phone)[0] == 1.0
 
 
@@ -114,7 +115,7 @@ async def test_a_mixed_phone_has_the_tasks_of_the_phone_too() -> None:
 )
 def test_unknown_tasks_are_named(task: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(repr(task))):
-        InventedPhone(devices=2).begin(task, 0)
+        at_once(InventedPhone(devices=2).reset(task=task, seed=0))
 
 
 def test_bad_numbers_are_named() -> None:
@@ -144,13 +145,13 @@ def shown_words(app_names: Collection[str], splits: Collection[str]) -> set[str]
     """The words of all buttons, tabs, switches and fields that the expert passes in these apps."""
     phone, words = PhoneEnvironment(), set[str]()
     for task in (t.name for t in TEMPLATES.values() if t.split in splits):
-        observation = phone.begin(task, 0)
+        observation = at_once(phone.reset(task=task, seed=0))
         while True:
             if observation.app.split(" ")[0] in app_names:
                 for element in observation.elements:
                     if element.role in ("button", "tab", "switch", "radio", "field"):
                         words.update(element.label.casefold().split())
-            step = phone.act(phone.expert())
+            step = at_once(phone.step(phone.expert()))
             if step.ended:
                 break
             observation = step.observation

@@ -10,6 +10,7 @@ from PIL import Image
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.environments.phone.view import HEIGHT, WIDTH
@@ -25,13 +26,13 @@ class Hand:
 
     def __init__(self, task: str, seed: int) -> None:
         self.phone = PhoneEnvironment()
-        self.screen = self.phone.begin(task, seed)
+        self.screen = at_once(self.phone.reset(task=task, seed=seed))
 
     def find(self, label: str) -> Element:
         return next(e for e in self.screen.elements if e.text == label and e.clickable)
 
     def do(self, action: Action) -> Step:
-        step = self.phone.act(action)
+        step = at_once(self.phone.step(action))
         self.screen = step.observation
         return step
 
@@ -105,26 +106,26 @@ def test_leaving_a_form_gives_its_contents_up() -> None:
 
 def test_an_answer_counts_only_after_completion_is_declared() -> None:
     phone = PhoneEnvironment()
-    phone.begin("contacts-phone", 2)
+    at_once(phone.reset(task="contacts-phone", seed=2))
     while (action := phone.expert()).action_type != "answer":
-        phone.act(action)
+        at_once(phone.step(action))
     wrong = phone.snapshot()
-    step = phone.act(action)
+    step = at_once(phone.step(action))
     assert (step.ended, step.reward) == (False, 0.0)
-    assert phone.act(COMPLETE).reward == 1.0
+    assert at_once(phone.step(COMPLETE)).reward == 1.0
     phone.restore(wrong)
-    phone.act(Action(action_type="answer", text="555"))
-    assert phone.act(COMPLETE).reward == 0.0
+    at_once(phone.step(Action(action_type="answer", text="555")))
+    assert at_once(phone.step(COMPLETE)).reward == 0.0
 
 
 def test_a_tapped_value_can_be_read_in_the_history() -> None:
     phone = PhoneEnvironment()
-    screen = phone.begin("phone-to-message", 2)
+    screen = at_once(phone.reset(task="phone-to-message", seed=2))
     typed = []
     while (action := phone.expert()).action_type != "status":
         if action.action_type == "input_text":
             typed.append(action.text)
-        screen = phone.act(action).observation
+        screen = at_once(phone.step(action)).observation
     copied = [past.label for past in screen.history if past.label.startswith("phone 555-")]
     assert len(copied) == 1
     assert copied[0].removeprefix("phone ") in typed
@@ -182,14 +183,14 @@ def test_typing_into_a_button_is_a_lost_step_with_a_reason() -> None:
 
 def test_giving_up_is_graded_right_only_after_looking() -> None:
     phone = PhoneEnvironment()
-    phone.begin("contacts-delete-missing", 3)
+    at_once(phone.reset(task="contacts-delete-missing", seed=3))
     give_up = Action(action_type="status", goal_status="infeasible")
     assert phone.grade(give_up) == 0.0
     assert phone.grade(phone.expert()) == 1.0
-    phone.act(phone.expert())
+    at_once(phone.step(phone.expert()))
     assert phone.expert() == give_up
     assert phone.grade(give_up) == 1.0
-    assert phone.act(give_up).reward == 1.0
+    assert at_once(phone.step(give_up)).reward == 1.0
 
 
 def test_order_is_stable_while_a_screen_is_visited() -> None:
@@ -202,29 +203,29 @@ def test_order_is_stable_while_a_screen_is_visited() -> None:
 
 def test_a_snapshot_stays_valid_and_moves_between_phones() -> None:
     one, two = PhoneEnvironment(), PhoneEnvironment()
-    one.begin("messages-send", 9)
-    one.act(one.expert())
+    at_once(one.reset(task="messages-send", seed=9))
+    at_once(one.step(one.expert()))
     state = one.snapshot()
     rest = []
     while True:
         rest.append(one.expert())
-        last = one.act(rest[-1])
+        last = at_once(one.step(rest[-1]))
         if last.ended:
             break
     for phone in (two, one, two):
         phone.restore(state)
-        steps = [phone.act(action) for action in rest]
+        steps = [at_once(phone.step(action)) for action in rest]
         assert steps[-1] == last
 
 
 def test_grading_leaves_the_episode_alone() -> None:
     phone = PhoneEnvironment()
-    screen = phone.begin("notes-delete", 4)
+    screen = at_once(phone.reset(task="notes-delete", seed=4))
     while True:
         for element in screen.elements:
             phone.grade(Action(action_type="click", index=element.index))
         assert phone.restore(phone.snapshot()) == screen
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         if step.ended:
             break
         screen = step.observation
@@ -239,7 +240,7 @@ def test_restore_refuses_what_is_not_a_snapshot() -> None:
 @pytest.mark.parametrize("task", ["contacts-delete", "expenses-add-category", "settings-two"])
 def test_pictures_show_every_screen(task: str) -> None:
     phone = PhoneEnvironment(screenshots=True)
-    screen = phone.begin(task, 5)
+    screen = at_once(phone.reset(task=task, seed=5))
     seen = set()
     while True:
         assert screen.png is not None
@@ -250,7 +251,7 @@ def test_pictures_show_every_screen(task: str) -> None:
             assert element.bounds is not None
             colors = image.crop(element.bounds).getcolors(maxcolors=100_000) or []
             assert len(colors) > 2, f"nothing drawn for {element.text} on {screen.app}"
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         if step.ended:
             break
         screen = step.observation
@@ -260,7 +261,7 @@ def test_pictures_show_every_screen(task: str) -> None:
 def test_elements_do_not_overlap_and_stay_on_the_glass() -> None:
     phone = PhoneEnvironment()
     for name in CORE:
-        screen = phone.begin(name, 8)
+        screen = at_once(phone.reset(task=name, seed=8))
         while True:
             boxes = sorted(e.bounds or (0, 0, 0, 0) for e in screen.elements)
             for left, top, right, bottom in boxes:
@@ -269,7 +270,7 @@ def test_elements_do_not_overlap_and_stay_on_the_glass() -> None:
             rows = sorted(boxes, key=lambda b: (b[1], b[0]))
             for one, two in itertools.pairwise(rows):
                 assert one[3] <= two[1] or one[2] <= two[0]
-            step = phone.act(phone.expert())
+            step = at_once(phone.step(phone.expert()))
             if step.ended:
                 break
             screen = step.observation

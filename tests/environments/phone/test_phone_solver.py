@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.solver import UNREACHABLE
 from swarm_ui.environments.phone.templates import CORE, TEMPLATES
@@ -26,7 +27,7 @@ INFEASIBLE = Action(action_type="status", goal_status="infeasible")
 def solve(phone: PhoneEnvironment) -> tuple[Step, int]:
     """Let the expert finish; returns the last step and how many it took."""
     for done in range(1, UNREACHABLE):
-        step = phone.act(phone.expert())
+        step = at_once(phone.step(phone.expert()))
         if step.ended:
             return step, done
     raise AssertionError("the expert does not finish")
@@ -37,7 +38,7 @@ def steps_taken(task: str, seeds: tuple[int, ...]) -> list[int]:
     phone = PhoneEnvironment()
     taken = []
     for seed in seeds:
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         expected = phone.distance()
         last, done = solve(phone)
         assert last.reward == 1.0, (seed, last.observation.goal)
@@ -65,19 +66,19 @@ def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
 def test_nothing_is_won_by_declaring_at_once(task: str) -> None:
     phone = PhoneEnvironment()
     for seed in SEEDS if task in CORE else FEW:
-        phone.begin(task, seed)
+        at_once(phone.reset(task=task, seed=seed))
         infeasible = phone.assign(task, seed).goal.infeasible
-        assert phone.act(COMPLETE).reward == 0.0
-        phone.begin(task, seed)
-        assert phone.act(INFEASIBLE).reward == float(infeasible)
+        assert at_once(phone.step(COMPLETE)).reward == 0.0
+        at_once(phone.reset(task=task, seed=seed))
+        assert at_once(phone.step(INFEASIBLE)).reward == float(infeasible)
 
 
 @pytest.mark.parametrize("task", TEMPLATES)
 def test_nothing_is_won_by_doing_nothing(task: str) -> None:
     phone = PhoneEnvironment()
-    phone.begin(task, 3)
+    at_once(phone.reset(task=task, seed=3))
     for _ in range(phone.budget):
-        step = phone.act(Action(action_type="wait"))
+        step = at_once(phone.step(Action(action_type="wait")))
     assert (step.truncated, step.terminated, step.reward) == (True, False, 0.0)
 
 
@@ -107,13 +108,13 @@ def test_solver_recovers_from_wherever_random_actions_lead() -> None:
     wandered = 0
     for episode in range(4 * len(names)):
         task = names[episode % len(names)]
-        screen = phone.begin(task, rng.randrange(10**7))
+        screen = at_once(phone.reset(task=task, seed=rng.randrange(10**7)))
         budget = TEMPLATES[task].budget
         for _ in range(rng.randrange(budget)):
             before = phone.distance()
             action = random_action(rng, screen)
             good = phone.grade(action)
-            step = phone.act(action)
+            step = at_once(phone.step(action))
             if step.ended:
                 break
             screen = step.observation
@@ -126,7 +127,7 @@ def test_solver_recovers_from_wherever_random_actions_lead() -> None:
 
 def test_solver_undoes_what_was_done_by_mistake() -> None:
     phone = PhoneEnvironment()
-    phone.begin("phone-to-message", 11)
+    at_once(phone.reset(task="phone-to-message", seed=11))
     before = phone.distance()
     click(phone, "contacts")
     names = [e.text for e in phone_screen(phone).elements if e.role == "item"]
@@ -146,7 +147,7 @@ def phone_screen(phone: PhoneEnvironment) -> Observation:
 def click(phone: PhoneEnvironment, label: str) -> Step:
     screen = phone_screen(phone)
     index = next(e.index for e in screen.elements if e.text == label and e.role != "dialog")
-    return phone.act(Action(action_type="click", index=index))
+    return at_once(phone.step(Action(action_type="click", index=index)))
 
 
 @given(
@@ -169,9 +170,9 @@ def test_no_sequence_of_actions_breaks_the_phone(
     task: str, seed: int, moves: list[tuple[str, int, str, bool]]
 ) -> None:
     phone = PhoneEnvironment()
-    phone.begin(task, seed)
+    at_once(phone.reset(task=task, seed=seed))
     for kind, number, text, flag in moves:
-        step = phone.act(any_action(kind, number, text, flag))
+        step = at_once(phone.step(any_action(kind, number, text, flag)))
         assert step.fault is None
         assert len({e.index for e in step.observation.elements}) == len(step.observation.elements)
         assert step.reward == 0.0

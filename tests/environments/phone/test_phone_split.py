@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from swarm_ui.action import Action
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_APPS, TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.goal import Create
 from swarm_ui.environments.phone.sampling import owner
@@ -65,12 +66,12 @@ def cases() -> Iterator[tuple[str, int, int]]:
 def test_the_solver_solves_every_task_with_every_number_of_apps(agents: int, whole: bool) -> None:
     phone = SplitPhone(agents=agents, whole=whole)
     for number, task in enumerate(phone.tasks):
-        phone.begin(task, SEEDS[number % len(SEEDS)])
+        at_once(phone.reset(task=task, seed=SEEDS[number % len(SEEDS)]))
         planned, done = phone.distance(), 0
         while True:
             action = phone.expert()
             assert phone.grade(action) == 1.0
-            step, done = phone.act(action), done + 1
+            step, done = at_once(phone.step(action)), done + 1
             if step.ended:
                 break
         assert (step.reward, done) == (1.0, planned)
@@ -80,7 +81,7 @@ def test_the_solver_solves_every_task_with_every_number_of_apps(agents: int, who
 def test_a_value_is_on_the_screen_of_one_agent_only() -> None:
     for task, seed, agents in cases():
         phone = SplitPhone(agents=agents)
-        shown = panes(phone.begin(task, seed))
+        shown = panes(at_once(phone.reset(task=task, seed=seed)))
         assert set(shown) == set(phone.team(task, seed)) and len(shown) == agents
         spec = phone.spec(task)
         for k, value in facts(task, seed, agents).items():
@@ -91,7 +92,7 @@ def test_a_value_is_on_the_screen_of_one_agent_only() -> None:
 def test_goal_and_acting_view_contain_nothing_of_what_is_computed() -> None:
     for task, seed, agents in cases():
         phone = SplitPhone(agents=agents)
-        screen = phone.begin(task, seed)
+        screen = at_once(phone.reset(task=task, seed=seed))
         spec, want = phone.spec(task), wanted(phone, task, seed)
         seen = f"{screen.goal} | {texts(panes(screen)[spec.acting])}"
         for field in spec.fills:
@@ -101,7 +102,10 @@ def test_goal_and_acting_view_contain_nothing_of_what_is_computed() -> None:
 def test_twins_look_equal_to_the_acting_agent_and_need_other_records() -> None:
     for task, seed, agents in cases():
         phone = SplitPhone(agents=agents)
-        one, other = phone.begin(task, seed), phone.begin(task, seed ^ 1)
+        one, other = (
+            at_once(phone.reset(task=task, seed=seed)),
+            at_once(phone.reset(task=task, seed=seed ^ 1)),
+        )
         acting = phone.spec(task).acting
         assert one.goal == other.goal and one.app == other.app
         assert panes(one)[acting] == panes(other)[acting]
@@ -113,8 +117,8 @@ def test_twins_look_equal_to_the_acting_agent_and_need_other_records() -> None:
 def test_apps_without_a_fact_hold_a_wrong_value_under_the_same_name() -> None:
     for task, seed, agents in cases():
         phone = SplitPhone(agents=agents)
-        shown, spec = panes(phone.begin(task, seed)), phone.spec(task)
-        names = read_goal(phone.begin(task, seed).goal).names
+        shown, spec = panes(at_once(phone.reset(task=task, seed=seed))), phone.spec(task)
+        names = read_goal(at_once(phone.reset(task=task, seed=seed)).goal).names
         for app in set(shown) - {spec.acting, *spec.sources, "settings"}:
             assert any(says(texts(shown[app]), name) for name in names)
 
@@ -145,7 +149,7 @@ def test_near_misses_are_refused(task: str) -> None:
 
 def solved(phone: SplitPhone, task: str, fields: dict[str, str], times: int = 1) -> float:
     """The reward after records with these fields are saved, and the task is declared done."""
-    phone.begin(task, 4)
+    at_once(phone.reset(task=task, seed=4))
     table = phone.spec(task).into
     for _ in range(times):
         click(phone, table.add)
@@ -153,39 +157,39 @@ def solved(phone: SplitPhone, task: str, fields: dict[str, str], times: int = 1)
             click(phone, name, text)
         screen = click(phone, table.save)
     assert screen.app.split()[0] == phone.spec(task).acting
-    return phone.act(Action(action_type="status", goal_status="complete")).reward
+    return at_once(phone.step(Action(action_type="status", goal_status="complete"))).reward
 
 
 def click(phone: SplitPhone, label: str, text: str | None = None) -> Observation:
     screen = phone.restore(phone.snapshot())
-    acting = phone.spec(phone.snapshot().assignment.template.name).acting
+    acting = phone.spec(phone.progress.task).acting
     index = next(e.index for e in screen.elements if e.text == label and e.pane == acting)
     action = Action(
         action_type="click" if text is None else "input_text", index=index, text=text
     )  # fmt: skip
-    return phone.act(action).observation
+    return at_once(phone.step(action)).observation
 
 
 def test_only_the_acting_app_can_be_operated_and_it_stays_open() -> None:
     phone = SplitPhone(agents=5)
-    screen = phone.begin("split-phone-message", 3)
+    screen = at_once(phone.reset(task="split-phone-message", seed=3))
     assert screen.app == "messages" and screen.elements[0].pane == "messages"
     index = next(e.index for e in screen.elements if e.pane == "contacts")
-    step = phone.act(Action(action_type="click", index=index))
+    step = at_once(phone.step(Action(action_type="click", index=index)))
     assert step.note == "only messages can be operated"
-    step = phone.act(Action(action_type="open_app", app_name="contacts"))
+    step = at_once(phone.step(Action(action_type="open_app", app_name="contacts")))
     assert step.note == "only messages is open"
     for kind in ("navigate_home", "navigate_back"):
-        step = phone.act(Action(action_type=kind))  # type: ignore[arg-type]
+        step = at_once(phone.step(Action(action_type=kind)))  # type: ignore[arg-type]
         assert step.observation.app == "messages"
         assert step.observation.elements == screen.elements
 
 
 def test_a_saved_record_is_on_the_device_that_all_panes_show() -> None:
     phone = SplitPhone(agents=4)
-    before = panes(phone.begin("split-phone-message", 3))
+    before = panes(at_once(phone.reset(task="split-phone-message", seed=3)))
     while (action := phone.expert()).action_type != "status":
-        step = phone.act(action)
+        step = at_once(phone.step(action))
     after = panes(step.observation)
     to = wanted(phone, "split-phone-message", 3).fields["to"]
     assert says(texts(after["messages"]), to) and not says(texts(before["messages"]), to)
@@ -218,7 +222,7 @@ def test_a_wrong_number_of_agents_is_named(agents: int) -> None:
 
 def test_an_unknown_task_is_named() -> None:
     with pytest.raises(ConfigError):
-        SplitPhone().begin("contacts-add", 0)
+        at_once(SplitPhone().reset(task="contacts-add", seed=0))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import (
     TEST_APPS,
     TEST_SEEDS,
@@ -114,7 +115,7 @@ def test_jobs_are_balanced_repeatable_and_from_the_right_ranges() -> None:
 
 def test_unknown_task_is_named_in_the_error() -> None:
     with pytest.raises(ConfigError, match="fly"):
-        PhoneEnvironment().begin("fly", 0)
+        at_once(PhoneEnvironment().reset(task="fly", seed=0))
 
 
 def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> None:
@@ -122,7 +123,7 @@ def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> N
     assert {"recipes", "discard", "playlist", "shuffle"}.isdisjoint(known)
     phone = PhoneEnvironment()
     for name in tasks("train"):
-        screen = phone.begin(name, 4)
+        screen = at_once(phone.reset(task=name, seed=4))
         values = {w for value in PHONE.assign(name, 4).parameters for w in value.split()}
         others = values | set(parameter_words()) | {*"12345678", "gps", "radar", "infrared"}
         others |= {"ethernet", "flashlight", "nfc"}
@@ -131,7 +132,7 @@ def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> N
             for element in screen.elements:
                 words += f"{element.label} {element.value or ''}".split()
             assert not set(words) - known - others, (name, set(words) - known - others)
-            step = phone.act(phone.expert())
+            step = at_once(phone.step(phone.expert()))
             if step.ended:
                 break
             screen = step.observation
