@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.environments.phone.invented import InventedPhone
     from swarm_ui.environments.phone.split import SplitPhone
+    from swarm_ui.environments.subprocess import ProcessEnvironment
     from swarm_ui.environments.web import (
         AllowedHosts,
         Visit,
@@ -76,6 +77,7 @@ _PLACES = {
     "check": ("check_environment", "contract_report"),
     "gym": ("GymView", "Sizes", "TeamView"),
     "from_gym": ("from_gymnasium",),
+    "subprocess": ("ProcessEnvironment",),
 }  # fmt: skip
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -84,9 +86,10 @@ __all__ = [
     "ActionFilter", "AllowedHosts", "AndroidWorldDevices", "AndroidWorldEnvironment",
     "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
     "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
-    "Recorder", "Rule", "Sizes", "SplitPhone", "Stateful", "StepLimit", "TeamView", "Visit",
-    "WebBrowser", "WebEnvironment", "WebTask", "Wrapper", "check_environment",
-    "contract_report", "find_browser", "from_gymnasium", "phone", "webarena_tasks",
+    "ProcessEnvironment", "Recorder", "Rule", "Sizes", "SplitPhone", "Stateful", "StepLimit",
+    "TeamView", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
+    "check_environment", "contract_report", "find_browser", "from_gymnasium", "phone",
+    "webarena_tasks",
 ]  # fmt: skip
 
 

@@ -55,6 +55,7 @@ class Action(
     app_name: str | None = None
     keycode: str | None = None
     clear_text: bool | None = None
+    """``False``: ``input_text`` appends to the contents of a field. Otherwise it replaces them."""
     to_index: int | None = None
     """Element on which a ``swipe`` from ``index`` (or ``x`` and ``y``) ends: a drag and drop."""
     to_x: int | None = None

@@ -8,45 +8,45 @@ Scores on the simulated handset are not AndroidWorld scores.
 from __future__ import annotations
 
 import asyncio
+import datetime
 import importlib
 import random
+import sqlite3
+import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
-
-from msgspec.structs import replace
+from unittest import mock
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
 from swarm_ui.environments.androidworld.emulator import Emulator
-from swarm_ui.environments.androidworld.upstream_screen import on_screen, to_element, to_png
+from swarm_ui.environments.androidworld.screen import read_screen, to_png
+from swarm_ui.environments.base import Acted, Done, Episodic
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, Past
+from swarm_ui.observation import Observation
 
 INSTALL_HINT = (
     "AndroidWorld needs the module '{module}', which is not installed and is not on the package "
-    "index. Make a separate Python environment, and set SWARM_UI_ANDROID_WORLD_PYTHON to its "
-    "python. Clone https://github.com/google-research/android_world. In the clone, run with this "
-    "Python 'pip install -r requirements.txt \"setuptools<81\" wheel', then "
-    "'pip install --no-deps --no-build-isolation .'. Create the AVD "
-    "'AndroidWorldAvd' (Pixel 6, API 33) and start it with '-no-snapshot -grpc 8554'; "
-    "docs/howto/android_emulator.md has every step."
+    "index. Make a separate Python environment with android_world as "
+    "docs/howto/android_emulator.md says (https://github.com/google-research/android_world), and "
+    "set SWARM_UI_ANDROID_WORLD_PYTHON to its python."
 )
 STEPS_PER_COMPLEXITY = 10
 FAMILIES = ("android_world", "android", "information_retrieval", "miniwob", "miniwob_subset")
 """Task families of upstream's registry."""
-_NOT_ON_ANDROID = frozenset({"select"})
+NO_DATA = "not done: the app has no data yet"
 _Result = TypeVar("_Result")
 
 
-class AndroidWorldEnvironment:
+class AndroidWorldEnvironment(Episodic):
     """Upstream's tasks, rewards and step budget (``int(10 * complexity)``) on one device.
 
     An episode is a success only if the agent ended it (``status``) and upstream's check returns
     1.0. The step's ``note`` gives a smaller share. A web page of the MiniWoB families ends its
-    episode itself. Upstream's calls block, so they run in a thread.
+    episode itself. ``input_text`` replaces the contents of a field; with ``clear_text=False`` it
+    appends to them. Upstream's calls block, so they run in a thread; a call that hangs cannot be
+    stopped, but :class:`AndroidWorldProcess` can end the whole process.
 
     Args:
         family: task family of upstream's registry, see :data:`FAMILIES`.
@@ -58,9 +58,12 @@ class AndroidWorldEnvironment:
         connect: creates upstream's ``AsyncEnv`` in place of ``load_and_setup_env``, such as
             :func:`swarm_ui.environments.androidworld.handset.connect` for a simulated handset.
         budget: maximum number of steps of an episode; ``None`` for upstream's.
-        timeout: time limit of a step in seconds, or ``None``. A thread that hangs cannot be
-            stopped, so the device is dropped; :class:`AndroidWorldProcess` can also kill it.
     """
+
+    actions = (
+        "click", "double_tap", "long_press", "input_text", "scroll", "swipe", "navigate_home",
+        "navigate_back", "keyboard_enter", "open_app", "wait", "answer", "status",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -71,95 +74,93 @@ class AndroidWorldEnvironment:
         launch: dict[str, object] | None = None,
         connect: Callable[[], Any] | None = None,
         budget: int | None = None,
-        timeout: float | None = None,
     ) -> None:
         if family not in FAMILIES:
             raise ConfigError(f"AndroidWorld: no family {family!r}; known: {', '.join(FAMILIES)}")
         if budget is not None and budget < 1:
             raise ConfigError(f"AndroidWorld: 'budget' must be at least 1, got {budget}")
-        self._family = family
-        self._connect = connect
+        self._family, self._pause, self._screenshots = family, pause, screenshots
+        self._connect, self._launch = connect, dict(launch or {})
         self._budget = budget
-        self._timeout = timeout
-        self._pause = pause
-        self._screenshots = screenshots
-        self._launch = dict(launch or {})
         self._device: Any = None
         self._task: Any = None
-        self._now: Observation | None = None
-        self._upstream_index: tuple[int, ...] = ()
-        self._used = 0
+        self._state: Any = None
+        """Upstream's state of the screen after the last action."""
         self._page = False
+        """Whether the task is a web page of the MiniWoB families."""
 
     @property
     def name(self) -> str:
         return self._family
 
-    @property
-    def tasks(self) -> Sequence[str]:
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the tasks; the first look imports upstream's package."""
         return tuple(self._kinds)
-
-    @property
-    def budget(self) -> int:
-        """Maximum number of actions of the running episode."""
-        if self._budget is not None:
-            return self._budget
-        if self._task is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        return int(STEPS_PER_COMPLEXITY * self._task.complexity)
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        if task not in self._kinds:
-            raise ConfigError(f"AndroidWorld's family '{self._family}' has no task {task!r}")
-        self._now = None
-        await self._guard("tear_down", self._tear_down, limited=False)
-        if self._device is None:
-            self._device = await self._guard("launch", self._open, limited=False)
-        state = await self._guard(
-            f"set up {task}", lambda: self._begin(self._kinds[task], seed), limited=False
-        )
-        self._page = task.lower().startswith("miniwob")
-        self._used = 0
-        self._now = self._observe(state, str(self._task.goal), ())
-        return self._now
-
-    async def step(self, action: Action) -> Step:
-        # Until the device has answered, no episode is running.
-        before, self._now = self._now, None
-        if before is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        self._used += 1
-        last = self._used >= self.budget
-        history = (*before.history, before.past(action))
-        if action.action_type == "status":
-            return await self._declared(replace(before, history=history))
-        problem = _problem(action, before)
-        if problem:
-            after = replace(before, history=history)
-        else:
-            state, problem = await self._guard(str(action), lambda: self._perform(action))
-            after = self._observe(state, before.goal, history)
-            if self._page and await self._guard("look at the page", self._page_over):
-                return await self._declared(after)
-        if last:
-            await self._end()
-        else:
-            self._now = after
-        return Step(observation=after, truncated=last, note=problem)
-
-    async def close(self) -> None:
-        try:
-            await self._end()
-        finally:
-            device, self._device = self._device, None
-            if device is not None:
-                await self._guard("close", device.close)
 
     @cached_property
     def _kinds(self) -> dict[str, Any]:
         """Upstream's classes of the tasks."""
         registry = _upstream("android_world.registry").TaskRegistry()
         return dict(registry.get_registry(self._family))
+
+    async def begin(self, task: str, rng: random.Random) -> str:
+        if self._device is None:
+            self._device = await _guarded("launch", self._open)
+        kind, seed = self._kinds[task], self.seed
+        self._state = await _guarded(f"set up {task}", lambda: self._set_up(kind, seed))
+        self._page = task.lower().startswith("miniwob")
+        self.budget = self._budget or int(STEPS_PER_COMPLEXITY * self._task.complexity)
+        return str(self._task.goal)
+
+    def screen(self) -> Observation:
+        if self._state.forest is None:
+            raise EnvironmentFault(
+                "AndroidWorld: the device sent no accessibility tree; set the emulator up again as "
+                "docs/howto/android_emulator.md says, which installs the app that sends it"
+            )
+        shown = read_screen(self._state.forest, self._device.logical_screen_size)
+        return Observation(
+            goal=str(self._task.goal),
+            elements=shown.elements,
+            app=shown.app,
+            png=to_png(self._state.pixels) if self._screenshots else None,
+        )
+
+    def misfit(self, action: Action, screen: Observation) -> str:
+        """Android tells little about what can be clicked, so everything may be."""
+        if not screen.offers(action.action_type):
+            return f"Android has no '{action.action_type}'"
+        # Upstream's JSONAction raises an error for these, which would be a fault of the device.
+        if action.to_index is not None or action.to_x is not None:
+            return "AndroidWorld has no drag: give a 'direction'"
+        if action.keycode is not None and not action.keycode.startswith("KEYCODE_"):
+            return f"no key {action.keycode!r}; the names of keys begin with KEYCODE_"
+        if action.index is not None and screen.element(action.index) is None:
+            return f"no element {action.index}; the screen has {len(screen.elements)}"
+        return ""
+
+    async def act(self, action: Action, element: Any) -> Acted:
+        if action.action_type == "status":
+            return await self._declared()
+        fields = self._fields(action, element)
+        self._state, note = await _guarded(str(action), lambda: self._perform(fields))
+        if self._page and await _guarded("look at the page", self._page_over):
+            return await self._declared()
+        return note
+
+    async def end(self) -> None:
+        await _guarded("tear down", self._tear_down)
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            device, self._device = self._device, None
+            if device is not None:
+                await _guarded("close", device.close)
+
+    # -- blocking calls of upstream -----------------------------------------------------------
 
     def _open(self) -> Any:
         """Connect to the device, after checking that it accepts connections."""
@@ -169,28 +170,16 @@ class AndroidWorldEnvironment:
         Emulator.of(self._launch).expect()
         return launcher.load_and_setup_env(**self._launch)
 
-    def _page_over(self) -> bool:
-        """Whether a MiniWoB page has ended its episode, by the check of upstream's runner."""
-        ended = _upstream("android_world.task_evals.miniwob.miniwob_base").is_episode_terminated
-        return bool(ended(self._device))
-
-    def _begin(self, kind: Any, seed: int) -> Any:
-        """Set up a task. Like upstream's suite it draws from Python's global generator."""
+    def _set_up(self, kind: Any, seed: int) -> Any:
+        """Set up a task. Returns upstream's state of the screen."""
         kind.set_device_time(self._device)
-        before = random.getstate()
-        random.seed(seed)
-        try:
-            params = dict(kind.generate_random_params())
-        finally:
-            random.setstate(before)
-        self._task = kind({**params, "seed": seed})
+        self._task = kind({**_parameters(kind, seed), "seed": seed})
         try:
             self._task.initialize_task(self._device)
             self._device.reset(bool(self._task.start_on_home_screen))
             self._device.hide_automation_ui()
             return self._device.get_state(wait_to_stabilize=True)
         except Exception as error:
-            # Otherwise the next reset would tear this task down, and fault in its place.
             try:
                 self._tear_down()
             except Exception as second:
@@ -199,28 +188,40 @@ class AndroidWorldEnvironment:
                 ) from error
             raise
 
-    def _perform(self, action: Action) -> tuple[Any, str]:
-        """Perform an action. Returns upstream's state afterwards, and the step's note."""
+    def _fields(self, action: Action, element: Any) -> dict[str, Any]:
+        """The fields of upstream's action. Elements become points: upstream numbers others."""
         fields = {
             name: getattr(action, name)
             for name in action.__struct_fields__
             if name not in ("target", "index") and getattr(action, name) is not None
         }
-        if action.index is not None:
-            fields["index"] = self._upstream_index[action.index]
-        json_action = _upstream("android_world.env.json_action").JSONAction
-        problem = ""
+        if action.action_type == "input_text":
+            fields.setdefault("clear_text", True)
+        if element is None:
+            return fields
+        left, top, right, bottom = element.bounds
+        if action.action_type not in ("scroll", "swipe"):
+            return {**fields, "x": (left + right) // 2, "y": (top + bottom) // 2}
+        for index, one in enumerate(self._state.ui_elements):
+            box = one.bbox_pixels
+            if box and (box.x_min, box.y_min, box.x_max, box.y_max) == element.bounds:
+                return {**fields, "index": index}
+        return fields
+
+    def _perform(self, fields: dict[str, Any]) -> tuple[Any, str]:
+        """Perform an action. Returns upstream's state afterwards, and the step's note."""
+        json_action, note = _upstream("android_world.env.json_action").JSONAction, ""
         try:
             self._device.execute_action(json_action(**fields))
         except (ValueError, IndexError) as error:
             # Upstream reads the screen once more; the element may have gone since the observation.
-            problem = f"not done: {error}"
+            note = f"not done: {error}"
         except Exception as error:
             # A missing app is the agent's mistake. If the device failed, get_state below raises.
-            if action.action_type != "open_app" or type(error).__name__ != "AdbControllerError":
+            if fields["action_type"] != "open_app" or type(error).__name__ != "AdbControllerError":
                 raise
-            problem = f"no app {action.app_name!r}"
-        return self._look_after_pause(), problem
+            note = f"no app {fields['app_name']!r}"
+        return self._look_after_pause(), note
 
     def _look_after_pause(self) -> Any:
         if self._pause is None:
@@ -228,59 +229,60 @@ class AndroidWorldEnvironment:
         time.sleep(self._pause)  # in a worker thread
         return self._device.get_state(wait_to_stabilize=False)
 
-    async def _declared(self, after: Observation) -> Step:
-        task, device = self._task, self._device
-        share = float(await self._guard("is_successful", lambda: task.is_successful(device)))
-        await self._end()
-        return Step(
-            observation=after,
-            reward=1.0 if share >= 1.0 else 0.0,
-            terminated=True,
-            note=f"partly done: {share:.2f}" if 0.0 < share < 1.0 else "",
-        )
+    def _page_over(self) -> bool:
+        """Whether a MiniWoB page has ended its episode, by the check of upstream's runner."""
+        ended = _upstream("android_world.task_evals.miniwob.miniwob_base").is_episode_terminated
+        return bool(ended(self._device))
 
-    async def _end(self) -> None:
-        self._now = None
-        await self._guard("tear_down", self._tear_down, limited=False)
+    async def _declared(self) -> Done:
+        share, note = await _guarded("is_successful", self._check)
+        partly = f"partly done: {share:.2f}" if 0.0 < share < 1.0 else ""
+        return Done(reward=1.0 if share >= 1.0 else 0.0, note=note or partly)
+
+    def _check(self) -> tuple[float, str]:
+        """Upstream's verdict, and a note.
+
+        Some set-ups delete an app's database, which the app creates when it is opened. Without the
+        file or its tables upstream's check raises an error although the device works: the task is
+        not done.
+        """
+        try:
+            return float(self._task.is_successful(self._device)), ""
+        except (FileNotFoundError, sqlite3.OperationalError):
+            self._device.get_state(wait_to_stabilize=False)  # raises if the device has failed
+            return 0.0, NO_DATA
 
     def _tear_down(self) -> None:
         task, self._task = self._task, None
         if task is not None and self._device is not None:
             task.tear_down(self._device)
 
-    async def _guard(
-        self, doing: str, call: Callable[[], _Result], *, limited: bool = True
-    ) -> _Result:
-        """Run a blocking upstream call in a thread. Its errors become an ``EnvironmentFault``.
 
-        Set-up and tear-down are slow on an emulator, so the time limit is only for steps.
-        """
-        try:
-            async with asyncio.timeout(self._timeout if limited else None) as limit:
-                return await asyncio.to_thread(call)
-        except (ConfigError, EnvironmentFault):
-            raise
-        except Exception as error:
-            if not limit.expired():
-                raise EnvironmentFault(f"AndroidWorld, {doing}: {error!r}") from error
-            self._device = self._task = None  # the thread still uses them, so they are dropped here
-            raise EnvironmentFault(
-                f"AndroidWorld, {doing}: no answer within {self._timeout} s"
-            ) from error
+def _parameters(kind: Any, seed: int) -> dict[str, Any]:
+    """A task's parameters. Like upstream's suite, the task draws them from Python's global
+    generator; for a name that it makes of the present time, the time follows from the seed."""
+    now = datetime.datetime(2023, 10, 15) + datetime.timedelta(seconds=seed % 86_400)
+    frozen = type("datetime", (datetime.datetime,), {"now": staticmethod(lambda tz=None: now)})
+    module = sys.modules[kind.__module__]
+    before = random.getstate()
+    random.seed(seed)
+    try:
+        if getattr(module, "datetime", None) is not datetime:
+            return dict(kind.generate_random_params())
+        with mock.patch.object(module, "datetime", mock.Mock(wraps=datetime, datetime=frozen)):
+            return dict(kind.generate_random_params())
+    finally:
+        random.setstate(before)
 
-    def _observe(self, state: Any, goal: str, history: tuple[Past, ...]) -> Observation:
-        """The visible elements as an observation. Also stores their indices in upstream's list."""
-        size = self._device.logical_screen_size
-        kept = [(i, e) for i, e in enumerate(state.ui_elements) if on_screen(e, size)]
-        self._upstream_index = tuple(i for i, _ in kept)
-        packages = Counter(e.package_name for _, e in kept if e.package_name)
-        return Observation(
-            goal=goal,
-            elements=tuple(to_element(n, e) for n, (_, e) in enumerate(kept)),
-            app=packages.most_common(1)[0][0] if packages else "",
-            history=history,
-            png=to_png(state.pixels) if self._screenshots else None,
-        )
+
+async def _guarded(doing: str, call: Callable[[], _Result]) -> _Result:
+    """Run a blocking upstream call in a thread. Its errors become an ``EnvironmentFault``."""
+    try:
+        return await asyncio.to_thread(call)
+    except (ConfigError, EnvironmentFault):
+        raise
+    except Exception as error:
+        raise EnvironmentFault(f"AndroidWorld, {doing}: {error!r}") from error
 
 
 def _upstream(module: str) -> Any:
@@ -288,16 +290,3 @@ def _upstream(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ConfigError(INSTALL_HINT.format(module=error.name or module)) from error
-
-
-def _problem(action: Action, now: Observation) -> str:
-    if action.action_type in _NOT_ON_ANDROID:
-        return f"Android has no '{action.action_type}'"
-    # Upstream's JSONAction raises an error for these, which would be a fault of the device.
-    if action.to_index is not None or action.to_x is not None:
-        return "AndroidWorld has no drag: give a 'direction'"
-    if action.keycode is not None and not action.keycode.startswith("KEYCODE_"):
-        return f"no key {action.keycode!r}; the names of keys begin with KEYCODE_"
-    if action.index is not None and now.element(action.index) is None:
-        return f"no element {action.index}; the screen has {len(now.elements)}"
-    return ""

@@ -252,7 +252,8 @@ def _point(device: Device, view: View, action: Action) -> str | None:
     if action.action_type == "input_text":
         if widget.field is None:
             return f"{widget.role} “{widget.text}” takes no text"
-        device.fill_in(widget.field, " ".join((action.text or "").split()))
+        before = device.draft.get(widget.field, "") if action.clear_text is False else ""
+        device.fill_in(widget.field, " ".join(f"{before}{action.text or ''}".split()))
         return None
     if action.action_type == "select":
         return f"{widget.role} “{widget.text}” has no options to select from"

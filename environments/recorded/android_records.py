@@ -13,11 +13,9 @@ fields are read; all others, such as screenshots, are ignored:
 - ``accessibility_trees``: the screen before each action, and optionally the screen after the last
   action. A screen is an ``AndroidAccessibilityForest`` as protobuf writes it to JSON
   (``MessageToDict(forest, preserving_proto_field_name=True)``): ``windows``, each with
-  ``tree.nodes``. A node has ``text``, ``content_description``, ``hint_text``, ``class_name``,
-  ``package_name``, ``bounds_in_screen`` (``left``, ``top``, ``right``, ``bottom``), ``depth`` and
-  the ``is_…`` flags ``visible_to_user``, ``clickable``, ``checkable``, ``checked``, ``editable``,
-  ``enabled``, ``focused``, ``scrollable``, ``selected``. A flag that is missing is false, as
-  protobuf leaves it out.
+  ``tree.nodes``. :mod:`swarm_ui.environments.androidworld.screen` reads them, as it reads the
+  screen of a device. A flag that is missing is false, as protobuf leaves it out. If the nodes have
+  no ``unique_id`` and ``child_ids``, each node is an element of its own.
 
 The element of an action is the smallest element at its coordinates. For ``input_text`` it is the
 focused field, or else the only field. An action without such an element is left out, together with
@@ -31,9 +29,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from swarm_ui.action import Action, Direction
-from swarm_ui.environments.androidworld.upstream_screen import on_screen, to_element
+from swarm_ui.environments.androidworld.screen import read_screen
 from swarm_ui.environments.recorded.demonstrations import DemonstratedStep, Recordings
 from swarm_ui.environments.recorded.teacher_forced import element_at
 from swarm_ui.errors import ConfigError
@@ -44,31 +43,36 @@ from swarm_ui.rollout import Job
 NAME = "android records (offline)"
 _POINTING = ("click", "long_press", "double_tap")
 _DONE = Action(action_type="status", goal_status="complete")
-_EVERYWHERE = (0, 0, 10**6, 10**6)
 
 
 class _Box(msgspec.Struct, frozen=True):
-    """A box with the field names of AndroidWorld."""
+    left: int = 0
+    top: int = 0
+    right: int = 0
+    bottom: int = 0
 
-    x_min: int = msgspec.field(default=0, name="left")
-    y_min: int = msgspec.field(default=0, name="top")
-    x_max: int = msgspec.field(default=0, name="right")
-    y_max: int = msgspec.field(default=0, name="bottom")
+
+class _Performable(msgspec.Struct, frozen=True):
+    id: int = 0
 
 
 class _Node(msgspec.Struct, frozen=True):
-    """A node with the field names of AndroidWorld's ``UIElement``."""
+    """A node under protobuf's names, with protobuf's defaults."""
 
+    unique_id: int = 0
+    child_ids: list[int] = []
+    labeled_by_id: int = 0
     text: str = ""
     content_description: str = ""
     hint_text: str = ""
     class_name: str = ""
     package_name: str = ""
-    bbox_pixels: _Box = msgspec.field(default=_Box(), name="bounds_in_screen")
-    depth: int = 0
-    # protobuf writes no field that is false.
-    is_visible: bool = msgspec.field(default=False, name="is_visible_to_user")
+    view_id_resource_name: str = ""
+    bounds_in_screen: _Box = _Box()
+    actions: list[_Performable] = []
+    is_visible_to_user: bool = False
     is_clickable: bool = False
+    is_long_clickable: bool = False
     is_checkable: bool = False
     is_checked: bool = False
     is_editable: bool = False
@@ -77,13 +81,6 @@ class _Node(msgspec.Struct, frozen=True):
     is_scrollable: bool = False
     is_selected: bool = False
 
-    @property
-    def tells(self) -> bool:
-        """Whether an agent can read the node or act on it."""
-        said = self.text or self.content_description or self.hint_text
-        acts = self.is_clickable or self.is_editable or self.is_checkable or self.is_scrollable
-        return bool(said) or acts
-
 
 class _Tree(msgspec.Struct, frozen=True):
     nodes: list[_Node] = []
@@ -91,10 +88,20 @@ class _Tree(msgspec.Struct, frozen=True):
 
 class _Window(msgspec.Struct, frozen=True):
     tree: _Tree = _Tree()
+    title: str = ""
+    window_type: int | str = 0
+    is_active: bool = False
+    is_focused: bool = False
 
 
 class _Forest(msgspec.Struct, frozen=True):
     windows: list[_Window] = []
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of what the nodes cover."""
+        boxes = [n.bounds_in_screen for window in self.windows for n in window.tree.nodes]
+        return max([0, *(b.right for b in boxes)]), max([0, *(b.bottom for b in boxes)])
 
 
 class _Act(msgspec.Struct, frozen=True):
@@ -183,13 +190,9 @@ def _steps(record: _Record, where: str) -> tuple[list[DemonstratedStep], int]:
 
 
 def _observation(goal: str, forest: _Forest, history: Iterable[Past]) -> Observation:
-    nodes = [node for window in forest.windows for node in window.tree.nodes]
-    shown = [n for n in nodes if n.tells and on_screen(n, _EVERYWHERE[2:])]
-    elements = tuple(to_element(index, node) for index, node in enumerate(shown))
-    package = next((node.package_name for node in nodes if node.package_name), "")
-    return Observation(
-        goal=goal, elements=elements, app=package.rpartition(".")[2], history=tuple(history)
-    )
+    shown = read_screen(forest, forest.size)
+    elements = tuple(replace(one, index=index) for index, one in enumerate(shown.elements))
+    return Observation(goal=goal, elements=elements, app=shown.app, history=tuple(history))
 
 
 def _action(act: _Act, screen: Observation, where: str) -> Action | None:

@@ -26,7 +26,9 @@ _FIELDS = {
     "click": _POINT,
     "double_tap": _POINT,
     "long_press": _POINT,
-    "input_text": ', "target": "<label of a field>", "index": <number>, "text": "<what to type>"',
+    "input_text": (
+        ', "target": "<label of a field>", "index": <number>, "text": "<its new contents>"'
+    ),
     "select": ', "target": "<label of a list>", "index": <number>, "text": "<option>"',
     "scroll": _SIDE,
     "swipe": _SIDE,

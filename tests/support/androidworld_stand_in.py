@@ -1,4 +1,5 @@
-"""A stand-in for upstream's package, as files, for processes that import it."""
+"""A stand-in for upstream's package, as files, for processes that import it. It needs
+``android_forest`` on the import path."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class JSONAction:
         self.fields = fields
 """,
     "android_world/env/env_launcher.py": """
-import os, time
+import os, tempfile, time
+from android_forest import Node, forest, window
 from types import SimpleNamespace as Bag
 
 class Device:
@@ -24,16 +26,11 @@ class Device:
     def hide_automation_ui(self): pass
     def close(self): pass
     def get_state(self, wait_to_stabilize=False):
-        box = Bag(x_min=0, x_max=10, y_min=0, y_max=10)
-        flags = dict.fromkeys(("is_editable", "is_enabled", "is_focused", "is_scrollable",
-                               "is_selected"))
-        switch = Bag(text=f"Wi-Fi of {self.port}", class_name="android.widget.Switch",
-                     content_description=None, hint_text=None, bbox_pixels=box, is_visible=True,
-                     is_checked=self.on, is_checkable=True, is_clickable=True,
-                     package_name="com.example", **flags)
-        return Bag(ui_elements=[switch], pixels=None)
+        switch = Node("Switch", (0, 0, 10, 10), text=f"Wi-Fi of {self.port}", clickable=True,
+                      checkable=True, checked=self.on)
+        return Bag(forest=forest(window(switch)), ui_elements=[], pixels=None)
     def execute_action(self, action):
-        print("noise on the output")
+        print("noise on the output", tempfile.gettempdir())
         kind = action.fields["action_type"]
         if kind == "wait":
             time.sleep(60)

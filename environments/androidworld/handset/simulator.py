@@ -187,6 +187,7 @@ def accessibility_forest(handset: Handset) -> Any:
         window.is_active = window.is_focused = number == 1
         _bounds(window.bounds_in_screen, root)
         _add(window.tree, root, 0, number)
+    message.windows[0].title = handset.front_app.name if handset.front_app else "home"
     return message
 
 

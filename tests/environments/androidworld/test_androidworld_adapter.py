@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
 import random
+import sqlite3
 import sys
-import threading
-from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from android_forest import Node, forest, window
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment
 from swarm_ui.environments import check_environment
 from swarm_ui.environments.androidworld.emulator import Emulator
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")
-
-
-@dataclass
-class FakeElement:
-    text: str | None = None
-    class_name: str = "android.widget.TextView"
-    content_description: str | None = None
-    hint_text: str | None = None
-    bbox_pixels: Any = field(
-        default_factory=lambda: SimpleNamespace(x_min=0, x_max=10, y_min=0, y_max=10)
-    )
-    is_visible: bool | None = True
-    is_checked: bool | None = None
-    is_checkable: bool | None = None
-    is_clickable: bool | None = True
-    is_editable: bool | None = None
-    is_enabled: bool | None = True
-    is_focused: bool | None = None
-    is_scrollable: bool | None = None
-    is_selected: bool | None = None
-    package_name: str = "com.example"
-
-
-OFF_SCREEN = SimpleNamespace(x_min=0, x_max=10, y_min=900, y_max=950)
-EMPTY_BOX = SimpleNamespace(x_min=5, x_max=5, y_min=0, y_max=10)
+CLICK = Action(action_type="click", index=0)
+SWITCH, FIELD, LIST = (10, 40, 90, 60), (10, 70, 90, 90), (0, 100, 100, 180)
 
 
 class AdbControllerError(Exception):
@@ -65,16 +42,7 @@ class FakeDevice:
     def __init__(self) -> None:
         self.done: list[dict[str, Any]] = []
         self.calls: list[str] = []
-        self.resting = threading.Event()
-        self.resting.set()
-        self.elements = [
-            FakeElement("hidden", is_visible=False),
-            FakeElement("Wi-Fi", class_name="android.widget.Switch", is_checkable=True),
-            FakeElement("below", bbox_pixels=OFF_SCREEN),
-            FakeElement("thin", bbox_pixels=EMPTY_BOX),
-            FakeElement("abc", class_name="android.widget.EditText", hint_text="Name"),
-            FakeElement(class_name="android.widget.ImageButton", content_description="More"),
-        ]
+        self.dead = False
 
     def reset(self, go_home: bool) -> None:
         self.calls.append(f"reset home={go_home}")
@@ -83,14 +51,29 @@ class FakeDevice:
         self.calls.append("hide")
 
     def get_state(self, wait_to_stabilize: bool = False) -> Any:
-        self.resting.wait(timeout=5.0)
-        return SimpleNamespace(ui_elements=list(self.elements), pixels=FakePixels())
+        if self.dead:
+            raise OSError("adb: device offline")
+        root = Node(
+            "FrameLayout", (0, 0, 100, 200),
+            Node("Switch", SWITCH, text="Wi-Fi", checkable=True, clickable=True),
+            Node("EditText", FIELD, text="abc", hint_text="Name", editable=True),
+            Node("ListView", LIST, scrollable=True),
+        )  # fmt: skip
+        boxes = [dict(zip(("x_min", "y_min", "x_max", "y_max"), box, strict=True))
+                 for box in (SWITCH, LIST)]  # fmt: skip
+        elements = [SimpleNamespace(bbox_pixels=SimpleNamespace(**box)) for box in boxes]
+        return SimpleNamespace(
+            forest=forest(window(root)), ui_elements=elements, pixels=FakePixels()
+        )
 
     def execute_action(self, action: Any) -> None:
-        if action.fields.get("app_name") == "broken":
-            raise OSError("adb: device offline")
-        if action.fields.get("app_name") == "no such app":
+        app = action.fields.get("app_name")
+        if app == "gone":
+            raise ValueError("element index 5 is out of range")
+        if app == "no such app":
             raise AdbControllerError("monkey: no activities found")
+        if app == "broken":
+            raise OSError("adb: device offline")
         self.done.append(action.fields)
 
     def close(self) -> None:
@@ -100,12 +83,12 @@ class FakeDevice:
 class FakeTask:
     complexity = 0.35
     start_on_home_screen = True
-    success = 1.0
-    breaks = ""
+    verdict: float | Exception = 1.0
+    breaks, sticks = False, False
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.params = params
-        self.goal = f"Turn on Wi-Fi {params['number']}"
+        self.goal = f"Turn on Wi-Fi {params['number']} {params['time']}"
 
     @classmethod
     def set_device_time(cls, device: FakeDevice) -> None:
@@ -113,20 +96,23 @@ class FakeTask:
 
     @classmethod
     def generate_random_params(cls) -> dict[str, Any]:
-        return {"number": random.randrange(10**6)}
+        now = datetime.datetime.now()
+        return {"number": random.randrange(10**6), "time": now.strftime("%f %S %H")}
 
     def initialize_task(self, device: FakeDevice) -> None:
         device.calls.append(f"initialize seed={self.params['seed']}")
-        if self.breaks == "initialize":
+        if self.breaks:
             raise RuntimeError("no such app")
 
     def is_successful(self, device: FakeDevice) -> float:
         device.calls.append("check")
-        return self.success
+        if isinstance(self.verdict, Exception):
+            raise self.verdict
+        return self.verdict
 
     def tear_down(self, device: FakeDevice) -> None:
         device.calls.append("tear down")
-        if self.params.get("sticks"):
+        if self.sticks:
             raise RuntimeError("nothing to tear down")
 
 
@@ -139,8 +125,6 @@ class FakeJSONAction:
     def __init__(self, **fields: Any) -> None:
         for name in fields.keys() - self.KNOWN:
             raise TypeError(f"JSONAction got an unexpected keyword argument '{name}'")
-        if not fields.get("keycode", "KEYCODE_").startswith("KEYCODE_"):
-            raise ValueError(f"Invalid keycode: {fields['keycode']}")
         self.fields = fields
 
 
@@ -182,59 +166,35 @@ async def test_the_contract_is_kept(device: FakeDevice) -> None:
     check_environment(lambda: AndroidWorldEnvironment(pause=0.0), tasks=["WifiOn"])
 
 
-async def test_elements_are_filtered_and_told_in_our_words(env: AndroidWorldEnvironment) -> None:
-    screen = await env.reset(task="WifiOn", seed=1)
-    assert isinstance(env, Environment)
-    assert env.tasks == ("WifiOn", "MiniWoBClick")
-    assert [(e.index, e.role, e.label) for e in screen.elements] == [
-        (0, "switch", "Wi-Fi"),
-        (1, "field", "Name"),
-        (2, "icon", "More"),
-    ]
-    switch, name, _ = screen.elements
-    assert switch.checked is False
-    assert (name.value, name.text, name.editable) == ("abc", "", True)
-    assert screen.app == "com.example"
-    assert screen.png is None
-
-
-async def test_actions_use_upstreams_numbering(
+async def test_elements_are_touched_in_their_middle(
     env: AndroidWorldEnvironment, device: FakeDevice
 ) -> None:
-    await env.reset(task="WifiOn", seed=1)
-    step = await env.step(Action(action_type="input_text", index=1, text="x", target="Name"))
-    assert device.done == [{"action_type": "input_text", "index": 4, "text": "x"}]
+    screen = await env.reset(task="WifiOn", seed=1)
+    assert [e.label for e in screen.elements] == ["Wi-Fi", "Name", "more"]
+    typing = Action(action_type="input_text", index=1, text="x", target="Name")
+    step = await env.step(typing)
+    typed = {"action_type": "input_text", "x": 50, "y": 80, "text": "x"}
+    assert device.done == [{**typed, "clear_text": True}]
     assert [(past.role, past.label) for past in step.observation.history] == [("field", "Name")]
-    await env.step(Action(action_type="scroll", direction="down"))
-    assert device.done[-1] == {"action_type": "scroll", "direction": "down"}
-
-
-async def test_an_app_that_is_not_there_is_a_lost_step(env: AndroidWorldEnvironment) -> None:
-    await env.reset(task="WifiOn", seed=1)
-    step = await env.step(Action(action_type="open_app", app_name="no such app"))
-    assert "no app 'no such app'" in step.note
-    assert not step.ended
-
-
-async def test_lost_steps_reach_no_device(env: AndroidWorldEnvironment, device: FakeDevice) -> None:
-    await env.reset(task="WifiOn", seed=1)
-    step = await env.step(Action(action_type="click", index=3))
-    assert "no element 3" in step.note
-    step = await env.step(Action(action_type="select", index=0, text="x"))
-    assert "no 'select'" in step.note
-    assert device.done == []
+    await env.step(Action(action_type="input_text", index=1, text="x", clear_text=False))
+    assert device.done[-1] == {**typed, "clear_text": False}
+    await env.step(Action(action_type="scroll", index=2, direction="down"))
+    assert device.done[-1] == {"action_type": "scroll", "index": 1, "direction": "down"}
 
 
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        (Action(action_type="swipe", index=0, to_index=1), "has no drag"),
-        (Action(action_type="swipe", x=1, y=2, to_x=3, to_y=4), "has no drag"),
+        (Action(action_type="click", index=3), "no element 3"),
+        (Action(action_type="select", index=0, text="x"), "no 'select'"),
+        (Action(action_type="swipe", index=0, to_index=1), "no drag"),
+        (Action(action_type="swipe", x=1, y=2, to_x=3, to_y=4), "no drag"),
         (Action(action_type="keyboard_enter", keycode="ENTER"), "no key 'ENTER'"),
-        (Action(action_type="click", index=0, keycode=""), "no key ''"),
+        (Action(action_type="open_app", app_name="no such app"), "no app 'no such app'"),
+        (Action(action_type="open_app", app_name="gone"), "out of range"),
     ],
 )
-async def test_what_upstream_cannot_express_is_a_lost_step_and_no_fault(
+async def test_what_cannot_be_done_is_a_lost_step_and_no_fault(
     env: AndroidWorldEnvironment, device: FakeDevice, action: Action, why: str
 ) -> None:
     await env.reset(task="WifiOn", seed=1)
@@ -244,57 +204,56 @@ async def test_what_upstream_cannot_express_is_a_lost_step_and_no_fault(
 
 
 @pytest.mark.parametrize(
-    "error",
-    [ValueError("element index 5 is out of range"), IndexError("list index out of range")],
+    ("verdict", "reward", "note"),
+    [
+        (1.0, 1.0, ""),
+        (0.5, 0.0, "0.50"),
+        (0.0, 0.0, ""),
+        (FileNotFoundError(), 0.0, "no data"),
+        (sqlite3.OperationalError("no such table"), 0.0, "no data"),
+    ],
 )
-async def test_an_element_that_has_gone_meanwhile_is_a_lost_step(
-    env: AndroidWorldEnvironment,
-    device: FakeDevice,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-) -> None:
-    """Upstream reads the screen once more before it acts."""
-
-    def gone(device: FakeDevice, action: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(FakeDevice, "execute_action", gone)
-    await env.reset(task="WifiOn", seed=1)
-    step = await env.step(Action(action_type="click", index=2))
-    assert "out of range" in step.note and not step.ended
-
-
-@pytest.mark.parametrize(("share", "reward"), [(1.0, 1.0), (0.5, 0.0), (0.0, 0.0)])
 async def test_success_is_checked_when_the_agent_declares(
     env: AndroidWorldEnvironment,
     device: FakeDevice,
     monkeypatch: pytest.MonkeyPatch,
-    share: float,
+    verdict: float | Exception,
     reward: float,
+    note: str,
 ) -> None:
-    monkeypatch.setattr(FakeTask, "success", share)
+    monkeypatch.setattr(FakeTask, "verdict", verdict)
     await env.reset(task="WifiOn", seed=1)
     step = await env.step(DONE)
     assert (step.reward, step.terminated, step.truncated) == (reward, True, False)
-    assert ("0.50" in step.note) == (share == 0.5)
+    assert note in step.note
     assert device.calls[-2:] == ["check", "tear down"]
+
+
+async def test_a_check_on_a_dead_device_is_a_fault(
+    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeTask, "verdict", FileNotFoundError())
+    await env.reset(task="WifiOn", seed=1)
+    device.dead = True
+    with pytest.raises(EnvironmentFault, match="device offline"):
+        await env.step(DONE)
 
 
 async def test_without_a_declaration_the_budget_ends_it_unchecked(
     env: AndroidWorldEnvironment, device: FakeDevice
 ) -> None:
     await env.reset(task="WifiOn", seed=1)  # complexity 0.35: 3 steps
-    click = Action(action_type="click", index=0)
-    steps = [await env.step(click) for _ in range(3)]
+    steps = [await env.step(CLICK) for _ in range(3)]
     assert [step.truncated for step in steps] == [False, False, True]
     assert steps[-1].reward == 0.0
     assert "check" not in device.calls
     assert device.calls[-1] == "tear down"
-    with pytest.raises(EnvironmentFault, match="no episode"):
-        await env.step(click)
+    shorter = AndroidWorldEnvironment(pause=0.0, budget=1)
+    await shorter.reset(task="WifiOn", seed=1)
+    assert (await shorter.step(CLICK)).truncated
 
 
-async def test_equal_seeds_draw_equal_tasks_and_leave_our_generator_alone(
+async def test_equal_seeds_give_equal_goals_and_leave_our_generator_alone(
     env: AndroidWorldEnvironment, device: FakeDevice
 ) -> None:
     before = random.getstate()
@@ -307,40 +266,27 @@ async def test_equal_seeds_draw_equal_tasks_and_leave_our_generator_alone(
     assert device.calls[-2:] == ["tear down", "close"]
 
 
-async def test_a_broken_device_is_a_fault_and_the_next_reset_works(
-    env: AndroidWorldEnvironment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await env.reset(task="WifiOn", seed=1)
-    with pytest.raises(EnvironmentFault, match="device offline"):
-        await env.step(Action(action_type="open_app", app_name="broken"))
-    with monkeypatch.context() as patch:
-        patch.setattr(FakeTask, "breaks", "initialize")
-        with pytest.raises(EnvironmentFault, match=r"set up WifiOn.*no such app"):
-            await env.reset(task="WifiOn", seed=1)
-    assert (await env.reset(task="WifiOn", seed=1)).elements
-
-
 @pytest.mark.parametrize("sticks", [False, True])
-async def test_a_fault_in_reset_stays_in_its_episode(
+async def test_a_fault_stays_in_its_episode(
     env: AndroidWorldEnvironment,
     device: FakeDevice,
     monkeypatch: pytest.MonkeyPatch,
     sticks: bool,
 ) -> None:
     """Upstream's BrowserMaze can neither be set up nor torn down without Chrome."""
-    monkeypatch.setattr(FakeTask, "breaks", "initialize")
-    monkeypatch.setattr(
-        FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 1, "sticks": sticks})
-    )
-    with pytest.raises(EnvironmentFault, match="no such app") as fault:
-        await env.reset(task="WifiOn", seed=1)
-    assert ("nothing to tear down" in str(fault.value)) == sticks
+    await env.reset(task="WifiOn", seed=1)
+    with pytest.raises(EnvironmentFault, match="device offline"):
+        await env.step(Action(action_type="open_app", app_name="broken"))
+    await env.reset(task="WifiOn", seed=1)
+    await env.step(DONE)
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeTask, "breaks", True)
+        patch.setattr(FakeTask, "sticks", sticks)
+        with pytest.raises(EnvironmentFault, match="no such app"):
+            await env.reset(task="WifiOn", seed=1)
     assert device.calls[-1] == "tear down"
-    monkeypatch.setattr(FakeTask, "breaks", "")
-    monkeypatch.setattr(FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 2}))
     await env.reset(task="WifiOn", seed=2)
-    step = await env.step(DONE)
-    assert (step.reward, step.terminated) == (1.0, True)
+    assert (await env.step(DONE)).reward == 1.0
 
 
 async def test_screenshots_are_png(device: FakeDevice) -> None:
@@ -349,98 +295,34 @@ async def test_screenshots_are_png(device: FakeDevice) -> None:
     assert screen.png.startswith(b"\x89PNG")
 
 
-async def test_wrong_task_is_named(env: AndroidWorldEnvironment) -> None:
-    with pytest.raises(ConfigError, match="WifiOff"):
-        await env.reset(task="WifiOff", seed=1)
-
-
-async def test_a_page_ends_its_episode_itself(
-    env: AndroidWorldEnvironment, device: FakeDevice
-) -> None:
+async def test_a_page_ends_its_episode_itself(env: AndroidWorldEnvironment) -> None:
     await env.reset(task="MiniWoBClick", seed=1)
-    step = await env.step(Action(action_type="click", index=0))
+    step = await env.step(CLICK)
     assert (step.reward, step.terminated) == (1.0, True)
     await env.reset(task="WifiOn", seed=1)
-    assert not (await env.step(Action(action_type="click", index=0))).ended
-
-
-async def test_the_budget_can_be_set(device: FakeDevice) -> None:
-    env = AndroidWorldEnvironment(pause=0.0, budget=2)
-    await env.reset(task="WifiOn", seed=1)
-    assert env.budget == 2
-    steps = [await env.step(Action(action_type="click", index=0)) for _ in range(2)]
-    assert [step.truncated for step in steps] == [False, True]
-    for wrong in ({"budget": 0}, {"family": "ios_world"}):
-        with pytest.raises(ConfigError, match=r"budget|ios_world"):
-            AndroidWorldEnvironment(**wrong)  # type: ignore[arg-type]
-
-
-async def test_a_step_that_hangs_is_a_fault_and_the_device_is_given_up(
-    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[FakeDevice] = []
-
-    def connect() -> FakeDevice:
-        opened.append(device)
-        return device
-
-    env = AndroidWorldEnvironment(pause=0.0, connect=connect, timeout=0.05)
-    await env.reset(task="WifiOn", seed=1)
-    device.resting.clear()
-    with pytest.raises(EnvironmentFault, match=r"no answer within 0\.05 s"):
-        await env.step(Action(action_type="click", index=0))
-    device.resting.set()
-    await env.reset(task="WifiOn", seed=1)
-    assert len(opened) == 2
-
-
-async def test_a_timeout_of_upstream_itself_keeps_its_reason_and_the_device(
-    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(device: FakeDevice, action: Any) -> None:
-        raise TimeoutError("adb took too long")
-
-    await env.reset(task="WifiOn", seed=1)
-    with monkeypatch.context() as patch:
-        patch.setattr(FakeDevice, "execute_action", slow)
-        with pytest.raises(EnvironmentFault, match="adb took too long"):
-            await env.step(Action(action_type="click", index=0))
-    await env.close()
-    assert device.calls[-2:] == ["tear down", "close"]
+    assert not (await env.step(CLICK)).ended
 
 
 async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
     env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 1, "sticks": True})
-    )
+    monkeypatch.setattr(FakeTask, "sticks", True)
     await env.reset(task="WifiOn", seed=1)
     with pytest.raises(EnvironmentFault, match="nothing to tear down"):
         await env.close()
     assert device.calls[-1] == "close"
 
 
-async def test_without_an_emulator_the_message_says_how_to_start_one(
-    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_errors_say_what_to_do(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ({"budget": 0}, {"family": "ios_world"}):
+        with pytest.raises(ConfigError, match=r"budget|ios_world"):
+            AndroidWorldEnvironment(**wrong)  # type: ignore[arg-type]
     monkeypatch.setattr(Emulator, "listens", lambda emulator: False)
     env = AndroidWorldEnvironment(launch={"console_port": 5600, "grpc_port": 8600})
     with pytest.raises(EnvironmentFault, match=r"emulator -avd .*-port 5600 -grpc 8600"):
         await env.reset(task="WifiOn", seed=1)
-
-
-async def test_the_hint_of_an_empty_field_is_not_its_value(
-    env: AndroidWorldEnvironment, device: FakeDevice
-) -> None:
-    device.elements = [FakeElement("Name", class_name="android.widget.EditText", hint_text="Name")]
-    (name,) = (await env.reset(task="WifiOn", seed=1)).elements
-    assert (name.value, name.hint) == ("", "Name")
-
-
-async def test_the_missing_package_names_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "android_world", None)
-    for name in ("android_world.registry", "android_world.env.env_launcher"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(ConfigError, match="WifiOff"):
+        await env.reset(task="WifiOff", seed=1)
+    monkeypatch.setitem(sys.modules, "android_world.registry", None)
     with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
         await AndroidWorldEnvironment().reset(task="WifiOn", seed=1)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +32,8 @@ DONE = Action(action_type="status", goal_status="complete")
 def emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Emulator]]:
     """Two that listen, and a stand-in for upstream's package."""
     stand_in.write(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    support = Path(stand_in.__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(support)]))
     held = [socket.create_server(("localhost", 0)) for _ in range(4)]
     ports = [server.getsockname()[1] for server in held]
     yield [Emulator(console_port=a, grpc_port=b) for a, b in (ports[:2], ports[2:])]
@@ -70,7 +74,10 @@ async def test_an_episode_through_the_pipe(emulators: list[Emulator], tmp_path: 
     await env.close()
     await env.close()
     assert not alive(process)
-    assert b"noise on the output" in log.read_bytes()
+    said = log.read_text()
+    assert "noise on the output" in said
+    folder = Path(said.split()[-1])  # temporary files are the process's own, and gone with it
+    assert folder != Path(tempfile.gettempdir()) and not folder.exists()
 
 
 async def test_what_breaks_is_a_fault_and_the_next_reset_works(emulators: list[Emulator]) -> None:
@@ -105,6 +112,18 @@ async def test_a_step_that_hangs_ends_the_process(emulators: list[Emulator]) -> 
     await env.close()
 
 
+async def test_time_in_which_the_event_loop_was_busy_does_not_count(
+    emulators: list[Emulator],
+) -> None:
+    env = AndroidWorldProcess(settings(emulators[0]), step_timeout=0.5)
+    await env.reset(task="WifiOn", seed=1)
+    step = asyncio.create_task(env.step(CLICK))
+    await asyncio.sleep(0)
+    time.sleep(1.0)  # as the forward pass of a model
+    assert (await step).observation.elements[0].checked is True
+    await env.close()
+
+
 async def test_a_missing_package_is_the_callers_to_install(
     emulators: list[Emulator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,8 +152,6 @@ async def test_a_pool_has_one_process_for_each_emulator(emulators: list[Emulator
 
     def make() -> AndroidWorldProcess:
         made.append(devices.environment())
-        if len(made) == 1:
-            made[0]._limits["step"] = 0.0  # every step of the first one takes too long
         return made[-1]
 
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
@@ -142,7 +159,7 @@ async def test_a_pool_has_one_process_for_each_emulator(emulators: list[Emulator
     async with Rollouts([LocalWorker(make, slots=2)]) as rollouts:
         episodes = await rollout_many(rollouts, policy, jobs)
         # On a busy machine one process may have played everything before the other had started.
-        assert len({env.process_id for env in made[1:]}) == len(made) - 1 in (1, 2)
+        assert len({env.process_id for env in made}) == len(made) in (1, 2)
     assert [one.fault for one in episodes] == [None] * 4
     assert all(env.process_id is None for env in made)
 

@@ -18,8 +18,12 @@ import pytest
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.process import PYTHON, AndroidWorldProcess, Settings
-from swarm_ui.environments.androidworld.suite import Journal
+from swarm_ui.environments.androidworld.process import (
+    PYTHON,
+    AndroidWorldDevices,
+    AndroidWorldProcess,
+    Settings,
+)
 from swarm_ui.errors import EnvironmentFault
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -186,6 +190,18 @@ async def test_a_task_that_cannot_be_set_up_spoils_only_its_own_episode() -> Non
     await env.close()
 
 
+async def test_an_app_without_data_is_a_failure_and_equal_seeds_are_equal_goals() -> None:
+    """Upstream deletes the app's database and expects that the agent has opened the app; and it
+    names a folder after the present time."""
+    env = AndroidWorldProcess(Settings(), python=python())
+    await env.reset(task="RetroPlayingQueue", seed=3)
+    step = await env.step(Action(action_type="status", goal_status="complete"))
+    assert (step.reward, step.terminated) == (0.0, True)
+    goals = [(await env.reset(task="MarkorCreateFolder", seed=seed)).goal for seed in (5, 6, 5)]
+    assert goals[0] == goals[2] != goals[1]
+    await env.close()
+
+
 async def test_an_episode_in_a_process_of_its_own() -> None:
     env = AndroidWorldProcess(Settings(screenshots=True), python=python())
     screen = await env.reset(task="SystemWifiTurnOn", seed=3)
@@ -202,11 +218,10 @@ async def test_an_episode_in_a_process_of_its_own() -> None:
     await env.close()
 
 
-async def test_the_documentations_suite_on_two_handsets(tmp_path: Path) -> None:
+async def test_the_documentations_suite_on_two_handsets() -> None:
     from graph_fakes import FixedModel, click
 
     from swarm_ui import CollabGraph, GraphPolicy
-    from swarm_ui.environments.androidworld.process import AndroidWorldDevices
 
     text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
     (block,) = [b for b in text.split("```python\n") if "AndroidWorldDevices" in b]
@@ -218,8 +233,6 @@ async def test_the_documentations_suite_on_two_handsets(tmp_path: Path) -> None:
         return AndroidWorldDevices(devices, shorter, python=python(), **options)
 
     printed["AndroidWorldDevices"] = places
-    journal = Journal(tmp_path / "suite.jsonl")
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})))
-    score = await printed["play"](policy, ["handset", "handset"], printed["jobs"], journal)
-    assert (score.tasks, score.episodes, score.mean) == (2, 4, 0.0)
-    assert Journal(tmp_path / "suite.jsonl").left(printed["jobs"]) == []
+    episodes = await printed["play"](policy, ["handset", "handset"], printed["jobs"])
+    assert [episode.success for episode in episodes] == [False] * 4

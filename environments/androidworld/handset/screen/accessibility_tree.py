@@ -23,8 +23,13 @@ SYSTEM = "com.android.systemui"
 _CLASSES = {
     "app": "TextView", "button": "Button", "icon": "ImageButton", "field": "EditText",
     "area": "EditText", "checkbox": "CheckBox", "radio": "RadioButton", "image": "ImageView",
-    "switch": "Switch",
+    "switch": "Switch", "tab": "Tab",
 }  # fmt: skip
+_ELSEWHERE = {
+    "RecyclerView": "androidx.recyclerview.widget.RecyclerView",
+    "Tab": "androidx.appcompat.app.ActionBar$Tab",
+}
+"""Names of classes that are not in ``android.widget``."""
 _FULL: Box = (0, 0, WIDTH * SCALE, HEIGHT * SCALE)
 
 
@@ -59,8 +64,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def class_name(self) -> str:
-        if self.kind == "RecyclerView":
-            return "androidx.recyclerview.widget.RecyclerView"
+        if self.kind in _ELSEWHERE:
+            return _ELSEWHERE[self.kind]
         return f"android.view.{self.kind}" if self.kind == "View" else f"android.widget.{self.kind}"
 
 
@@ -115,8 +120,8 @@ def _node(package: str, handset: Handset, placed: Placed) -> Node:
         package=package,
         text=widget.text,
         description=widget.description or (widget.text if role in ("app", "tab") else ""),
-        checkable=widget.checked is not None,
-        checked=bool(widget.checked),
+        checkable=widget.checked is not None and role != "tab",
+        checked=bool(widget.checked) and role != "tab",
         clickable=touchable,
         focusable=touchable,
         long_clickable=role == "app" or getattr(widget, "long_press", None) is not None,

@@ -1,0 +1,297 @@
+"""An environment in another process, and if wanted in another Python.
+
+    env = ProcessEnvironment("my_package.worlds:make", {"level": 3}, python="/other/bin/python")
+
+For environments whose requirements conflict with those of swarm-ui, whose calls block, or which can
+hang: a process can be killed. Calls and answers are lines of JSON on the process's standard input
+and output. The other Python needs ``msgspec`` and what the environment needs; it finds this
+installation of swarm-ui on its import path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeVar
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Step
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Observation
+
+STEP, RESET = 60.0, 600.0
+"""Time limits in seconds for a step and for the set-up of a task."""
+_LINE_LIMIT = 2**30
+"""Maximum length of an answer in bytes; it may hold a screenshot."""
+_TICK = 1.0
+_T = TypeVar("_T")
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to the process."""
+
+    do: Literal["tasks", "reset", "step", "close"]
+    task: str = ""
+    seed: int = 0
+    action: Action | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer of the process."""
+
+    tasks: tuple[str, ...] = ()
+    observation: Observation | None = None
+    step: Step | None = None
+    fault: str = ""
+    """Message of an ``EnvironmentFault``."""
+    refused: str = ""
+    """Message of a ``ConfigError``."""
+
+
+class ProcessEnvironment:
+    """The environment that a function makes in another process.
+
+    Args:
+        factory: ``module:function``, called in the process.
+        arguments: keyword arguments of the function, as far as JSON can hold them.
+        name: name of the environment in results; default: ``factory``.
+        python: the Python to run; default: this one.
+        step_timeout: time limit of a step in seconds. After that, the process is killed and
+            the step raises a fault. The next reset starts a new process. Time in which this
+            process was too busy to look for the answer does not count.
+        reset_timeout: time limit for the start of an episode.
+        log: file to which the process's output is appended; ``None`` drops the output.
+    """
+
+    def __init__(
+        self,
+        factory: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        name: str = "",
+        python: str | None = None,
+        step_timeout: float = STEP,
+        reset_timeout: float = RESET,
+        log: Path | None = None,
+    ) -> None:
+        self._command = (factory, msgspec.json.encode(arguments or {}).decode())
+        self._name = name or factory
+        self._python = python or sys.executable
+        self._limits = {"step": step_timeout}
+        self._slow = reset_timeout
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._tasks: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks. Empty before :meth:`start` or :meth:`reset`."""
+        return self._tasks
+
+    @property
+    def process_id(self) -> int | None:
+        """Id of the running process; ``None`` if no process runs."""
+        running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and running else None
+
+    async def start(self) -> None:
+        """Start the process and ask it for the tasks. ``reset`` calls this method.
+
+        Raises:
+            ConfigError: the environment cannot be made there. The message says why.
+        """
+        if self.process_id is None:
+            await self._open()
+            try:
+                self._tasks = (await self._ask(Call(do="tasks"))).tasks
+            except ConfigError:  # the next start must say it again
+                await self.kill()
+                raise
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        await self.start()
+        answer = await self._ask(Call(do="reset", task=task, seed=seed))
+        assert answer.observation is not None
+        return answer.observation
+
+    async def step(self, action: Action) -> Step:
+        if self.process_id is None:
+            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
+        answer = await self._ask(Call(do="step", action=action))
+        assert answer.step is not None
+        return answer.step
+
+    async def close(self) -> None:
+        if self.process_id is not None:
+            with contextlib.suppress(EnvironmentFault):
+                await self._ask(Call(do="close"))
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Kill the process and its child processes, and delete their temporary files."""
+        process, self._process = self._process, None
+        folder, self._folder = self._folder, None
+        if process is not None:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+        if folder is not None:
+            folder.cleanup()
+
+    async def _ask(self, call: Call) -> Answer:
+        seconds = self._limits.get(call.do, self._slow)
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(msgspec.json.encode(call) + b"\n")
+            line = await within(seconds, process.stdout.readline())
+            answer = msgspec.json.decode(line, type=Answer)
+        except TimeoutError as error:
+            await self.kill()
+            raise EnvironmentFault(
+                f"{self.name}: '{call.do}' took more than {seconds:.0f} s; its process was ended"
+            ) from error
+        except (ConnectionError, ValueError) as error:  # no answer, or not an answer
+            code = process.returncode
+            await self.kill()
+            raise EnvironmentFault(
+                f"{self.name}: the process ended in '{call.do}' (exit code {code}); its output "
+                f"is {f'in {self._log}' if self._log else 'lost: give a log file'}"
+            ) from error
+        except BaseException:  # re-raised: if cancelled, the next call would read this answer
+            await self.kill()
+            raise
+        if answer.refused:
+            raise ConfigError(answer.refused)
+        if answer.fault:
+            raise EnvironmentFault(answer.fault)
+        return answer
+
+    async def _open(self) -> None:
+        await self.kill()
+        self._folder = tempfile.TemporaryDirectory(prefix="swarm-ui-", ignore_cleanup_errors=True)
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(self._log.open("ab")) if self._log else subprocess.DEVNULL
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    self._python, "-u", "-m", "swarm_ui.environments.subprocess", *self._command,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, limit=_LINE_LIMIT,
+                    start_new_session=True, env=_variables(self._folder.name),
+                )  # fmt: skip
+            except OSError as error:
+                await self.kill()
+                raise ConfigError(f"{self.name}: cannot run {self._python!r}: {error}") from error
+
+
+async def within(seconds: float, work: Awaitable[_T]) -> _T:
+    """Wait for ``work`` for at most ``seconds``.
+
+    The time is counted in short pieces. While something else blocks the event loop, such as the
+    forward pass of a model, at most one piece passes, so a result that has arrived is not lost.
+
+    Raises:
+        TimeoutError: the time is over; the work was cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    left = seconds
+    try:
+        while not task.done() and left > 0:
+            piece = min(left, _TICK, seconds / 4)
+            await asyncio.wait({task}, timeout=piece)
+            left -= piece
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+
+
+def _variables(folder: str) -> dict[str, str]:
+    """Environment variables of the process: it finds this installation of the library, and has a
+    folder of its own for temporary files, because programs use fixed names in it."""
+    import swarm_ui
+
+    here = str(Path(swarm_ui.__file__).resolve().parent.parent)
+    paths = [here, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    found = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)), "TMPDIR": folder}
+    return {**os.environ, **found}
+
+
+# -- in the process -------------------------------------------------------------------------------
+
+
+def _made(factory: str, arguments: str) -> Environment:
+    module, _, function = factory.partition(":")
+    make: Callable[..., Environment] = getattr(importlib.import_module(module), function)
+    return make(**msgspec.json.decode(arguments))
+
+
+async def _answer(env: Environment, call: Call) -> Answer:
+    try:
+        if call.do == "tasks":
+            return Answer(tasks=tuple(env.tasks))
+        if call.do == "reset":
+            return Answer(observation=await env.reset(task=call.task, seed=call.seed))
+        if call.do == "step" and call.action is not None:
+            return Answer(step=await env.step(call.action))
+        await env.close()
+        return Answer()
+    except ConfigError as error:
+        return Answer(refused=str(error))
+    except EnvironmentFault as error:
+        return Answer(fault=str(error))
+
+
+async def _serve(env: Environment | ConfigError, calls: BinaryIO, answers: BinaryIO) -> None:
+    """Answer calls until the input ends, so the process never outlives the one that started it."""
+    while line := calls.readline():
+        if isinstance(env, ConfigError):
+            answer = Answer(refused=str(env))
+        else:
+            answer = await _answer(env, msgspec.json.decode(line, type=Call))
+        answers.write(msgspec.json.encode(answer) + b"\n")
+        answers.flush()
+
+
+def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of the standard input and output. The environment's code and its child
+    processes then read an empty input and write to the log."""
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as empty:
+        os.dup2(empty.fileno(), 0)
+    os.dup2(2, 1)
+    return calls, answers
+
+
+def main(factory: str, arguments: str) -> None:
+    """Serve the environment that a function makes; run by :class:`ProcessEnvironment`."""
+    calls, answers = _standard_streams()
+    with calls, answers:
+        env: Environment | ConfigError
+        try:
+            env = _made(factory, arguments)
+        except ConfigError as error:  # such as: a package is not installed
+            env = error
+        asyncio.run(_serve(env, calls, answers))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
