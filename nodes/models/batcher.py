@@ -4,8 +4,8 @@ When no coroutine of the event loop can continue without an answer, the queue is
 batches, first come, first served. No clock is involved (unless ``linger`` is set), so with
 in-process environments the batches are the same in every run.
 
-A batch is computed on the event loop's thread, so that training on that thread and answers never
-use the network at the same time.
+A batch is computed in a thread of its own, so that the event loop goes on, and connections with it;
+or in the loop's thread if that thread uses the network itself at the moment (``inline``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -51,6 +52,7 @@ class Batcher(Generic[Item, Answer]):
         answer: Callable[[Sequence[Item]], Sequence[Answer]],
         *,
         length: Callable[[Item], int] = lambda item: 1,
+        inline: Callable[[], bool] = lambda: False,
         max_rows: int = 64,
         max_tokens: int = 65_536,
     ) -> None:
@@ -58,17 +60,19 @@ class Batcher(Generic[Item, Answer]):
         Args:
             answer: called with a batch, one row for each item; returns the answers in order.
             length: the number of tokens of an item.
+            inline: whether ``answer`` must be called in the thread of the event loop now.
             max_rows: the most rows of a batch.
             max_tokens: the most tokens of a batch, all rows as long as the longest; a longer item
                 is a batch of its own.
         """
-        self._answer, self._length = answer, length
+        self._answer, self._length, self._inline = answer, length, inline
         self._max_rows, self._max_tokens = max_rows, max_tokens
         self.linger = 0.0
         """Seconds to wait for more items after the loop has become idle: 0 for in-process
         environments, a few milliseconds if observations come over a socket."""
         self._queue: deque[_Entry[Item, Answer]] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="swarm-ui model")
 
     @property
     def waiting(self) -> int:
@@ -101,7 +105,7 @@ class Batcher(Generic[Item, Answer]):
         while self._queue:
             await self._wait_until_idle()
             if batch := self._taken():
-                self._serve(batch)
+                await self._serve(batch)
             await asyncio.sleep(0)  # let the callers run before looking for more items
 
     def _taken(self) -> list[_Entry[Item, Answer]]:
@@ -115,16 +119,21 @@ class Batcher(Generic[Item, Answer]):
             batch.append(self._queue.popleft())
         return batch
 
-    def _serve(self, batch: Sequence[_Entry[Item, Answer]]) -> None:
+    async def _serve(self, batch: Sequence[_Entry[Item, Answer]]) -> None:
+        items = [entry.item for entry in batch]
         try:
-            answered = zip(batch, self._answer([entry.item for entry in batch]), strict=True)
-            answers = list(answered)
+            if self._inline():
+                answers = self._answer(items)
+            else:
+                loop = asyncio.get_running_loop()
+                answers = await loop.run_in_executor(self._thread, self._answer, items)
+            answered = list(zip(batch, answers, strict=True))
         except Exception as error:
             for entry in batch:
                 if not entry.call.done.done():
                     entry.call.done.set_exception(error)
             return
-        for entry, answer in answers:
+        for entry, answer in answered:
             call = entry.call
             call.answers[entry.number] = answer
             call.missing -= 1

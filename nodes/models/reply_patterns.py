@@ -5,27 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
+from swarm_ui.errors import ModelError
+from swarm_ui.model import Decision
 from swarm_ui.prompts import FreeText, Reply, format_named
 
+_CHARACTERS = 4
+"""Characters of free text for each of its tokens."""
+_CONTROLS = r"\x00-\x1f\x7f"
+"""Characters that no text contains."""
 
-def decision_pattern(prompt: ChatPrompt, constrained: bool | None) -> str | None:
+
+def decision_pattern(
+    decision: Decision | None, prompt_format: str, constrained: bool | None
+) -> str | None:
     """A pattern of the replies that the screen allows; ``None`` if replies are not restricted.
 
     ``constrained``: whether replies to decisions are; ``None``: those in the compact format are.
+    Raises ``ModelError`` if no reply is possible.
     """
     if constrained is None:
-        constrained = prompt.prompt_format == "compact"
-    if prompt.decision is None or not constrained:
+        constrained = prompt_format == "compact"
+    if decision is None or not constrained:
         return None
-    return reply_pattern(format_named(prompt.prompt_format).replies(prompt.decision))
+    if not (replies := format_named(prompt_format).replies(decision)):
+        raise ModelError("constrained decoding needs at least one possible reply, got none")
+    return reply_pattern(replies)
 
 
 def reply_pattern(replies: Iterable[Reply]) -> str:
     """A regular expression that matches these replies.
 
-    Free text begins with a visible character, after a space if a word or a colon is before it. Its
-    length is limited only by the token limit of the request.
+    Free text begins with a visible character, after a space if a word or a colon is before it. It
+    has at most four characters for each of its tokens.
     """
     return "|".join("".join(_parts(reply)) for reply in replies)
 
@@ -35,8 +46,8 @@ def _parts(reply: Reply) -> Iterator[str]:
     for part in reply:
         if isinstance(part, FreeText):
             space = " " if before.endswith(":") or before[-1:].isalnum() else ""
-            barred = "".join(map(_in_class, part.without))
-            yield f"{space}[^ {barred}][^{barred}]*"
+            barred = _CONTROLS + "".join(map(_in_class, part.without))
+            yield f"{space}[^ {barred}][^{barred}]{{0,{_CHARACTERS * part.max_tokens - 1}}}"
             before = ""
         else:
             yield "".join(map(_literal, part))

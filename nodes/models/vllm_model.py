@@ -128,7 +128,8 @@ class VLLMModel:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        pattern = decision_pattern(prompt, self._constrained) or request.pattern
+        possible = decision_pattern(prompt.decision, prompt.prompt_format, self._constrained)
+        pattern = possible or request.pattern
         settings = SamplingParams(
             temperature=request.temperature or 0.0, max_tokens=request.reply_tokens,
             seed=request.seed, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,

@@ -272,9 +272,6 @@ class Dag:
             rounds=rounds, until=self.until if isinstance(until, EllipsisType) else until
         )
 
-    def with_output(self, output: str) -> Self:
-        return self._with(output=output)
-
     def named(self, name: str) -> Self:
         """The same graph under another name, for use as a node of another graph."""
         return self._with(name=name)

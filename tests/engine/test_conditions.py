@@ -32,10 +32,10 @@ def router(inbox: Sequence[Message], context: NodeContext) -> str:
     return context.observation.goal
 
 
-def routed() -> CollabGraph:
+def routed(output: str = "end") -> CollabGraph:
     nodes = [router, Sleeper("web"), Sleeper("phone"), Sleeper("other"), Sleeper("end")]
     edges = [(name, "end") for name in ("web", "phone", "other")]
-    graph = CollabGraph(nodes, edges, "end")
+    graph = CollabGraph(nodes, edges, output)
     graph = graph.with_edge("router", "other", when=says_none("web", "phone"))
     graph = graph.with_edge("router", "web", when=says("web"))
     return graph.with_edge("router", "phone", when=says("phone"))
@@ -139,8 +139,8 @@ def test_conditions_that_cannot_be_are_refused() -> None:
 
 
 def test_the_output_of_a_trace_is_that_of_the_output_node() -> None:
-    trace = routed().with_output("web").run_sync("web")
+    trace = routed("web").run_sync("web")
     assert trace.messages[-1].sender == "end"
     assert (trace.output, trace.output_id) == ("web(router)", "web:0")
-    missing = routed().with_output("phone").run_sync("web")
+    missing = routed("phone").run_sync("web")
     assert missing.output is None and "no output" in repr(missing)

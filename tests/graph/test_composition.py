@@ -121,7 +121,6 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
         (lambda g: g.without_edge("a", "c"), "no edge a -> c to remove"),
         (lambda g: g.without_edge("b", "a"), "no edge b -> a to remove; there is a -> b"),
         (lambda g: g.with_edge("a", "b"), "already"),
-        (lambda g: g.with_output(""), "output '' is not in the graph"),
         (lambda g: g.named(""), "a name must be"),
         (lambda g: g.without_node("c"), "output"),
         (lambda g: g.without_node("z"), "'z' is not in the graph"),
@@ -238,7 +237,6 @@ OPERATIONS: dict[str, Operation] = {
     "replaced": lambda g, rng: g.with_node(line("pq"), name=some_name(g, rng)),
     "without_node": lambda g, rng: g.without_node(some_name(g, rng)),
     "with_rounds": lambda g, rng: g.with_rounds(rng.randint(1, 3)),
-    "with_output": lambda g, rng: g.with_output(some_name(g, rng)),
     "named": lambda g, rng: g.named(rng.choice(["one", "two"])),
     "compose": lambda g, rng: g >> Sleeper(rng.choice("klm")),
     "fan": lambda g, rng: g >> [Sleeper(rng.choice("klm")), line("no", rounds=g.rounds)] >> (

@@ -323,7 +323,8 @@ async def ask_engine(
             temperature=request.temperature or 0.0,
             max_tokens=request.reply_tokens,
             tools=(),  # they are in the text of the chat, as the learner reads them
-            pattern=decision_pattern(prompt, constrained) or request.pattern,
+            pattern=decision_pattern(prompt.decision, prompt.prompt_format, constrained)
+            or request.pattern,
         )
         for request, prompt in zip(requests, prompts, strict=True)
     ]

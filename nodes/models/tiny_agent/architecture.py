@@ -85,10 +85,7 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
 
     def _embed(self, ids: torch.Tensor, cache: Cache | None) -> torch.Tensor:
         """Smeared embeddings, shape ``[batch, tokens, width]``."""
-        kept: dict[str, torch.Tensor] = {}
-        if cache is not None:
-            kept = cache.__dict__.setdefault("of_rows", kept)
-        before = kept.get("last_ids")
+        before: torch.Tensor | None = getattr(cache, "last_ids", None)
         first = torch.full_like(ids[:, :1], self._pad) if before is None else before
         previous = torch.cat([first, ids[:, :-1]], dim=1)
         last = ids[:, -1:]
@@ -97,7 +94,8 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
             padding = torch.eq(ids, self._pad).sum(1, keepdim=True)
             previous.scatter_(1, padding.clamp_max(ids.shape[1] - 1), before)
             last = torch.where(padding < ids.shape[1], last, before)
-        kept["last_ids"] = last
+        if cache is not None:
+            cache.last_ids = last  # type: ignore[attr-defined]
         scale = math.sqrt(self.config.hidden_size)
         here = self.embed_tokens(ids) * scale
         past = self.embed_tokens(previous) * scale

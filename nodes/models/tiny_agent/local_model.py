@@ -47,7 +47,7 @@ class ScreenCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of the tiny agents:
     a screen as a few dozen tokens, and an action as a few."""
 
-    any_text, context = False, None
+    any_text, context, pictures = False, None, None
 
     def __init__(self, tokenizer: ScreenTokenizer, constrained: bool) -> None:
         """``constrained``: restrict replies to the actions that are possible on the screen."""

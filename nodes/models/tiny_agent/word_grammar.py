@@ -20,7 +20,7 @@ class WordGrammar:
     """Ids of the tokens that free text may use, where the trie allows free text."""
     stops: Sequence[int]
 
-    def begin(self, room: int) -> WordCursor:
+    def begin(self) -> WordCursor:
         """The position before the first token."""
         return WordCursor(self)
 
@@ -40,10 +40,10 @@ class WordCursor:
         :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         free, stops = self._grammar.free, self._grammar.stops
         if self._position is not None:
-            return Allowed(list(self._position))
+            return list(self._position)
         if self._words == 0:
-            return Allowed(list(free or stops))
-        return Allowed([*free, *stops] if self._words < MAX_FREE_WORDS else list(stops))
+            return free or stops
+        return [*free, *stops] if self._words < MAX_FREE_WORDS else stops
 
     def take(self, token: int) -> None:
         """Append an allowed token; see

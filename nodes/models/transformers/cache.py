@@ -66,8 +66,8 @@ class KVCache(DynamicCache):
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config=config)
         self.layers = [KVLayer() if type(layer) is DynamicLayer else layer for layer in self.layers]
-        self.of_rows: dict[str, Tensor] = {}
-        """Values that a network keeps for each row, by name, ``[rows, ...]``."""
+        self.last_ids: Tensor | None = None
+        """The last token of each row, ``[rows, 1]``, for networks that need it to go on."""
 
     @property
     def joinable(self) -> bool:
@@ -87,8 +87,8 @@ class KVCache(DynamicCache):
             end = max(other.keys.shape[2] for other in others)
             keys = _aligned([other.keys for other in others], end, end)
             layer.begin(keys, _aligned([other.values for other in others], end, end), end)
-        for name in parts[0].of_rows:
-            whole.of_rows[name] = torch.cat([part.of_rows[name] for part in parts])
+        last = [part.last_ids for part in parts if part.last_ids is not None]
+        whole.last_ids = torch.cat(last) if last else None
         return whole
 
     def begin(self, states: Sequence[Tensor | None], room: int) -> None:
@@ -119,7 +119,8 @@ class KVCache(DynamicCache):
         for layer in self.layers:
             # Not `batch_select_indices`, which layers with a recurrent state do not have.
             layer.reorder_cache(rows)  # type: ignore[arg-type]
-        self.of_rows = {name: value[rows] for name, value in self.of_rows.items()}
+        if self.last_ids is not None:
+            self.last_ids = self.last_ids[rows]
 
 
 def _aligned(parts: Sequence[Tensor], end: int, room: int) -> Tensor:

@@ -1,14 +1,18 @@
-"""Any causal language model of transformers, in this process.
+"""Language models of transformers in this process, which read chats and reply with text.
 
-It reads a decision as chat text and replies with text, like a large model behind an endpoint.
-Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.in_process_model`.
+They read a decision as chat text, like a large model behind an endpoint. Batches, adapters and
+versions are in :mod:`swarm_ui.nodes.models.transformers.in_process_model`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
+import torch
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
@@ -17,15 +21,143 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatTokens, PromptReader
-from swarm_ui.nodes.models.transformers.language_model import (
-    LanguageModel,
-    own_name,
-    reader_options,
-)
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Request, at_leased_versions
+from swarm_ui.nodes.models.transformers.cache import common
+from swarm_ui.nodes.models.transformers.chat_codec import ChatCodec
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
+from swarm_ui.nodes.models.transformers.forwards import accepts
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, Job
+from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
+from swarm_ui.nodes.models.transformers.prefill import prefill
+from swarm_ui.prompts import format_named
 
 PREFIX_BYTES = 512 * 2**20
 """Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
+_ALIKE = 0.5
+"""Questions to a model are read after a common prefix of at least this part of the shorter one."""
+
+
+class LanguageModel(InProcessModel[ChatPrompt]):
+    """A model in this process that reads chats, and gives probabilities of short replies
+    (:class:`swarm_ui.model.ChoosingModel`)."""
+
+    codec: ChatCodec
+    loaders: ClassVar[tuple[Any, Any, str]]
+    """The classes of transformers that load its network, and its tokenizer or processor; and what
+    the model is, for errors."""
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder_or_name: Path | str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        quantize: str = "",
+        name: str = "",
+        **settings: Any,
+    ) -> Self:
+        """A network, and its tokenizer or processor, as transformers saves them.
+
+        Args:
+            folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
+                downloaded unless transformers is in offline mode.
+            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
+                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
+                over all devices.
+            dtype: the type of the weights; ``"auto"``: as saved.
+            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
+                which adapters train as usual (QLoRA, arXiv 2305.14314).
+            name: the model's name in traces; the folder's by default.
+            settings: further arguments of the constructor, such as ``prompt_format``.
+
+        Raises:
+            ConfigError: there is no such model, or not all of its parts.
+            MissingExtra: ``quantize`` without bitsandbytes.
+        """
+        network, reader = load_parts(
+            *cls.loaders, folder_or_name, device=device, dtype=dtype, quantize=quantize
+        )
+        make: Any = cls  # each kind has a constructor of its own
+        model: Self = make(network, reader, name=name or Path(folder_or_name).name, **settings)
+        return model
+
+    @classmethod
+    def named(cls, name: str, *, prompt_format: str = "", **settings: Any) -> Self:
+        """A model by the name that ``--model`` takes.
+
+        Args:
+            name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
+                on the Hugging Face Hub.
+            prompt_format: how decisions are written and replies are read; empty: the format that
+                the model's folder names (a merged model was trained with one), else ``"json"``.
+            settings: further arguments of :meth:`from_pretrained`.
+
+        Raises:
+            ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
+                the folder's model was trained with another format.
+        """
+        found = find_named(name, prompt_format)
+        return cls.from_pretrained(
+            found.folder, name=found.name, prompt_format=found.prompt_format, **settings
+        )
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers."""
+        return self.codec.tokenizer
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """The most tokens of the prompt of a decision; ``None``: the rest of the context."""
+        return self.codec.reader.prompt_tokens
+
+    def prompt(self, request: Request) -> ChatPrompt:
+        """The prompt of a request, as turns, text and tokens. Raises ``ModelError`` if this model
+        cannot answer it."""
+        return self._read(request)
+
+    async def probabilities(
+        self, requests: Sequence[Request], options: Sequence[str]
+    ) -> list[tuple[float, ...]]:
+        """Probability of each option as the reply, among the options only; see
+        :class:`swarm_ui.model.ChoosingModel`."""
+        wanted = tuple([self.codec.first_token(each) for each in options])
+        if len(options) < 2 or len(set(wanted)) < len(options):
+            raise ConfigError(
+                "probabilities: expected two or more options with different first tokens, got "
+                f"{', '.join(map(repr, options)) or 'none'} with the tokens {list(wanted)}"
+            )
+        with at_leased_versions(self, requests) as exact:
+            with self._timed():
+                jobs = [
+                    Job(self._choose, self._frozen_of(each.adapter), self._read(each).ids, wanted)
+                    for each in exact
+                ]
+            found = await self._batcher.ask(jobs)
+        self.counters.scored += len(requests)
+        return found
+
+    def _choose(self, jobs: Sequence[Job]) -> list[tuple[float, ...]]:
+        """The answers to questions. Beginnings that several of them share are read first."""
+        self.counters.batches += 1
+        prompts, out = [job.prompt for job in jobs], [tuple[float, ...]()] * len(jobs)
+        device = self.network.device
+        if self._prefixes.max_bytes and (shared := _shared(jobs)):
+            first = [job._replace(prompt=prefix) for job, prefix in shared]
+            with self._set(first) as setting, torch.inference_mode():
+                prefill(setting, [job.prompt for job in first], torch.tensor([0], device=device))
+        for options in dict.fromkeys(job.what for job in jobs):
+            own = [k for k, job in enumerate(jobs) if job.what == options]
+            with self._set([jobs[k] for k in own]) as setting, torch.inference_mode():
+                read = prefill(
+                    setting, [prompts[k] for k in own], torch.tensor(options, device=device)
+                )
+            values = read.logits[:, 0].double().softmax(1).tolist()
+            for at, row in zip(read.order, values, strict=True):
+                out[own[at]] = tuple(row)
+        return out
 
 
 class CausalModel(LanguageModel):
@@ -33,7 +165,7 @@ class CausalModel(LanguageModel):
 
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
     ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
-    has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
+    has one, and ``Assistant:`` at the end.
 
     If a chat template refuses system turns, their content begins the user's turn.
 
@@ -75,14 +207,18 @@ class CausalModel(LanguageModel):
                 format does not exist, or ``prompt_tokens`` is not positive.
         """
         name = name or own_name(network)
-        options = reader_options(network, ChatTokens(tokenizer, name), name, prompt_tokens)
+        reader = PromptReader(
+            chats=ChatTokens(tokenizer, name),
+            name=name,
+            context=context_of(network),
+            prompt_tokens=prompt_tokens,
+        )
         super().__init__(
             network,
-            tokenizer,
-            PromptReader(**options),
+            codec_of(network, tokenizer, reader, constrained),
+            name=name,
+            prompt_format=format_named(prompt_format).name,
             targets=_adaptable(network),
-            prompt_format=prompt_format,
-            constrained=constrained,
             prefix_bytes=prefix_bytes,
         )
 
@@ -91,6 +227,63 @@ class CausalModel(LanguageModel):
         model. Raises ``ConfigError`` if there is no such version."""
         formats = {version: self.format_of(version) for version in (None, *versions)}
         return replace(self.codec.reader, formats=formats)
+
+
+def _shared(jobs: Sequence[Job]) -> list[tuple[Job, list[int]]]:
+    """The beginnings that adjacent questions to one adapter have in common; one of each."""
+    found: list[tuple[Job, list[int]]] = []
+    for one, other in pairwise(jobs):
+        length = common(one.prompt, other.prompt)
+        if one.adapter is not other.adapter or length < _ALIKE * min(
+            len(one.prompt), len(other.prompt)
+        ):
+            continue
+        if found and found[-1][0].adapter is one.adapter:
+            before = found[-1][1]
+            again = common(before, one.prompt[:length])
+            if again >= _ALIKE * min(len(before), length):
+                found[-1] = (one, before[:again])
+                continue
+        found.append((one, one.prompt[: min(length, len(one.prompt) - 1)]))
+    return [each for each in found if each[1]]
+
+
+def own_name(network: PreTrainedModel) -> str:
+    """The name of a network, for traces."""
+    return Path(network.name_or_path or "").name or type(network).__name__
+
+
+def context_of(network: PreTrainedModel) -> int | None:
+    """The most tokens of prompt and reply together; ``None``: not known."""
+    limit: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    return limit
+
+
+def codec_of(
+    network: PreTrainedModel, tokenizer: Any, reader: PromptReader, constrained: bool | None
+) -> ChatCodec:
+    """The codec of a network that reads chats. Raises ``ConfigError`` if it is not a causal
+    transformer, the tokenizer has more tokens, or there is no end token."""
+    if "past_key_values" not in accepts(network):
+        raise ConfigError(
+            f"{type(network).__name__} has no key-value cache; a model here must be a causal "
+            "transformer (AutoModelForCausalLM)"
+        )
+    embeddings: Any = network.get_input_embeddings()
+    rows: int = embeddings.weight.shape[0]
+    if len(tokenizer) > rows:
+        raise ConfigError(
+            f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
+            "the two do not belong together"
+        )
+    return ChatCodec(
+        tokenizer,
+        reader,
+        generation=getattr(network, "generation_config", None),
+        words=rows,
+        device=network.device,
+        constrained=constrained,
+    )
 
 
 def _adaptable(network: PreTrainedModel) -> Sequence[str] | str:

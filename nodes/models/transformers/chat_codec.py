@@ -12,9 +12,11 @@ from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
+from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
-from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGrammars, token_texts
+from swarm_ui.nodes.models.transformers.forwards import Pictures
+from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGrammars
 from swarm_ui.prompts import format_named
 
 _TURNS = (("user", "question"), ("assistant", "reply"))
@@ -24,6 +26,7 @@ class ChatCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of chats."""
 
     any_text = True
+    pictures: Pictures | None = None
 
     def __init__(
         self,
@@ -65,7 +68,8 @@ class ChatCodec:
             temperature=request.temperature or 0.0,
             seed=request.seed,
             max_tokens=min(request.reply_tokens, room),
-            grammar=self._grammar(prompt),
+            grammar=self._grammar(request, prompt),
+            shift=prompt.shift,
         )
 
     def completion(self, prompt: ChatPrompt, new: Continuation) -> Completion:
@@ -108,28 +112,19 @@ class ChatCodec:
         literal = self._marks.search(reply) is not None
         return self.reader.chats.tokens(reply, literal=literal)
 
-    def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
-        """A grammar of the replies that the screen allows; ``None`` if they are not restricted."""
-        bound = self._constrained
-        if bound is None:
-            bound = prompt.prompt_format == "compact"
-        if not bound or prompt.decision is None:
+    def _grammar(self, request: Request, prompt: ChatPrompt) -> ReplyGrammar | None:
+        """The replies that the request or the screen allows; ``None`` if they are not restricted.
+        Replies of agents with tools are not: the schema is that of the last one."""
+        possible = decision_pattern(prompt.decision, prompt.prompt_format, self._constrained)
+        pattern = possible or request.pattern
+        if pattern is None and (request.json_schema is None or request.tools):
             return None
         if self._grammars is None:
-            texts = token_texts(self.tokenizer, self._words)
-            self._grammars = ReplyGrammars(texts, self._literals, self.end, self._device)
-        return self._grammars.compile(format_named(prompt.prompt_format).replies(prompt.decision))
-
-    def _literals(self, texts: list[str]) -> list[list[int]]:
-        """The tokens of parts of replies, as :meth:`spoken` has them."""
-        marked = [self._marks.search(text) is not None for text in texts]
-        others = [text for text, mark in zip(texts, marked, strict=True) if not mark]
-        read = self.tokenizer(others, add_special_tokens=False)["input_ids"] if others else []
-        plain = iter(read)
-        return [
-            self._tokens(text) if mark else next(plain)
-            for text, mark in zip(texts, marked, strict=True)
-        ]
+            self._grammars = ReplyGrammars(self.tokenizer, self._words, self.end, self._device)
+        if pattern is not None:
+            return self._grammars.pattern(pattern)
+        assert request.json_schema is not None
+        return self._grammars.schema(request.json_schema)
 
 
 def _ends(generation: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:

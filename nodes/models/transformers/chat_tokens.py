@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import ModelError
+from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.prompts import as_chat, format_named, shortened
 
@@ -34,6 +34,9 @@ class ChatPrompt:
     prompt_format: str = "json"
     decision: Decision | None = None
     """The decision of the request; ``None``: the request was a chat."""
+    shift: int = 0
+    """Position of the first new token minus the number of tokens, where pictures are counted in
+    another way."""
 
 
 class ChatTokens:
@@ -109,9 +112,14 @@ class PromptReader:
     context: int | None
     """Maximum number of tokens of prompt and reply together; ``None``: not known."""
     prompt_tokens: int | None
-    """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context."""
+    """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context.
+    Raises ``ConfigError`` if it is not positive."""
     formats: Mapping[str | None, str] = field(default_factory=dict)
     """Prompt format of the published versions; ``None``: of the base model."""
+
+    def __post_init__(self) -> None:
+        if self.prompt_tokens is not None and self.prompt_tokens < 1:
+            raise ConfigError(f"prompt_tokens must be >= 1, got {self.prompt_tokens}")
 
     def prompt(self, request: Request) -> ChatPrompt:
         """The prompt of a request for a published version or the base model. Raises

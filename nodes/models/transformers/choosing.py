@@ -14,14 +14,9 @@ and padding, change float32 logits of small models by some 1e-6."""
 
 Alone = Callable[[int], Tensor]
 """Returns the logits of a row, ``[vocabulary]``, computed without the other rows."""
-
-
-class Allowed(NamedTuple):
-    """The tokens that may come next."""
-
-    ids: list[int]
-    mask: Tensor | None = None
-    """Additional tokens, as a boolean tensor ``[vocabulary]`` on the device of the logits."""
+Allowed = Sequence[int] | Tensor
+"""The tokens that may come next: a few ids, or a boolean tensor ``[vocabulary]`` on the device of
+the logits."""
 
 
 class Cursor(Protocol):
@@ -39,8 +34,8 @@ class Cursor(Protocol):
 class Grammar(Protocol):
     """Restricts replies. Many rows may use one grammar at the same time."""
 
-    def begin(self, room: int) -> Cursor:
-        """The position before the first token of a reply of at most ``room`` tokens."""
+    def begin(self) -> Cursor:
+        """The position before the first token of a reply."""
         ...
 
 
@@ -54,8 +49,8 @@ class Choice(NamedTuple):
     allowed: Allowed | None
     """The tokens to choose from; ``None``: any token."""
     sparse: bool
-    """Whether noise is drawn for the allowed tokens only, if they are listed one by one. This is
-    cheaper for large vocabularies, and gives other samples."""
+    """Whether noise is drawn for the allowed tokens only, if they are a few ids. This is cheaper
+    for large vocabularies, and gives other samples."""
 
 
 def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:
@@ -71,30 +66,29 @@ def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None
     Returns:
         ``[rows]``, on the device of the logits.
     """
-    few = [k for k, c in enumerate(choices) if c.sparse and c.allowed and c.allowed.mask is None]
-    if not few:
+    listed = {
+        k: sorted(c.allowed)
+        for k, c in enumerate(choices)
+        if c.sparse and c.allowed is not None and not isinstance(c.allowed, Tensor)
+    }
+    if not listed:
         return _among_all(logits, choices, alone)
-    best = _among_few(logits, few, choices)
-    if len(few) == len(choices):
-        return best
-    listed = set(few)
-    others = [k for k in range(len(choices)) if k not in listed]
     out = torch.empty(len(choices), dtype=torch.long, device=logits.device)
-    out[few] = best
-    out[others] = _among_all(logits[others], [choices[k] for k in others])
+    out[[*listed]] = _among_few(logits, listed, choices)
+    if others := [k for k in range(len(choices)) if k not in listed]:
+        out[others] = _among_all(logits[others], [choices[k] for k in others])
     return out
 
 
-def _among_few(logits: Tensor, rows: Sequence[int], choices: Sequence[Choice]) -> Tensor:
-    """The choice of rows that may use a few listed tokens each."""
-    listed = [sorted(allowed.ids) for k in rows if (allowed := choices[k].allowed) is not None]
-    most = max(map(len, listed))
-    ids = torch.tensor([each + each[:1] * (most - len(each)) for each in listed])
-    unused = torch.arange(most) >= torch.tensor([len(each) for each in listed])[:, None]
+def _among_few(logits: Tensor, listed: dict[int, list[int]], choices: Sequence[Choice]) -> Tensor:
+    """The choice of rows that may use the listed tokens."""
+    most = max(map(len, listed.values()))
+    ids = torch.tensor([each + each[:1] * (most - len(each)) for each in listed.values()])
+    unused = torch.arange(most) >= torch.tensor([*map(len, listed.values())])[:, None]
     ids, unused = ids.to(logits.device), unused.to(logits.device)
-    scores = logits[torch.tensor(rows, device=logits.device)[:, None], ids]
-    for at, k in enumerate(rows):
-        noise, count = choices[k].noise, len(listed[at])
+    scores = logits[torch.tensor([*listed], device=logits.device)[:, None], ids]
+    for at, (k, own) in enumerate(listed.items()):
+        noise, count = choices[k].noise, len(own)
         if noise is not None and count > 1:
             drawn = torch.rand(count, generator=noise, device=logits.device)
             scores[at, :count] = scores[at, :count] / choices[k].temperature - _gumbel_(drawn)
@@ -113,19 +107,7 @@ def _among_all(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = 
         temperatures = torch.tensor([choices[k].temperature for k in sampled], device=place)
         scores = logits.clone()
         scores[sampled] = scores[sampled] / temperatures[:, None] - _gumbel_(noise)
-    bound = [(k, c.allowed) for k, c in enumerate(choices) if c.allowed is not None]
-    if bound:
-        counts = torch.tensor([len(allowed.ids) for _, allowed in bound])
-        places = torch.tensor([k for k, _ in bound]).repeat_interleave(counts).to(place)
-        to = torch.tensor([i for _, allowed in bound for i in allowed.ids], dtype=torch.long)
-        to = to.to(place)
-        masked = scores.clone()
-        masked[[k for k, _ in bound]] = -torch.inf
-        masked[places, to] = scores[places, to]
-        for k, allowed in bound:
-            if allowed.mask is not None:
-                torch.where(allowed.mask, scores[k], masked[k], out=masked[k])
-        scores = masked
+    scores = _restricted(scores, choices)
     best = scores.argmax(-1)
     if alone is not None:
         drawn = dict(zip(sampled, noise, strict=True))
@@ -135,6 +117,24 @@ def _among_all(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = 
                 own = own / choices[k].temperature - drawn[k]
             best[k] = own.masked_fill(scores[k].isneginf(), -torch.inf).argmax()
     return best
+
+
+def _restricted(scores: Tensor, choices: Sequence[Choice]) -> Tensor:
+    """The scores, with those of tokens that are not allowed at minus infinity."""
+    bound = [(k, c.allowed) for k, c in enumerate(choices) if c.allowed is not None]
+    if not bound:
+        return scores
+    few = [(k, ids) for k, ids in bound if not isinstance(ids, Tensor)]
+    places = torch.tensor([k for k, ids in few for _ in ids], dtype=torch.long)
+    to = torch.tensor([token for _, ids in few for token in ids], dtype=torch.long)
+    places, to = places.to(scores.device), to.to(scores.device)
+    masked = scores.clone()
+    masked[[k for k, _ in bound]] = -torch.inf
+    masked[places, to] = scores[places, to]
+    for k, allowed in bound:
+        if isinstance(allowed, Tensor):
+            torch.where(allowed, scores[k], masked[k], out=masked[k])
+    return masked
 
 
 def _close_rows(scores: Tensor, choices: Sequence[Choice]) -> list[int]:

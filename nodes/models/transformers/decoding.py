@@ -23,13 +23,8 @@ from transformers import PreTrainedModel
 from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting
 from swarm_ui.nodes.models.transformers.cache import KVCache
 from swarm_ui.nodes.models.transformers.choosing import Allowed, Choice, Grammar, choose
-from swarm_ui.nodes.models.transformers.prefill import (
-    Sharing,
-    forward,
-    forward_cost,
-    gaps_allowed,
-    prefill,
-)
+from swarm_ui.nodes.models.transformers.forwards import forward, gaps_allowed
+from swarm_ui.nodes.models.transformers.prefill import Setting, prefill
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +41,9 @@ class Row:
     sparse: bool = True
     """Whether noise is drawn for the listed tokens only: suitable for large vocabularies; the
     samples differ."""
+    shift: int = 0
+    """Position of the first new token minus the number of tokens before it; not 0 where pictures
+    are counted in another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class _State:
         self.ids: list[int] = []
         self.logprob = 0.0
         self.end: int | None = None
-        self._cursor = None if row.grammar is None else row.grammar.begin(row.max_tokens)
+        self._cursor = None if row.grammar is None else row.grammar.begin()
         self._allowed: Allowed | None = None
         self._final = False  # whether nothing is to be chosen any more
         self.feed = [row.prompt[-1]]  # the network reads it with the prompt
@@ -130,39 +128,26 @@ class _State:
     def _look_ahead(self) -> None:
         while self._cursor is not None and not self._final:
             self._allowed = self._cursor.allowed()
-            ids, mask = self._allowed
-            if mask is not None or len(ids) != 1:
+            if isinstance(self._allowed, Tensor) or len(self._allowed) != 1:
                 return
             if self.noise is not None and not self.row.sparse:
                 # What a row draws for a token does not depend on which tokens before it were free.
                 torch.rand(self._words, generator=self.noise, device=self.noise.device)
-            self._append(ids[0])
+            self._append(self._allowed[0])
 
 
 @torch.inference_mode()
 def generate(
-    network: PreTrainedModel,
-    rows: Sequence[Row],
-    pad_id: int,
-    stops: Collection[int],
-    routing: LoraRouting | None = None,
-    sharing: Sharing | None = None,
-    *,
-    cost: int | None = None,
-    same_in_any_batch: bool = False,
+    setting: Setting, rows: Sequence[Row], stops: Collection[int], *, same_in_any_batch: bool
 ) -> list[Continuation]:
     """Continue every row; usually one forward per new token for the whole batch.
 
-    The network is in eval mode. Rows may have different lengths; they are padded on the left with
-    ``pad_id``. The tokens ``stops`` end a row. ``routing`` is updated when rows are removed. With
-    ``sharing``, common prefixes of prompts are computed once. ``cost``: the :func:`forward_cost` of
-    the network. With ``same_in_any_batch``, the
-    tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
+    Rows may have different lengths. The tokens ``stops`` end a row. With ``same_in_any_batch``,
+    the tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
     forward pass of this row alone decides.
     """
-    cost = forward_cost(network) if cost is None else cost
-    prompts = [row.prompt for row in rows]
-    here, logits, cache, attention = prefill(network, prompts, pad_id, cost, routing, sharing)
+    network, routing = setting.network, setting.routing
+    here, logits, cache, attention = prefill(setting, [row.prompt for row in rows])
     gaps = gaps_allowed(network, cache)
     states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
     read = [1] * len(rows)
@@ -181,10 +166,11 @@ def generate(
                 routing.select_rows(here)
         now = [states[k] for k in here]
         # Rows that read fewer tokens than others are padded between their tokens.
-        span = _span([state.readable for state in now], cost) if gaps else 1
+        span = _span([state.readable for state in now], setting.cost) if gaps else 1
         read = [min(state.readable, span) for state in now]
         feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
-        ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
+        begin = [length + state.row.shift for length, state in zip(lengths, now, strict=True)]
+        ids, added, positions = _next_tokens(feed, begin, span, setting.pad_id, network.device)
         attention = torch.cat([attention, added], dim=1)
         lengths = [length + count for length, count in zip(lengths, read, strict=True)]
         logits = forward(network, ids, attention, positions, cache, span)

@@ -3,20 +3,20 @@
 Requests of all agents and all runs that wait at the same moment are answered by one batched
 forward, in which each row uses its own adapter. Training updates the same object.
 
-A model has a codec, which turns requests into tokens and tokens into replies: that of the tiny
-agents (:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), of chats
-(:mod:`swarm_ui.nodes.models.transformers.chat_codec`), or of chats with pictures
-(:mod:`swarm_ui.nodes.models.transformers.vision_model`).
+A model has a network with adapters, a batcher, and a codec, which turns requests into tokens and
+tokens into replies: that of the tiny agents
+(:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), or of chats
+(:mod:`swarm_ui.nodes.models.transformers.chat_codec`), with pictures or without.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 import torch
@@ -30,12 +30,16 @@ from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.counters import Counters
 from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
-from swarm_ui.nodes.models.transformers.adapters.layers import PROJECTIONS
-from swarm_ui.nodes.models.transformers.adapters.lora import LoraNetwork
+from swarm_ui.nodes.models.transformers.adapters.lora import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.cache import PrefixStore
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.prefill import Sharing, forward_cost, pieces
-from swarm_ui.nodes.models.transformers.scoring import token_logprobs
+from swarm_ui.nodes.models.transformers.forwards import (
+    Pictures,
+    forward_cost,
+    pieces,
+    token_logprobs,
+)
+from swarm_ui.nodes.models.transformers.prefill import Setting
 from swarm_ui.nodes.models.unsent import not_sent
 
 
@@ -72,6 +76,11 @@ class Codec(Protocol[P]):
         """Whether replies without a valid action can be encoded too."""
         ...
 
+    @property
+    def pictures(self) -> Pictures | None:
+        """Makes the inputs of a network with pictures; ``None``: it reads token ids."""
+        ...
+
     def read(self, request: Request, prompt_format: str) -> P:
         """The prompt of a request. Raises ``ModelError`` if the model cannot answer it."""
         ...
@@ -98,20 +107,16 @@ class Codec(Protocol[P]):
         ...
 
 
-class _Asked(NamedTuple, Generic[P]):
-    """A request for an exact version of its adapter, with its prompt."""
+class Job(NamedTuple):
+    """One question to the network, in the queue."""
 
-    request: Request
-    prompt: P
-    row: Row
-
-
-class _Reply(NamedTuple):
-    """A reply to score."""
-
+    kind: Callable[[Sequence[Job]], Sequence[Any]]
+    """Answers questions of this kind, in order."""
     adapter: FrozenAdapter | None
     prompt: list[int]
-    reply: list[int]
+    what: Any
+    """What is asked: a :class:`Row` to continue, the tokens of a reply to score, or tokens to
+    choose from."""
 
 
 class InProcessModel(LoraNetwork, Generic[P]):
@@ -144,11 +149,10 @@ class InProcessModel(LoraNetwork, Generic[P]):
         self.codec, self._tiny, self._cost = codec, tiny, forward_cost(network)
         self._prefixes = PrefixStore(prefix_bytes)
         self.counters = Counters()
-        self._generations: Batcher[_Asked[P], Completion] = Batcher(
-            self._generate, length=lambda asked: len(asked.prompt.ids)
-        )
-        self._scores: Batcher[_Reply, float] = Batcher(
-            self._score, length=lambda asked: len(asked.prompt) + len(asked.reply)
+        self._batcher: Batcher[Job, Any] = Batcher(
+            self._answer,
+            length=lambda job: len(job.prompt) + (len(job.what) if job.kind == self._score else 0),
+            inline=self.in_use_here,
         )
 
     def __repr__(self) -> str:
@@ -183,8 +187,27 @@ class InProcessModel(LoraNetwork, Generic[P]):
             with self._timed():
                 read = [(request, self._read(request)) for request in exact]
                 # Before they join a batch, so that a request without a possible reply fails alone.
-                asked = [_Asked(*each, self.codec.row(*each)) for each in read]
-            return await self._generations.ask(asked)
+                jobs = [
+                    Job(
+                        self._generate,
+                        self._frozen_of(request.adapter),
+                        prompt.ids,
+                        self.codec.row(request, prompt),
+                    )
+                    for request, prompt in read
+                ]
+            new = await self._batcher.ask(jobs)
+        done = [
+            msgspec.structs.replace(
+                self.codec.completion(prompt, said), model=self.name, adapter=request.adapter
+            )
+            for (request, prompt), said in zip(read, new, strict=True)
+        ]
+        counters = self.counters
+        counters.calls += len(done)
+        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
+        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
+        return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
@@ -197,11 +220,11 @@ class InProcessModel(LoraNetwork, Generic[P]):
                     for prompt, reply in zip(prompts, replies, strict=True)
                 ]
             usable = [
-                _Reply(self._frozen_of(request.adapter), prompt.ids, ids)
+                Job(self._score, self._frozen_of(request.adapter), prompt.ids, ids)
                 for request, prompt, ids in zip(exact, prompts, said, strict=True)
                 if ids is not None
             ]
-            scores = iter(await self._scores.ask(usable))
+            scores = iter(await self._batcher.ask(usable))
         self.counters.scored += len(requests)
         return [-math.inf if ids is None else next(scores) for ids in said]
 
@@ -214,66 +237,69 @@ class InProcessModel(LoraNetwork, Generic[P]):
 
     def set_linger(self, seconds: float) -> None:
         """Set how long a forward waits for more requests, if observations come over a socket."""
-        self._generations.linger = self._scores.linger = seconds
+        self._batcher.linger = seconds
 
     def _read(self, request: Request) -> P:
         return self.codec.read(request, self.format_of(request.adapter))
 
-    def _generate(self, asked: Sequence[_Asked[P]]) -> list[Completion]:
-        with self._timed():
-            self._forget_old_base()
-            adapters = [self._frozen_of(each.request.adapter) for each in asked]
-            order = by_adapter(adapters)
-            own = [adapters[k] for k in order]
-            sharing = None
-            if self._prefixes.max_bytes:
-                keys = ["" if adapter is None else adapter.digest for adapter in own]
-                sharing = Sharing(self._prefixes, keys)
-            with self._routing(own, merged=self._tiny) as routing:
-                new = generate(
-                    self.network, [asked[k].row for k in order], self.pad_id, self.codec.stops,
-                    routing, sharing, cost=self._cost, same_in_any_batch=self._tiny,
-                )  # fmt: skip
-            found = dict(zip(order, new, strict=True))
-            done = [
-                msgspec.structs.replace(
-                    self.codec.completion(each.prompt, found[k]),
-                    model=self.name,
-                    adapter=each.request.adapter,
+    # -- in the thread of the batcher ---------------------------------------------------------
+
+    def _answer(self, jobs: Sequence[Job]) -> list[Any]:
+        """The answers to a batch, by one forward pass for all questions of a kind; rows of one
+        adapter are adjacent."""
+        found: dict[int, Any] = {}
+        rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
+        with self.exclusive(), self._timed():
+            if self._base_changed():
+                self._prefixes.clear()
+            for kind in dict.fromkeys(job.kind for job in jobs):
+                order = sorted(
+                    (k for k, job in enumerate(jobs) if job.kind == kind),
+                    key=lambda k: rank[jobs[k].adapter],
                 )
-                for k, each in enumerate(asked)
-            ]
-        counters = self.counters
-        counters.batches += 1
-        counters.calls += len(done)
-        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
-        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
-        return done
+                answers = kind([jobs[k] for k in order])
+                found |= zip(order, answers, strict=True)
+        return [found[k] for k in range(len(jobs))]
 
-    def _score(self, asked: Sequence[_Reply]) -> list[float]:
-        out = [0.0] * len(asked)
-        with self._timed():
-            self._forget_old_base()
-            lengths = [len(each.prompt) + len(each.reply) for each in asked]
-            for piece in pieces(lengths, self._cost):
-                adapters = [asked[k].adapter for k in piece]
-                order = [piece[at] for at in by_adapter(adapters)]
-                ids, replies = _right_padded([asked[k] for k in order], self.pad_id)
-                device = self.network.device
-                with (
-                    self._routing([asked[k].adapter for k in order], merged=self._tiny),
-                    torch.inference_mode(),
-                ):
-                    found = token_logprobs(self.network, ids.to(device), replies.to(device))
-                for k, value in zip(order, found.sum(1).tolist(), strict=True):
-                    out[k] = value
-                self.counters.batches += 1
+    @contextmanager
+    def _set(self, jobs: Sequence[Job]) -> Iterator[Setting]:
+        """The network, prepared for the rows of some questions."""
+        adapters = [job.adapter for job in jobs]
+        with self._routing(adapters, merged=self._tiny) as routing:
+            yield Setting(
+                self.network,
+                self.pad_id,
+                self._cost,
+                routing,
+                self._prefixes if self._prefixes.max_bytes else None,
+                ["" if adapter is None else adapter.digest for adapter in adapters],
+                self.codec.pictures,
+            )
+
+    def _generate(self, jobs: Sequence[Job]) -> list[Continuation]:
+        self.counters.batches += 1
+        with self._set(jobs) as setting:
+            rows = [job.what for job in jobs]
+            return generate(setting, rows, self.codec.stops, same_in_any_batch=self._tiny)
+
+    def _score(self, jobs: Sequence[Job]) -> list[float]:
+        out = [0.0] * len(jobs)
+        for piece in pieces([len(job.prompt) + len(job.what) for job in jobs], self._cost):
+            self.counters.batches += 1
+            own = [jobs[k] for k in piece]
+            ids = [torch.tensor(job.prompt + job.what) for job in own]
+            marks = [torch.arange(len(row)) >= len(job.prompt) for row, job in zip(ids, own)]  # noqa: B905
+            device = self.network.device
+            with self._set(own), torch.inference_mode():
+                found = token_logprobs(
+                    self.network,
+                    pad_sequence(ids, True, self.pad_id).to(device),
+                    pad_sequence(marks, True).to(device),
+                    self.codec.pictures,
+                )
+            for k, value in zip(piece, found.sum(1).tolist(), strict=True):
+                out[k] = value
         return out
-
-    def _forget_old_base(self) -> None:
-        """Forget what was computed with the base's weights if they have changed."""
-        if self._base_changed():
-            self._prefixes.clear()
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -337,20 +363,6 @@ class InProcessModel(LoraNetwork, Generic[P]):
             ``[batch, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the
             number of its tokens, ``[batch]``.
         """
-        mask = reply_mask.to(torch.float)
-        if adapters is None:
-            return token_logprobs(self.network, ids, mask), mask[:, 1:].sum(1)
-        with self.routed_live(adapters):
-            return token_logprobs(self.network, ids, mask), mask[:, 1:].sum(1)
-
-
-def by_adapter(adapters: Sequence[FrozenAdapter | None]) -> list[int]:
-    """The numbers of rows in an order in which those of one adapter are adjacent."""
-    rank = {id(adapter): k for k, adapter in enumerate(dict.fromkeys(adapters))}
-    return sorted(range(len(adapters)), key=lambda k: rank[id(adapters[k])])
-
-
-def _right_padded(samples: Sequence[_Reply], pad_id: int) -> tuple[Tensor, Tensor]:
-    ids = [torch.tensor(each.prompt + each.reply) for each in samples]
-    marks = [torch.tensor([0.0] * len(s.prompt) + [1.0] * len(s.reply)) for s in samples]
-    return pad_sequence(ids, True, pad_id), pad_sequence(marks, True)
+        mask, pictures = reply_mask.to(torch.float), self.codec.pictures
+        with self.exclusive() if adapters is None else self.routed_live(adapters):
+            return token_logprobs(self.network, ids, mask, pictures), mask[:, 1:].sum(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,10 +10,11 @@ import torch
 from safetensors import SafetensorError
 
 from swarm_ui.adapter_metadata import read_metadata
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
-from swarm_ui.nodes.models.transformers.placement import placement
 
+SPREAD = ("auto", "balanced", "sequential")
+"""Ways in which accelerate distributes layers over devices."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
     SafetensorError,
@@ -60,7 +61,7 @@ def load_parts(
         auto_network, auto_reader: the classes of transformers that load them.
         what: the kind of model, for errors.
         folder_or_name, device, dtype, quantize: see
-            :meth:`~swarm_ui.nodes.models.transformers.language_model.LanguageModel.from_pretrained`.
+            :meth:`~swarm_ui.nodes.models.transformers.causal_model.LanguageModel.from_pretrained`.
 
     Raises:
         ConfigError: there is no such model, or not all of its parts.
@@ -84,15 +85,37 @@ def load_parts(
             "tokenizer, as save_pretrained writes them "
             f"({type(error).__name__}: {' '.join(str(error).split())})"
         ) from error
-    _expect_all_weights(folder_or_name, sorted(found["missing_keys"]))
+    if missing := sorted(found["missing_keys"]):  # transformers initialises them at random
+        raise ConfigError(
+            f"the weights in '{folder_or_name}' lack {len(missing)} tensors of the network, such "
+            f"as {missing[0]}; save the model again, with all of its files"
+        )
     # Placed by accelerate, the layers are where they belong.
     return network if options else network.to(device), reader
 
 
-def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
-    """Raise ``ConfigError`` for missing weights, which transformers initialises at random."""
-    if missing:
-        raise ConfigError(
-            f"the weights in '{place}' lack {len(missing)} tensors of the network, such as "
-            f"{missing[0]}; save the model again, with all of its files"
-        )
+def placement(device: str, quantize: str) -> dict[str, Any]:
+    """Options of ``from_pretrained`` for a device and a quantisation; empty: load on the CPU, and
+    move the network afterwards.
+
+    Raises:
+        ConfigError: the quantisation does not exist.
+        MissingExtra: it needs bitsandbytes, which is not installed.
+    """
+    if quantize not in ("", "4bit"):
+        raise ConfigError(f"quantize must be '4bit' or empty, got {quantize!r}")
+    options: dict[str, Any] = {"device_map": device} if device in SPREAD else {}
+    if not quantize:
+        return options
+    if find_spec("bitsandbytes") is None:
+        raise MissingExtra("qlora", "a base model in 4 bits", "bitsandbytes")
+    from transformers import BitsAndBytesConfig
+
+    options["quantization_config"] = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
+    options.setdefault("device_map", {"": device})
+    return options

@@ -2,7 +2,7 @@
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
 versions, scores and training are those of other language models: a picture is a sequence of tokens,
-see :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
+see :mod:`swarm_ui.nodes.models.transformers.pictures`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedM
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
-from swarm_ui.nodes.models.transformers.language_model import (
+from swarm_ui.nodes.models.transformers.causal_model import (
     LanguageModel,
+    codec_of,
+    context_of,
     own_name,
-    reader_options,
 )
-from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens
-from swarm_ui.prompts import picture_name, with_picture
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
+from swarm_ui.nodes.models.transformers.pictures import PictureTokens
+from swarm_ui.prompts import format_named, picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
 """``model_type`` of the networks that were tested. Others may need more than vectors in the place
@@ -62,7 +63,7 @@ class PictureReader(PromptReader):
         for token in chats.tokens(text):
             ids += self.pictures.expand(next(rest)) if token == self.image_id else [token]
         shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
-        return ChatPrompt(ids, shown, turns=tuple(turns))
+        return ChatPrompt(ids, shown, turns=tuple(turns), shift=self.pictures.shift(ids))
 
 
 class VisionModel(LanguageModel):
@@ -106,26 +107,29 @@ class VisionModel(LanguageModel):
         chats = ChatTokens(tokenizer, name, [{"type": "text", "text": "x"}])
         image_id = int(tokenizer.convert_tokens_to_ids(processor.image_token))
         self.processor = processor
+        pictures = PictureTokens(network, processor, image_id)
         reader = PictureReader(
-            **reader_options(network, chats, name, prompt_tokens),
-            pictures=PictureTokens(network, processor, image_id),
+            chats=chats,
+            name=name,
+            context=context_of(network),
+            prompt_tokens=prompt_tokens,
+            pictures=pictures,
             image_token=processor.image_token,
             image_id=image_id,
         )
+        codec = codec_of(network, tokenizer, reader, constrained)
+        codec.pictures = pictures
         inside = _language_layers(network)
         super().__init__(
             network,
-            tokenizer,
-            reader,
+            codec,
+            name=name,
+            prompt_format=format_named(prompt_format).name,
             targets=[
                 name
                 for name, part in network.named_modules()
                 if isinstance(part, nn.Linear) and name.startswith(inside)
             ],
-            prompt_format=prompt_format,
-            constrained=constrained,
-            prefix_bytes=0,
-            packing=False,  # positions after a picture are counted along a row
             part=inside,
         )
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import load_in_process
-from swarm_ui.nodes.models.transformers.placement import SPREAD
 
 if TYPE_CHECKING:
     from swarm_ui.optim.distributed import Processes
@@ -49,6 +48,8 @@ def placed(section: ModelSection, processes: Processes | None) -> ModelSection:
     Raises:
         ConfigError: the setting names one device, or distributes the layers over all of them.
     """
+    from swarm_ui.nodes.models.transformers.loading import SPREAD
+
     if processes is None or section.device == "cpu":
         return section
     if ":" in section.device or section.device in SPREAD:

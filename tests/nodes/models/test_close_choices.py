@@ -51,7 +51,7 @@ def test_clear_choices_need_no_other_forward() -> None:
         asked.append(row)
         return torch.tensor([0.0, 0.1, 9.0])
 
-    greedy = [Choice(0.0, None, None, False), Choice(0.0, None, selection.Allowed([0, 1]), False)]
+    greedy = [Choice(0.0, None, None, False), Choice(0.0, None, [0, 1], False)]
     assert choose(logits, greedy, alone).tolist() == [1, 1]  # 2 is not allowed in the second row
     assert asked == [1]
 

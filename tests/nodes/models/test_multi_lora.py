@@ -15,7 +15,6 @@ from peft import PeftModel
 
 from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers import decoding, prefill
 from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting, LoraWeights
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
@@ -37,8 +36,7 @@ def test_a_greedy_answer_is_the_same_in_any_company(
     screens = requests(40)
     asked = [msgspec.structs.replace(screens[k], adapter=NAMES[n]) for k, n in picked]
     with pytest.MonkeyPatch.context() as patch:
-        # Prompts are read in many pieces, or in one.
-        patch.setattr(prefill, "forward_cost", lambda network: worth)
+        patch.setattr(model, "_cost", worth)  # prompts are read in many pieces, or in one
         together = answers(model, asked)
     for request, got in zip(asked, together, strict=True):
         [alone] = answers(model, [request])
@@ -46,33 +44,6 @@ def test_a_greedy_answer_is_the_same_in_any_company(
         assert got.prompt == alone.prompt
         assert got.usage == alone.usage
         assert got.logprob == pytest.approx(alone.logprob, abs=1e-4)
-
-
-def test_prompts_of_many_lengths_are_read_in_pieces_and_decoded_together(
-    model: LocalModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts: list[tuple[int, int]] = []
-    new: list[tuple[int, int]] = []
-    forward = prefill.forward
-
-    def noting(shapes: list[tuple[int, int]]):  # type: ignore[no-untyped-def]
-        def seen(network, ids, *rest):  # type: ignore[no-untyped-def]
-            shapes.append(tuple(ids.shape))
-            return forward(network, ids, *rest)
-
-        return seen
-
-    monkeypatch.setattr(prefill, "forward", noting(prompts))
-    monkeypatch.setattr(decoding, "forward", noting(new))
-    asked = requests(40)
-    answers(model, asked)
-    lengths = [len(model.tokenizer.encode(r.decision).ids) for r in asked if r.decision]
-    assert len(prompts) > 1
-    assert sum(rows for rows, _ in prompts) == 40
-    assert sum(rows * tokens for rows, tokens in prompts) < 40 * max(lengths)
-    steps = [rows for rows, _ in new]
-    assert steps[0] == 40  # one batch again
-    assert steps == sorted(steps, reverse=True) and steps[-1] < 40  # and the finished ones leave
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 9])
@@ -155,7 +126,7 @@ def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.Mon
 
 def test_a_copy_has_the_shape_and_the_weights_of_its_source() -> None:
     model = with_adapters(1)
-    model.add_adapter("thin", rank=1, alpha=3, layers=[1])
+    model.add_adapter("thin", rank=1, alpha=3)
     disturb(model, "thin", seed=2)
     model.add_adapter("copy", copy_from="thin")
     assert all(map(torch.equal, *map(model.adapter_parameters, ("thin", "copy"))))

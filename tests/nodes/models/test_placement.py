@@ -15,7 +15,7 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import model_findings
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.placement import placement
+from swarm_ui.nodes.models.transformers.loading import placement
 
 HAS_BITSANDBYTES = importlib.util.find_spec("bitsandbytes") is not None
 

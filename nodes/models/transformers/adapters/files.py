@@ -36,6 +36,7 @@ VERSIONS_FILE = "versions.json"
 """Lists the adapters in a folder of several, with their versions."""
 _CONFIG, _WEIGHTS = ADAPTER_FILES
 _PREFIX = "base_model.model."
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _KEY = re.compile(r"base_model\.model\.(?:\w+\.)+lora_[AB]\.weight")
 _LARGEST = 1e6
 
@@ -177,6 +178,22 @@ def _more_than_lora(folder: Path, found: str) -> ConfigError:
     )
 
 
+def check_name(network: nn.Module, name: str) -> None:
+    """Raise ``ConfigError`` if an adapter of a network cannot have this name."""
+    if not _NAME.fullmatch(name):  # it becomes part of versions, file and module names
+        raise ConfigError(
+            f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', "
+            "and begin with a letter"
+        )
+    parts = {part for key, _ in network.named_modules() for part in key.split(".")}
+    # peft keeps the weights of a layer's adapters in dictionaries, which have names themselves.
+    if name in parts | {"lora_A", "lora_B"} or hasattr(nn.ModuleDict(), name):
+        raise ConfigError(
+            f"an adapter cannot be named '{name}': a layer of the network, or a part of a "
+            "layer, has that name"
+        )
+
+
 def misplaced_weights(network: PeftModel, adapter: PlainAdapter, name: str) -> list[str]:
     """Fill a new adapter of a network with the weights of a file.
 
@@ -218,7 +235,7 @@ def write_adapter(
         up = up.detach() * (own / scale) if own != scale else up.detach()
         tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
         tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
-    names = {last_name(layer) for layer in weights}
+    names = {layer.rpartition(".")[2] for layer in weights}
     config = {
         "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
         "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
@@ -228,11 +245,6 @@ def write_adapter(
     folder.mkdir(parents=True, exist_ok=True)
     _write_weights(folder, {key: tensor.cpu().contiguous() for key, tensor in tensors.items()})
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
-
-
-def last_name(layer: str) -> str:
-    """The last part of a layer's name: ``q_proj``."""
-    return layer.rpartition(".")[2]
 
 
 def write_copy(source: Path, folder: Path, base: str) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -70,6 +71,19 @@ def _digest(weights: AdapterWeights) -> str:
         for part in (down, up):
             found.update(part.cpu().contiguous().view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+def held_weights(network: nn.Module, adapter: str) -> AdapterWeights:
+    """The weights of an adapter as peft holds them, by the layer's name."""
+    return {
+        key: LoraWeights(
+            layer.lora_A[adapter].weight,  # type: ignore[arg-type]
+            layer.lora_B[adapter].weight,  # type: ignore[arg-type]
+            layer.scaling[adapter],
+        )
+        for key, layer in network.named_modules()
+        if isinstance(layer, LoraLayer) and adapter in layer.lora_A
+    }
 
 
 def parameters_of(weights: AdapterWeights) -> list[nn.Parameter]:

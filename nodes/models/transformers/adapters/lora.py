@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapters.files import (
     VERSIONS_FILE,
     PlainAdapter,
-    disk_errors,
-    last_name,
+    check_name,
     misplaced_weights,
     read_adapter,
     read_versions,
@@ -33,13 +33,17 @@ from swarm_ui.nodes.models.transformers.adapters.frozen import (
     Freezer,
     FrozenAdapter,
     Published,
+    held_weights,
     parameters_of,
     state_of,
 )
-from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
-from swarm_ui.nodes.models.transformers.adapters.routing import AdapterWeights, LoraRouting
+from swarm_ui.nodes.models.transformers.adapters.routing import (
+    AdapterWeights,
+    LoraRouting,
+)
 from swarm_ui.nodes.models.versions import VersionBook, parsed_version
 
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _TRIAL = "on-trial"
 
 
@@ -56,6 +60,8 @@ class LoraNetwork:
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
     saved and loaded with it. An adapter that was trained on other base weights is not loaded.
+
+    **Threads.** One thread at a time uses the network; the others wait.
     """
 
     def __init__(
@@ -93,6 +99,7 @@ class LoraNetwork:
         self._layers: dict[str, nn.Module] = {}
         """The modules to which an adapter may add, by name."""
         self._base_parameters = list(network.parameters())
+        self._lock, self._holder = threading.RLock(), 0
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -108,9 +115,10 @@ class LoraNetwork:
     def module(self) -> nn.Module:
         """The network with its adapters: peft's model, or the plain one while there are none.
 
-        It is in evaluation mode outside :meth:`activate`.
+        It is in evaluation mode outside :meth:`activate`. Waits for the batch under way.
         """
-        return self._network
+        with self.exclusive():
+            return self._network
 
     @property
     def network(self) -> PreTrainedModel:
@@ -148,12 +156,7 @@ class LoraNetwork:
     # -- adding, loading, saving --------------------------------------------------------------
 
     def add_adapter(
-        self,
-        name: str,
-        rank: int = 16,
-        alpha: float | None = None,
-        copy_from: str | None = None,
-        layers: Sequence[int] | None = None,
+        self, name: str, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
     ) -> None:
         """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
 
@@ -161,27 +164,28 @@ class LoraNetwork:
             name: its name.
             rank, alpha: the settings of LoRA; ``alpha`` is twice the rank by default.
             copy_from: an adapter, whose settings and weights are taken instead.
-            layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
-                The backward pass ends at the lowest one.
 
         Raises:
             ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
-                network has no such layers. Nothing was added.
+                network cannot have adapters. Nothing was added.
         """
-        self._check_not_training()
-        self._check_new(name)
-        if copy_from is None:
-            config = new_config(self.network, self._targets, rank, alpha, layers)
-        else:
-            self._check_known(copy_from)
-            known: Any = self._network.peft_config
-            config = deepcopy(known[copy_from])
-        try:
-            self._add(name, config)
-        except ValueError as error:  # peft refuses some layers, such as those of Mamba
-            raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
-        metadata = AdapterMetadata(prompt_format=self.prompt_format)
-        self._register(name, metadata if copy_from is None else self._metadata[copy_from])
+        with self._changing():
+            self._check_new(name)
+            if copy_from is None:
+                alpha = 2 * rank if alpha is None else alpha
+                config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
+                metadata = AdapterMetadata(prompt_format=self.prompt_format)
+            else:
+                self._check_known(copy_from)
+                known: Any = self._network.peft_config
+                config, metadata = deepcopy(known[copy_from]), self._metadata[copy_from]
+            try:
+                self._add(name, config)
+            except ValueError as error:  # peft refuses some layers, such as those of Mamba
+                raise ConfigError(
+                    f"this network cannot have the adapter '{name}': {error}"
+                ) from error
+            self._register(name, metadata)
         if copy_from is not None:
             with torch.no_grad():
                 for old, new in zip(*map(self.adapter_parameters, (copy_from, name)), strict=True):
@@ -224,32 +228,15 @@ class LoraNetwork:
         """Like :meth:`load_adapter`, under the given version, such as ``"agent_2@7"``."""
         self._replace(folder, read_adapter(folder), *parsed_version(version))
 
-    def unload_adapter(self, name: str) -> None:
-        """Remove an adapter; leased versions, and requests in flight, are not affected. Raises
-        ``ConfigError`` if there is no such adapter, or one is in training."""
-        self._check_known(name)
-        self._check_not_training()
-        del self._live[name], self._metadata[name], self._parameters[name]
-        if name in self._book.numbers:
-            self._book.retire(name)
-        self._delete(name)
-
     def save_adapters(self, folder: Path | str) -> None:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in self.adapters:
+        base = self.base_fingerprint() if self._live else ""
+        for name, weights in self._live.items():
             self._refresh(name)
-        if isinstance(self._network, PeftModel):
-            base = self.base_fingerprint()
-            for name in self.adapters:
-                # peft writes an adapter of this name into the folder itself.
-                place = folder / name if name == "default" else folder
-                with disk_errors():
-                    self._network.save_pretrained(
-                        str(place), selected_adapters=[name], save_embedding_layers=False
-                    )
-                write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
+            self._write(folder / name, weights)
+            write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
         (folder / VERSIONS_FILE).write_text(json.dumps(self.versions), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
@@ -257,32 +244,34 @@ class LoraNetwork:
         server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
         if not self.has_version(version):
             raise ConfigError(f"no version '{version}'; this model has: {self._listing()}")
-        weights = self._book[version].adapter.weights
-        names = {last_name(layer) for layer in weights}
-        alike = {key for key, _ in self.network.named_modules() if last_name(key) in names}
-        write_adapter(
-            folder, weights, str(self.network.name_or_path), all_layers=alike <= weights.keys()
-        )
+        self._write(folder, self._book[version].adapter.weights)
 
     def has_version(self, version: str) -> bool:
         """Whether a version can answer requests: it is current, or leased."""
         return version in self._book
 
+    def _write(self, folder: Path, weights: AdapterWeights) -> None:
+        names = {layer.rpartition(".")[2] for layer in weights}
+        alike = {key for key, _ in self.network.named_modules() if key.rpartition(".")[2] in names}
+        base = str(self.network.name_or_path)
+        write_adapter(folder, weights, base, all_layers=alike <= weights.keys())
+
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int | None) -> str:
-        self._check_not_training()
-        if name not in self._live:
-            self._check_new(name)
-        metadata = self._fitting(folder)
-        # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
-        with torch.random.fork_rng(devices=[]):
-            try:
-                self._load(folder, adapter, _TRIAL)
-                self._delete(name)
-                self._load(folder, adapter, name)
-            finally:
-                self._delete(_TRIAL)
-        self._register(name, metadata)
-        return self._publish(name, number)
+        with self._changing():
+            if name not in self._live:
+                self._check_new(name)
+            metadata = self._fitting(folder)
+            # Loaded under a temporary name first, so that a folder that does not fit changes
+            # nothing.
+            with torch.random.fork_rng(devices=[]):
+                try:
+                    self._load(folder, adapter, _TRIAL)
+                    self._delete(name)
+                    self._load(folder, adapter, name)
+                finally:
+                    self._delete(_TRIAL)
+            self._register(name, metadata)
+            return self._publish(name, number)
 
     def _fitting(self, folder: Path) -> AdapterMetadata:
         """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
@@ -330,15 +319,16 @@ class LoraNetwork:
         self._settle()
 
     def _register(self, name: str, metadata: AdapterMetadata) -> None:
-        self._live[name], self._metadata[name] = held_weights(self.network, name), metadata
+        self._metadata[name] = metadata
+        self._live[name] = held_weights(self.network, name)
         self._parameters[name] = parameters_of(self._live[name])
         self._settle()
 
     def _settle(self) -> None:
         """Bring the network into the state that it has between changes of adapters."""
         self._network.train(False)
-        for name in self._live:  # peft stops the gradients of adapters that are not active
-            for parameter in self.adapter_parameters(name):
+        for parameters in self._parameters.values():
+            for parameter in parameters:  # peft stops the gradients of adapters that are not active
                 parameter.requires_grad_(True)
         self._base_parameters = [
             parameter for key, parameter in self.network.named_parameters() if ".lora_" not in key
@@ -362,12 +352,16 @@ class LoraNetwork:
         if name not in self._live:
             raise ConfigError(f"no adapter '{name}'; there are: {self._listing()}")
 
-    def _check_not_training(self) -> None:
-        if self._training:
-            raise ConfigError(
-                f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
-                "adapters before or after it"
-            )
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A block that changes adapters. Raises ``ConfigError`` if one is in training."""
+        with self.exclusive():
+            if self._training:
+                raise ConfigError(
+                    f"'{', '.join(sorted(self._training))}' is in training; add or load adapters "
+                    "before or after it"
+                )
+            yield
 
     def _listing(self) -> str:
         new = [name for name in self.adapters if name not in self.versions]
@@ -419,36 +413,51 @@ class LoraNetwork:
     # -- in use -------------------------------------------------------------------------------
 
     @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """A block in which no other thread uses the network."""
+        with self._lock:
+            before, self._holder = self._holder, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = before
+
+    def in_use_here(self) -> bool:
+        """Whether this thread is inside of such a block."""
+        return self._holder == threading.get_ident()
+
+    @contextmanager
     def activate(self, name: str) -> Iterator[nn.Module]:
         """Training mode: forwards of :attr:`module` use the live weights of one adapter.
 
         Until the context ends, requests are answered with the weights from before it.
         """
         self._check_known(name)
-        network: Any = self._network
-        self._refresh(name)
-        network.set_adapter(name)
-        self._settle()
-        network.train()
-        self._training[name] += 1
-        try:
-            yield network
-        finally:
-            network.train(False)
-            self._training[name] -= 1
-            self._training += Counter()  # without those whose training has ended
+        with self.exclusive():
+            network: Any = self._network
+            self._refresh(name)
+            network.set_adapter(name)
+            self._settle()
+            network.train()
+            self._training[name] += 1
+            try:
+                yield network
+            finally:
+                network.train(False)
+                self._training[name] -= 1
+                self._training += Counter()  # without those whose training has ended
 
     @contextmanager
     def reference(self) -> Iterator[nn.Module]:
         """The base model: no adapter is active, and there are no gradients."""
-        with torch.no_grad(), LoraRouting(self._layers, []):
+        with self.exclusive(), torch.no_grad(), LoraRouting(self._layers, []):
             yield self._network
 
     @contextmanager
     def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
         """A context in which each row of a batch goes through its own adapter: ``versions`` from
         :meth:`lease`, one per row, equal ones adjacent; ``None``: the base model."""
-        with self._routing([self._frozen_of(version) for version in versions]):
+        with self.exclusive(), self._routing([self._frozen_of(version) for version in versions]):
             yield self.network
 
     @contextmanager
@@ -459,7 +468,7 @@ class LoraNetwork:
             if name is not None:
                 self._check_known(name)
         rows = [None if name is None else self._live[name] for name in names]
-        with LoraRouting(self._layers, rows):
+        with self.exclusive(), LoraRouting(self._layers, rows):
             yield self.network
 
     def _frozen_of(self, version: str | None) -> FrozenAdapter | None:
@@ -467,10 +476,7 @@ class LoraNetwork:
 
     @contextmanager
     def _routing(
-        self,
-        adapters: Sequence[FrozenAdapter | None],
-        *,
-        merged: bool = False,
+        self, adapters: Sequence[FrozenAdapter | None], *, merged: bool = False
     ) -> Iterator[LoraRouting]:
         """See :meth:`routed`; ``merged``: each adapter is merged into a copy of the layers."""
         training = self.network.training

@@ -3,8 +3,8 @@
 The vision part of a network turns a picture into vectors, which take the place of word embeddings
 in the prompt. Here each of these vectors has a separate token id, after those of the vocabulary, so
 that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained on
-and compared with others (two prompts share a prefix if the pictures in it are the same). When the
-network reads such ids, they are replaced with the vectors.
+and compared with others (two prompts share a prefix if the pictures in it are the same).
+:meth:`PictureTokens.inputs` makes embeddings of such ids.
 
 Adapters change the language layers only. So the vectors of a picture are the same for all adapters
 and versions, and are computed once.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from PIL import Image, UnidentifiedImageError
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ModelError
@@ -52,20 +52,20 @@ class _Picture:
     """Number of its vectors."""
     inputs: Mapping[str, Tensor] | None
     """The input of the vision part; ``None``: it must be computed again."""
-    offsets: Tensor | None = None
-    """Positions of its vectors minus a count of tokens, ``[3, vectors]``; ``None``: the network
-    counts tokens."""
-    shift: int = 0
+    offsets: Tensor
+    """Positions of its vectors minus a count of tokens, ``[3, vectors]``."""
+    shift: int
     """Positions minus token count, for the tokens after the picture."""
 
 
 class PictureTokens:
-    """The pictures that a vision-language model was shown."""
+    """The pictures that a vision-language model was shown. It is the
+    :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures` of the model."""
 
     def __init__(self, network: PreTrainedModel, processor: Any, image_id: int) -> None:
         """
         Args:
-            network: replaces ids of pictures with vectors in each forward from now on.
+            network: turns pictures into vectors.
             processor: a processor of transformers.
             image_id: the token for a picture in a chat.
         """
@@ -76,13 +76,12 @@ class PictureTokens:
         self._body: Any = network.model
         self._readable = frozenset(signature(self._body.get_image_features).parameters)
         self._rotates = hasattr(self._body, "get_rope_index")
+        """Whether the network numbers the rows and columns of pictures, as Qwen2-VL does."""
         self._next = self.vocabulary
         self._known: OrderedDict[str, _Picture] = OrderedDict()
         self._firsts: list[int] = []
         self._by_first: dict[int, _Picture] = {}
         self._vectors: OrderedDict[int, Tensor] = OrderedDict()
-        # Not of the network: choices are computed by the body, without the head.
-        self._body.register_forward_pre_hook(self._before_forward, with_kwargs=True)
 
     def expand(self, png: bytes) -> list[int]:
         """The token ids that represent a picture. Raises ``ModelError`` if the picture cannot be
@@ -93,12 +92,40 @@ class PictureTokens:
             picture = self._known[key] = self._added(png)
         self._known.move_to_end(key)
         while len(self._known) > _PICTURES:
-            self._forget(self._known.popitem(last=False)[1])
+            old = self._known.popitem(last=False)[1]
+            self._firsts.remove(old.first)
+            del self._by_first[old.first]
+            self._vectors.pop(old.first, None)
         return picture.expansion
 
-    def plain(self, ids: Tensor) -> Tensor:
-        """The ids, in which the token for pictures replaces the ids of picture vectors."""
-        return ids.masked_fill(ids >= self.vocabulary, self._image_id)
+    def shift(self, ids: Sequence[int]) -> int:
+        """Position minus number of tokens, after a prompt."""
+        return sum(self._by_first[id_].shift for id_ in ids if id_ in self._by_first)
+
+    def inputs(self, ids: Tensor, positions: Tensor | None) -> dict[str, Tensor]:
+        """See :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures`."""
+        seen = ids >= self.vocabulary
+        if not bool(seen.any()):
+            return {"input_ids": ids} | ({} if positions is None else {"position_ids": positions})
+        embeddings: Any = self._network.get_input_embeddings()
+        embedded: Tensor = embeddings(ids.masked_fill(seen, self._image_id))
+        wanted = ids[seen]
+        vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
+        offsets, shifts = ids.new_zeros((3, len(wanted))), torch.zeros_like(wanted)
+        for picture, own in self._shown(wanted):
+            places = wanted[own] - picture.first
+            vectors[own] = self._vectors_of(picture)[places].to(vectors.dtype)
+            offsets[:, own] = picture.offsets.to(ids)[:, places]
+            shifts[wanted == picture.first + picture.vectors - 1] = picture.shift
+        given = {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
+        if self._rotates:
+            start = (
+                torch.arange(ids.shape[1], device=ids.device) if positions is None else positions
+            )
+            after = torch.zeros_like(ids).masked_scatter(seen, shifts)
+            own_offsets = ids.new_zeros((3, *ids.shape)).masked_scatter(seen, offsets)
+            positions = start + own_offsets + (after.cumsum(1) - after)
+        return given if positions is None else given | {"position_ids": positions}
 
     # -- pictures -----------------------------------------------------------------------------
 
@@ -107,9 +134,14 @@ class PictureTokens:
         here = [k for k, word in enumerate(words) if word == self._image_id]
         for number, k in enumerate(here):
             words[k] = self._next + number
-        picture = _Picture(png, self._next, words, len(here), inputs)
+        offsets, shift = torch.zeros((3, len(here)), dtype=torch.long), 0
         if self._rotates:
-            picture.offsets, picture.shift = self._positions(len(here), inputs)
+            ids, grid = torch.full((1, len(here)), self._image_id), inputs["image_grid_thw"]
+            places, shift = self._body.get_rope_index(
+                ids, torch.ones_like(ids), image_grid_thw=grid
+            )
+            offsets = places[:, 0] - torch.arange(len(here))
+        picture = _Picture(png, self._next, words, len(here), inputs, offsets, int(shift))
         self._next += len(here)
         self._firsts.append(picture.first)
         self._by_first[picture.first] = picture
@@ -130,26 +162,18 @@ class PictureTokens:
         inputs = {name: value for name, value in read.items() if name in self._readable}
         return read["input_ids"][0].tolist(), inputs
 
-    def _positions(self, vectors: int, inputs: Mapping[str, Tensor]) -> tuple[Tensor, int]:
-        """Offsets and shift of a picture, for networks that number rows and columns."""
-        ids = torch.full((1, vectors), self._image_id)
-        grid = inputs["image_grid_thw"]
-        places, shift = self._body.get_rope_index(ids, torch.ones_like(ids), image_grid_thw=grid)
-        return places[:, 0] - torch.arange(vectors), int(shift)
-
-    def _forget(self, picture: _Picture) -> None:
-        self._firsts.remove(picture.first)
-        del self._by_first[picture.first]
-        self._vectors.pop(picture.first, None)
-
     def _shown(self, ids: Tensor) -> Iterator[tuple[_Picture, Tensor]]:
-        """The pictures to which ids of vectors belong, each with the positions of its ids."""
-        firsts = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
-        for place in sorted(firsts):
-            if place < 0:
-                raise _forgotten()
-            picture = self._by_first[self._firsts[place]]
-            yield picture, (ids >= picture.first) & (ids < picture.first + picture.vectors)
+        """The pictures to which ids of vectors belong, each with the places of its ids. Raises
+        ``ModelError`` if one is not known any more."""
+        found = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
+        shown = [self._by_first[self._firsts[place]] for place in sorted(found) if place >= 0]
+        places = [(ids >= each.first) & (ids < each.first + each.vectors) for each in shown]
+        if sum(int(own.sum()) for own in places) < len(ids):
+            raise ModelError(
+                "a prompt contains a picture that is no longer in memory; "
+                f"{_PICTURES} pictures are kept. Encode the prompt again"
+            )
+        yield from zip(shown, places, strict=True)
 
     def _vectors_of(self, picture: _Picture) -> Tensor:
         """The vectors of a picture, ``[vectors, width]``; computed when they are first needed."""
@@ -157,8 +181,7 @@ class PictureTokens:
         if vectors is None:
             inputs = picture.inputs or self._processed(picture.png)[1]
             picture.inputs = None
-            network = self._network
-            there = {name: value.to(network.device) for name, value in inputs.items()}
+            there = {name: value.to(self._network.device) for name, value in inputs.items()}
             with self._steady():
                 seen = self._body.get_image_features(**there, return_dict=True).pooler_output
             vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
@@ -188,78 +211,3 @@ class PictureTokens:
                 yield
             finally:
                 network.train(training)
-
-    # -- forwards -----------------------------------------------------------------------------
-
-    def _before_forward(
-        self, network: nn.Module, args: tuple[Any, ...], inputs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Replace ids of vectors with the vectors."""
-        ids = inputs.get("input_ids")
-        if ids is None or inputs.get("pixel_values") is not None:
-            return None
-        seen = ids >= self.vocabulary
-        pictured = ids.shape[1] > 1 and bool(seen.any())
-        new = dict(inputs)
-        if self._rotates:
-            new["position_ids"] = self._rotated(ids, seen, pictured, inputs)
-        if pictured:
-            new["input_ids"], new["inputs_embeds"] = None, self._embedded(ids, seen)
-        return args, new
-
-    def _embedded(self, ids: Tensor, seen: Tensor) -> Tensor:
-        """The embeddings of tokens and pictures, ``[rows, tokens, width]``."""
-        embeddings: Any = self._network.get_input_embeddings()
-        embedded: Tensor = embeddings(self.plain(ids))
-        wanted = ids[seen]
-        vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
-        covered = torch.zeros_like(wanted, dtype=torch.bool)
-        for picture, own in self._shown(wanted):
-            vectors[own] = self._vectors_of(picture)[wanted[own] - picture.first].to(vectors.dtype)
-            covered |= own
-        if not bool(covered.all()):
-            raise _forgotten()
-        return embedded.masked_scatter(seen[..., None], vectors)
-
-    def _rotated(
-        self, ids: Tensor, seen: Tensor, pictured: bool, inputs: Mapping[str, Any]
-    ) -> Tensor:
-        """Positions of tokens, of rows and of columns, ``[3, rows, tokens]``."""
-        positions = inputs.get("position_ids")
-        if positions is None:
-            positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        if positions.ndim == 3:  # they are complete
-            return positions
-        cache = inputs.get("past_key_values")
-        carried = getattr(cache, "of_rows", {}).get("shifts")
-        if carried is None:
-            if cache is not None and cache.get_seq_length() > 0:
-                raise ModelError(
-                    "the keys and values of a prompt came without the positions of its pictures; "
-                    "this network cannot continue prompts of other requests"
-                )
-            carried = torch.zeros_like(ids[:, :1])
-        positions = (positions + carried).expand(3, *ids.shape)
-        if pictured:
-            offsets = torch.zeros((3, *ids.shape), dtype=ids.dtype, device=ids.device)
-            shifts = torch.zeros_like(ids)
-            wanted = ids[seen]
-            own_offsets, own_shifts = offsets[:, seen], shifts[seen]
-            for picture, own in self._shown(wanted):
-                assert picture.offsets is not None
-                own_offsets[:, own] = picture.offsets.to(ids)[:, wanted[own] - picture.first]
-                last = wanted == picture.first + picture.vectors - 1
-                own_shifts[last] = picture.shift
-            offsets[:, seen], shifts[seen] = own_offsets, own_shifts
-            positions = positions + offsets + (shifts.cumsum(1) - shifts)
-            carried = carried + shifts.sum(1, keepdim=True)
-        if cache is not None:
-            cache.of_rows["shifts"] = carried
-        return positions
-
-
-def _forgotten() -> ModelError:
-    return ModelError(
-        f"a prompt contains a picture that is no longer in memory; {_PICTURES} pictures are kept. "
-        "Encode the prompt again"
-    )
