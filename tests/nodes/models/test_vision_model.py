@@ -147,7 +147,8 @@ async def test_replies_with_a_screenshot_can_be_weighed(kind: str) -> None:
         ids = torch.tensor([model.prompt(request).ids])
         wanted = [model.codec.first_token(option) for option in options]
         with model.routed(["agent_0@1"]) as network, torch.inference_mode():
-            logits = network(input_ids=ids, use_cache=False).logits[0, -1, wanted]
+            given = model.codec.reader.pictures.inputs(ids, None)
+            logits = network(**given, use_cache=False).logits[0, -1, wanted]
         assert list(weights) == pytest.approx(logits.double().softmax(0).tolist(), abs=1e-4)
 
 

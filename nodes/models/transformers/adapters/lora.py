@@ -394,21 +394,19 @@ class LoraNetwork:
         """Publish the live weights of an adapter if they differ from the current version."""
         state = state_of(self._parameters[name])
         if name not in self._training and self._seen.get(name) != state:
-            number = self._book.numbers.get(name)
-            old = None if number is None else self._book[f"{name}@{number}"].adapter
-            self._publish(name, number if self._freeze(name) is old else None)
+            self._publish(name, self._book.numbers.get(name), or_next=True)
 
-    def _publish(self, name: str, number: int | None) -> str:
-        """Publish the live weights under a number; ``None``: the next one."""
+    def _publish(self, name: str, number: int | None, *, or_next: bool = False) -> str:
+        """Publish the live weights under a number; ``None``: the next one. With ``or_next``, the
+        next one if other weights have this number."""
         self._seen[name] = state_of(self._parameters[name])
-        held = Published(self._freeze(name), self._metadata[name])
-        version = f"{name}@{number}"
-        if version in self._book and self._book[version] == held:
-            held = self._book[version]
+        adapter = self._freezer.freeze(self._live[name], self.network.dtype)
+        held, version = Published(adapter, self._metadata[name]), f"{name}@{number}"
+        if version in self._book:
+            known = self._book[version]
+            held = known if known == held else held
+            number = None if or_next and known.adapter is not adapter else number
         return self._book.publish(name, held, number)
-
-    def _freeze(self, name: str) -> FrozenAdapter:
-        return self._freezer.freeze(self._live[name], self.network.dtype)
 
     # -- in use -------------------------------------------------------------------------------
 
