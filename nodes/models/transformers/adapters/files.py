@@ -25,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import pad
+from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError, brief
 from swarm_ui.files import write_atomic
@@ -209,23 +210,12 @@ def misplaced_weights(network: PeftModel, adapter: PlainAdapter, name: str) -> l
     ]
 
 
-def write_adapter(
-    folder: Path, weights: AdapterWeights, base: str = "", *, all_layers: bool = True
-) -> None:
-    """Write one adapter in peft's format, with one rank and one scale for all layers.
+def write_adapter(folder: Path, weights: AdapterWeights, network: PreTrainedModel) -> None:
+    """Write one adapter of a network in peft's format, with one rank and one scale for all layers.
 
     Servers require this. Smaller ranks are padded with zeros. If the scale of a layer differs from
-    that of the first layer, the ratio is multiplied into its weights.
-
-    Args:
-        folder: an empty folder; created if it does not exist.
-        weights: the adapter, by layer.
-        base: folder or name of the model that it belongs to.
-        all_layers: whether the adapter changes every layer of the model whose name ends like one of
-            its own. If not, the configuration lists its layers by their whole names.
-
-    Raises:
-        OSError: the disk is full.
+    that of the first layer, the ratio is multiplied into its weights. Raises ``OSError`` if the
+    disk is full.
     """
     rank = max(each.down.shape[0] for each in weights.values())
     scale = next(iter(weights.values())).scale
@@ -236,10 +226,12 @@ def write_adapter(
         tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
         tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
     names = {layer.rpartition(".")[2] for layer in weights}
+    alike = {key for key, _ in network.named_modules() if key.rpartition(".")[2] in names}
     config = {
-        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
+        "peft_type": "LORA", "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": str(network.name_or_path),
         "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
-        "target_modules": sorted(names if all_layers else weights),
+        "target_modules": sorted(names if alike <= weights.keys() else weights),
         "inference_mode": True,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

@@ -235,7 +235,7 @@ class LoraNetwork:
         base = self.base_fingerprint() if self._live else ""
         for name, weights in self._live.items():
             self._refresh(name)
-            self._write(folder / name, weights)
+            write_adapter(folder / name, weights, self.network)
             write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
         (folder / VERSIONS_FILE).write_text(json.dumps(self.versions), encoding="utf-8")
 
@@ -244,17 +244,11 @@ class LoraNetwork:
         server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
         if not self.has_version(version):
             raise ConfigError(f"no version '{version}'; this model has: {self._listing()}")
-        self._write(folder, self._book[version].adapter.weights)
+        write_adapter(folder, self._book[version].adapter.weights, self.network)
 
     def has_version(self, version: str) -> bool:
         """Whether a version can answer requests: it is current, or leased."""
         return version in self._book
-
-    def _write(self, folder: Path, weights: AdapterWeights) -> None:
-        names = {layer.rpartition(".")[2] for layer in weights}
-        alike = {key for key, _ in self.network.named_modules() if key.rpartition(".")[2] in names}
-        base = str(self.network.name_or_path)
-        write_adapter(folder, weights, base, all_layers=alike <= weights.keys())
 
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int | None) -> str:
         with self._changing():
