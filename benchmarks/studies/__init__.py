@@ -1,1 +1,1 @@
-"""Studies of learning, one package each: ``python -m benchmarks.studies.NAME``."""
+"""Studies of learning in teams, one module each; ``python -m benchmarks STUDY`` prints one."""

@@ -1,0 +1,182 @@
+"""Cells: the measured units of a study, and the files of ``benchmarks/results`` that keep them.
+
+A cell is one policy, trained with one seed, on all its test episodes. The file of a study has one
+line of JSON for each list of episodes and for each cell. It is the record itself: tables are
+computed from it, and a run of the study adds lines to it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
+from swarm_ui.stats import Outcome
+
+RESULTS = Path(__file__).resolve().parent / "results"
+_DIGITS = {0.0: "0", 1.0: "1", None: "-"}
+_VALUES: dict[str, float | None] = {digit: value for value, digit in _DIGITS.items()}
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a cell comes from."""
+
+    commit: str = ""
+    """Of the source; empty if it was not noted."""
+    dirty: bool = False
+    """Whether tracked files differed from the commit."""
+    lost: bool = False
+    """Whether the history of the repository lacks the commit."""
+    command: str = ""
+    machine: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """Why the source cannot be looked up; empty if it can."""
+        if self.lost or not self.commit:
+            return "unknown commit"
+        return "changed source" if self.dirty else ""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm with one seed."""
+
+    arm: str
+    seed: int | None = None
+    """Seed of the training; ``None``: the study trained nothing."""
+    settings: Mapping[str, Any] = {}
+    """What an arm's settings do not say, such as chosen settings or sizes."""
+    outcomes: Mapping[str, Sequence[Outcome]] = {}
+    """Of the test episodes, by split. The run of an outcome is the seed."""
+    work: Mapping[str, Mapping[str, float]] = {}
+    """Costs, by split; those of the training under ``"training"``."""
+    notes: Mapping[str, Any] = {}
+    """All else that was measured."""
+    origin: Origin = Origin()
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of a file: a cell, or a list of episodes that cells refer to by its number."""
+
+    episodes: int | None = None
+    jobs: list[tuple[str, list[int]]] = []
+    """Successive episodes by template: their seeds."""
+    arm: str = ""
+    seed: int | None = None
+    settings: dict[str, Any] = {}
+    outcomes: dict[str, tuple[int, str | list[float | None]]] = {}
+    """By split: the number of its list of episodes, and a digit or a number for each of them."""
+    work: dict[str, dict[str, float]] = {}
+    notes: dict[str, Any] = {}
+    origin: Origin = Origin()
+
+
+def read_cells(study: str, path: Path | None = None) -> list[Cell]:
+    """The finished cells of a study; none if it was never run.
+
+    Args:
+        study: name of the study.
+        path: another file than that of ``benchmarks/results``.
+
+    Raises:
+        ConfigError: the file has something else.
+    """
+    path = path or file_of(study)
+    lists: dict[int | None, list[tuple[str, int]]] = {}
+    cells = []
+    try:
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            stored = msgspec.json.decode(line, type=_Stored)
+            if stored.episodes is not None:
+                lists[stored.episodes] = [(task, seed) for task, own in stored.jobs for seed in own]
+            else:
+                cells.append(_cell(stored, lists))
+    except (OSError, msgspec.DecodeError, KeyError, ValueError) as error:
+        raise ConfigError(
+            f"'{path}' cannot be read as cells of study '{study}': {error}; restore the file from "
+            "the repository"
+        ) from error
+    return cells
+
+
+def write_cells(study: str, cells: Iterable[Cell], path: Path | None = None) -> None:
+    """Write all cells of a study, whole or not at all."""
+    lists: dict[tuple[tuple[str, int], ...], int] = {}
+    lines = []
+    for cell in cells:
+        outcomes = {}
+        for split, found in cell.outcomes.items():
+            jobs = tuple((o.template, o.seed) for o in found)
+            if jobs not in lists:
+                lists[jobs] = len(lists)
+                lines.append(_Stored(episodes=lists[jobs], jobs=_runs(jobs)))
+            outcomes[split] = (lists[jobs], _digits([o.value for o in found]))
+        lines.append(
+            _Stored(
+                arm=cell.arm, seed=cell.seed, settings=dict(cell.settings), outcomes=outcomes,
+                work={split: dict(each) for split, each in cell.work.items()},
+                notes=dict(cell.notes), origin=cell.origin,
+            )
+        )  # fmt: skip
+    text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    write_atomic(path or file_of(study), text)
+
+
+def file_of(study: str) -> Path:
+    """The committed file of a study's cells."""
+    return RESULTS / f"{study}.jsonl"
+
+
+def origin_here() -> Origin:
+    """The origin of cells that this process measures."""
+    git = Path(__file__).parent
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=git, capture_output=True, text=True, check=False
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    return Origin(
+        commit=said("rev-parse", "HEAD"),
+        dirty=bool(said("status", "--porcelain", "--untracked-files=no", "--", ":!results")),
+        command=" ".join(["python -m benchmarks", *sys.argv[1:]]),
+        machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+    )
+
+
+def _cell(stored: _Stored, lists: Mapping[int | None, Sequence[tuple[str, int]]]) -> Cell:
+    outcomes = {}
+    for split, (number, kept) in stored.outcomes.items():
+        values = [_VALUES[digit] for digit in kept] if isinstance(kept, str) else kept
+        pairs = zip(lists[number], values, strict=True)
+        outcomes[split] = [
+            Outcome(task, seed, value, stored.seed or 0) for (task, seed), value in pairs
+        ]
+    return Cell(
+        arm=stored.arm, seed=stored.seed, settings=stored.settings, outcomes=outcomes,
+        work=stored.work, notes=stored.notes, origin=stored.origin,
+    )  # fmt: skip
+
+
+def _runs(jobs: Sequence[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    found: list[tuple[str, list[int]]] = []
+    for task, seed in jobs:
+        if not found or found[-1][0] != task:
+            found.append((task, []))
+        found[-1][1].append(seed)
+    return found
+
+
+def _digits(values: Sequence[float | None]) -> str | list[float | None]:
+    if all(value in _DIGITS for value in values):
+        return "".join(_DIGITS[value] for value in values)
+    return list(values)

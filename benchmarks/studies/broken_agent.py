@@ -1,0 +1,48 @@
+"""Does credit find an agent that always sends wrong actions, and does its removal repair the team?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benchmarks.cell import Cell
+from benchmarks.study import Study
+from benchmarks.table import markdown_table
+
+FULL, HEALTHY, CUT = "broken: fully connected", "healthy, fully connected", "found, edges and vote cut"
+NONE, REDRAWN = "broken: no edges", "broken: random edges, redrawn"
+HALF = "half of the loss recovered"
+
+
+def searches(cells: Sequence[Cell]) -> str:
+    """In how many seeds credit found the broken agent, by setting."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.arm.startswith("search: "):
+            found.setdefault(cell.arm.removeprefix("search: "), []).append(cell)
+    lines = []
+    for setting, own in found.items():
+        notes = [cell.notes for cell in own]
+        gaps = [a["gap"]["mean"] for n in notes for a in n["audits"]
+                if a["agent"] == n["broken"] and a["gap"]]  # fmt: skip
+        lines.append((
+            setting, f"{sum(n['found'] == [n['broken']] for n in notes)} of {len(notes)}",
+            f"{sum(bool(n['healthy_found']) for n in notes)} of {len(notes)}", f"{-fmean(gaps):.2f}",
+        ))  # fmt: skip
+    heads = ("setting", "seeds in which the broken agent was found",
+             "seeds in which a healthy team was accused", "its credit below the others")  # fmt: skip
+    return markdown_table(heads, lines)
+
+
+STUDY = Study(
+    named=((FULL, HEALTHY), (CUT, FULL), (CUT, NONE)),
+    named_on=("whole screen, random actions",),
+    explored=(
+        (CUT, REDRAWN), (CUT, HEALTHY), ("found, its edges cut", FULL),
+        ("found, its vote cut", FULL), (NONE, FULL), (REDRAWN, FULL),
+        (HEALTHY, "healthy, no edges"), (CUT, HALF),
+    ),
+    means={HALF: (FULL, HEALTHY)},
+    more=searches,
+    note="The phone is simulated; the critic is scripted, and 10 % of its verdicts are inverted.",
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""A trained team continues to learn in another environment."""

@@ -1,1 +1,0 @@
-"""Sources of credit side by side, and critic, guidance and graded negatives one by one."""

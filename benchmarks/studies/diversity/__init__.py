@@ -1,1 +1,0 @@
-"""Effect of varied training environments on a language model, with equally many samples."""

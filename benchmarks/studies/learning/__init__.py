@@ -1,1 +1,0 @@
-"""Gain of a team from learning, with ablations and controls."""

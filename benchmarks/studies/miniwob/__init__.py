@@ -1,1 +1,0 @@
-"""The base agent on real MiniWoB++ pages."""

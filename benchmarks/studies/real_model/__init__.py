@@ -1,1 +1,0 @@
-"""Both training stages of a real language model, with the ``swarm-ui`` commands."""

@@ -1,1 +1,0 @@
-"""Study of split facts with a language model: does it learn to carry a value from app to app?"""

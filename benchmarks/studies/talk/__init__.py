@@ -1,1 +1,0 @@
-"""Decisions on the same screens with and without edges."""

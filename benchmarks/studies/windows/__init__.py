@@ -1,1 +1,0 @@
-"""Learning edges for teams in which each agent sees a window of a long screen."""

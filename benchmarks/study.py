@@ -1,0 +1,83 @@
+"""A study as data: the arms that it plays, and the differences that were named before it ran."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.cell import Cell
+from swarm_ui.errors import ConfigError
+
+Pair = tuple[str, str]
+
+
+class Arm(Protocol):
+    """One way to train or to play."""
+
+    seeded: bool
+    """Whether it is trained; if not, it is played once."""
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """The cells of this arm with one seed.
+
+        Args:
+            name: name of the arm.
+            seed: seed of its training; ``None`` if nothing is trained.
+            quick: whether to play it within seconds, with figures that mean nothing.
+            folder: keeps weights, and continues an interrupted run.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is compared, and how it is shown."""
+
+    named: Sequence[Pair]
+    """The differences that were named before the study ran: an arm, and what is taken from it."""
+    named_on: Sequence[str] = ()
+    """The splits on which they were named; all others are exploratory. Empty: all."""
+    explored: Sequence[Pair] = ()
+    """Differences that were not named before."""
+    arms: Mapping[str, Arm] = field(default_factory=dict)
+    """What ``--run`` plays. Empty: the program that made the cells was removed."""
+    seeds: Sequence[int] = (1, 2, 3)
+    """Of the arms that are trained."""
+    means: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Rows that are the mean of several arms in each episode."""
+    derived: Callable[[Sequence[Cell]], Iterable[Cell]] | None = None
+    """Makes further rows from the cells."""
+    pooled: bool = True
+    """Whether intervals cover the variation over seeds; if not, each episode counts once, with its
+    mean over seeds."""
+    more: Callable[[Sequence[Cell]], str] | None = None
+    """Further tables, from notes of the cells."""
+    shown: Sequence[str] = ()
+    """Arms whose rows are on the page."""
+    shown_on: Sequence[str] = ()
+    """Splits that are on the page; empty: all."""
+    note: str = "The phone is simulated: these are not AndroidWorld scores."
+
+
+def names() -> list[str]:
+    """The names of all studies."""
+    from benchmarks import studies
+
+    return sorted(module.name for module in pkgutil.iter_modules(studies.__path__))
+
+
+def study(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        ConfigError: there is no such study.
+    """
+    if name not in names():
+        raise ConfigError(f"there is no study '{name}': expected one of {', '.join(names())}")
+    found = importlib.import_module(f"benchmarks.studies.{name}").STUDY
+    assert isinstance(found, Study)
+    return found
