@@ -7,9 +7,6 @@ computed from it, and a run of the study adds lines to it.
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.support.origin import commit, dirty, machine
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
 from swarm_ui.stats import Outcome
@@ -137,20 +135,8 @@ def file_of(study: str) -> Path:
 
 def origin_here() -> Origin:
     """The origin of cells that this process measures."""
-    git = Path(__file__).parent
-
-    def said(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=git, capture_output=True, text=True, check=False
-        )  # fmt: skip
-        return done.stdout.strip()
-
-    return Origin(
-        commit=said("rev-parse", "HEAD"),
-        dirty=bool(said("status", "--porcelain", "--untracked-files=no", "--", ":!results")),
-        command=" ".join(["python -m benchmarks", *sys.argv[1:]]),
-        machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-    )
+    words = ["python -m benchmarks", *sys.argv[1:]]
+    return Origin(commit=commit(), dirty=dirty(), command=" ".join(words), machine=machine())
 
 
 def _cell(stored: _Stored, lists: Mapping[int | None, Sequence[tuple[str, int]]]) -> Cell:

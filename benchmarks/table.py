@@ -14,6 +14,7 @@ import msgspec
 
 from benchmarks.cell import Cell
 from benchmarks.study import Pair, Study
+from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
@@ -21,7 +22,7 @@ from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_me
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 _FEW = 3
 """With fewer seeds there is no interval over seeds."""
-_DIGITS = 4
+_DIGITS = 6
 _DOUBT = "†"
 
 
@@ -315,7 +316,7 @@ def page_part(study: Study, found: Table) -> str:
         shown = ["–" if row is None else success_shown(row) for row in own]
         lines.append((arm, *shown, max((row.seeds for row in own if row), default=0) or "–"))
     if lines:
-        parts.append(markdown_table(("success %", *splits, "seeds"), lines, "l" + "r" * 9))
+        parts.append(markdown_table(("success %", *splits, "seeds"), lines, "lr"))
     gaps = {(one.ours, one.theirs, one.split): one for one in found.contrasts if one.named}
     on = list(dict.fromkeys(split for _, _, split in gaps))
     lines = [
@@ -347,19 +348,6 @@ def with_part(page: str, name: str, text: str) -> str:
 def write_part(name: str, text: str) -> None:
     """Write the part of a study into the page."""
     write_atomic(PAGE, with_part(PAGE.read_text(encoding="utf-8"), name, text))
-
-
-def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[object]], align: str = "l") -> str:
-    """A Markdown table.
-
-    Args:
-        heads: titles of the columns.
-        rows: the cells of each row.
-        align: ``l`` (left) or ``r`` (right) for each column; the last one also for those after it.
-    """
-    rules = [" ---:" if place == "r" else " ---" for place in align.ljust(len(heads), align[-1])]
-    lines = [f"| {' | '.join(heads)} |", f"|{' |'.join(rules[: len(heads)])} |"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, cells))} |" for cells in rows)])
 
 
 def success_shown(row: Row) -> str:

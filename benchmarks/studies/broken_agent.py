@@ -1,4 +1,4 @@
-"""Does credit find an agent that always sends wrong actions, and does its removal repair the team?"""
+"""Does credit find an agent that always sends wrong actions, and does removal repair the team?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from statistics import fmean
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
-from benchmarks.table import markdown_table
+from benchmarks.support.tables import markdown_table
 
-FULL, HEALTHY, CUT = "broken: fully connected", "healthy, fully connected", "found, edges and vote cut"
+FULL, HEALTHY, CUT = (
+    "broken: fully connected",
+    "healthy, fully connected",
+    "found, edges and vote cut",
+)
 NONE, REDRAWN = "broken: no edges", "broken: random edges, redrawn"
 HALF = "half of the loss recovered"
 
@@ -25,12 +29,16 @@ def searches(cells: Sequence[Cell]) -> str:
         notes = [cell.notes for cell in own]
         gaps = [a["gap"]["mean"] for n in notes for a in n["audits"]
                 if a["agent"] == n["broken"] and a["gap"]]  # fmt: skip
-        lines.append((
-            setting, f"{sum(n['found'] == [n['broken']] for n in notes)} of {len(notes)}",
-            f"{sum(bool(n['healthy_found']) for n in notes)} of {len(notes)}", f"{-fmean(gaps):.2f}",
-        ))  # fmt: skip
-    heads = ("setting", "seeds in which the broken agent was found",
-             "seeds in which a healthy team was accused", "its credit below the others")  # fmt: skip
+        right, accused = (
+            f"{sum(found)} of {len(notes)}"
+            for found in (
+                [n["found"] == [n["broken"]] for n in notes],
+                [bool(n["healthy_found"]) for n in notes],
+            )
+        )
+        lines.append((setting, right, accused, f"{-fmean(gaps):.2f}"))
+    heads = ("setting", "seeds in which it was found", "seeds in which a healthy team was accused",
+             "its credit below the others")  # fmt: skip
     return markdown_table(heads, lines)
 
 

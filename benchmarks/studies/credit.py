@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
-from benchmarks.table import markdown_table
+from benchmarks.support.tables import markdown_table
 
 SOURCES = (
     "outcome", "scripted critic", "agent-wise advantage (Dr. MAS)",
@@ -17,7 +17,9 @@ CREDITS, GUIDES = ("outcome", "scripted critic"), ("guided 0", "guided 0.7")
 GRADES = ("negatives not graded", "negatives graded")
 FACTORS = tuple(f"DPO: {a}, {b}, {c}" for a in CREDITS for b in GUIDES for c in GRADES)
 LEVELS = {
-    f"DPO, all with {level}": [name for name in FACTORS if name.split(": ")[1].split(", ")[k] == level]
+    f"DPO, all with {level}": [
+        name for name in FACTORS if name.split(": ")[1].split(", ")[k] == level
+    ]
     for k, levels in enumerate((CREDITS, GUIDES, GRADES))
     for level in levels
 }

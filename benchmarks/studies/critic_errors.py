@@ -16,7 +16,7 @@ STUDY = Study(
     explored=(
         ("untrained", WITHOUT),
         *((f"{critic}, {trust}", WITHOUT) for critic in CRITICS for trust in TRUST
-          if f"{critic}, {trust}" not in ("no errors, trusted blindly", "30 % errors, learned weight")),
+          if (critic, trust) not in (("no errors", TRUST[0]), ("30 % errors", TRUST[1]))),
         *((f"{critic}, {TRUST[1]}", f"{critic}, {TRUST[0]}") for critic in CRITICS
           if critic != "30 % errors"),
     ),

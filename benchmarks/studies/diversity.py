@@ -5,4 +5,6 @@ from __future__ import annotations
 from benchmarks.study import Study
 
 SHOWN = ("0 devices", "32 devices", "128 devices", "128 devices, few wordings")
-STUDY = Study(named=(), seeds=(1,), pooled=False, shown=SHOWN, shown_on=("new parameters", "new apps"))
+STUDY = Study(
+    named=(), seeds=(1,), pooled=False, shown=SHOWN, shown_on=("new parameters", "new apps")
+)

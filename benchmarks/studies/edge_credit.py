@@ -9,7 +9,7 @@ import msgspec
 
 from benchmarks.cell import Cell, read_cells
 from benchmarks.study import Study
-from benchmarks.table import markdown_table
+from benchmarks.support.tables import markdown_table
 
 ARMS = ("outcome", "critic", "leave one out", "critic, 20 % errors")
 SPLIT = "outcome, settings of the study of split facts"

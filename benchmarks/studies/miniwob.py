@@ -7,7 +7,7 @@ from statistics import fmean
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
-from benchmarks.table import markdown_table
+from benchmarks.support.tables import markdown_table
 
 AGENT, RANDOM = "base agent", "random actions"
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
-from benchmarks.table import markdown_table
+from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.split import SPLIT_TEMPLATES
 
 SWAPPED = "needed edges, values swapped"

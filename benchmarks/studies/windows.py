@@ -14,7 +14,11 @@ FORMS = "forms of known templates"
 NONE, TOP, FULL = "vote without edges", "vote without edges, top wins ties", "full, page order"
 SHUFFLED, WHOLE = f"{FULL}, messages shuffled", "one agent, whole screen"
 REDRAWN, SCROLL = "random, redrawn each episode", "one agent scrolling, 4 x the steps"
-THOMPSON, RANDOM, BEST = "learned edges, Thompson", "20 random graphs", "the best of them, cross-fitted"
+THOMPSON, RANDOM, BEST = (
+    "learned edges, Thompson",
+    "20 random graphs",
+    "the best of them, cross-fitted",
+)
 CONTROLS = (
     NONE, TOP, FULL, SHUFFLED, "full, reverse order", "chain, page order", REDRAWN,
     "one agent, top window", "one agent scrolling", SCROLL, "half windows, no edges",

@@ -161,7 +161,7 @@ def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
         # Credit by outcome alone needs more episodes; a page is slower than the phone.
         given |= {"shared_iterations": 2 if quick else 4, "episodes_test": 1 if quick else 4}
     if env == "phone" and not endpoint:
-        # What gains most on new apps; see docs/generalisation.md.
+        # What gains most on new apps; see docs/results.md.
         given |= {"devices": 256, "teacher": True, "rank": 64}
     if endpoint or env == "androidworld":
         given["episodes_test"] = 4 if quick else 12

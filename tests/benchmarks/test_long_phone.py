@@ -8,7 +8,7 @@ import io
 import pytest
 from PIL import Image
 
-from benchmarks.studies.windows.long_phone import FILLERS, LongPhone
+from benchmarks.support.long_phone import FILLERS, LongPhone
 from swarm_ui.action import Action
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment, tasks

@@ -167,24 +167,6 @@ def test_imports_have_no_cycle() -> None:
     assert cycles == []
 
 
-def test_a_loose_module_of_benchmarks_is_a_command() -> None:
-    """It also starts by its path, where Python does not find the package ``benchmarks`` itself."""
-    found = []
-    for path in BENCHMARKS:
-        if path.parent != ROOT / "benchmarks" or path.stem.startswith("__"):
-            continue
-        top = parse(path).body
-        if not any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in top):
-            found.append(f"{path.name} has no main")
-        last = top[-1]
-        if not (isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'"):
-            found.append(f"{path.name} does not end with its start")
-        ours = any(name.split(".")[0] == "benchmarks" for name in imports(path))
-        if ours and "sys.path.insert(0, " not in path.read_text(encoding="utf-8"):
-            found.append(f"{path.name} does not find what it imports from benchmarks")
-    assert found == []
-
-
 def test_what_benchmarks_share_imports_neither_a_command_nor_a_study() -> None:
     found = [
         f"{path.name} imports {name}"

@@ -185,7 +185,7 @@ def test_nothing_is_excused_that_is_not_there() -> None:
         "swarm-ui models fly",
         "swarm-ui models pull --fast smollm2",
         "python demos/nothing.py",
-        "python -m benchmarks.studies.windows --no-such-option",
+        "python -m benchmarks windows --no-such-option",
         "make cofee",
         "pip install 'swarm-ui[wings]'",
         "curl http://localhost",

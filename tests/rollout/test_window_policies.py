@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
-from benchmarks.studies.windows.long_phone import LongPhone
+from benchmarks.support.long_phone import LongPhone
 from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import (
     Action,

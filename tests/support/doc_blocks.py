@@ -199,13 +199,9 @@ def _script(words: list[str]) -> str | None:
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)
         place = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
-        # Studies whose cells are commands have one parser.
-        shared = ROOT / "benchmarks" / "studies" / "commands" / "study.py"
         rest, sources = words[at + 1 :], [place]
         if name[:2] == ["benchmarks", "speed"]:
             sources.append(ROOT / "benchmarks" / "speed" / "report.py")
-        if place.is_file() and "study_parser" in place.read_text(encoding="utf-8"):
-            sources.append(shared)
     else:
         place = ROOT / words[0]
         rest, sources = (
@@ -218,11 +214,6 @@ def _script(words: list[str]) -> str | None:
     # An option is declared by its flag, or by its name as the key of a table.
     declared = {*re.findall(r'"(--[a-z][a-z-]*)"', text)}
     declared |= {f"--{name}" for name in re.findall(r'^ +"([a-z][a-z-]*)": \(', text, re.MULTILINE)}
-    if "study_options" in text:  # a flag of studies is declared by its quoted name
-        if re.search(r"study_options\(\w+\)", text):  # without names it has all flags
-            options = ROOT / "benchmarks" / "studies" / "options.py"
-            text += options.read_text(encoding="utf-8")
-        declared |= {"--out", *(f"--{name}" for name in re.findall(r'"([a-z]+)"', text))}
     lacking = [word for word in rest if word.startswith("--") and word not in declared]
     return f"{place.name} has no {', '.join(lacking)}" if lacking else None
 

@@ -1,0 +1,139 @@
+"""Studies: cells on disk, tables from cells, the page, and a run that plays what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cell import Cell, Origin, read_cells, write_cells
+from benchmarks.run import run
+from benchmarks.study import Study, names, study
+from benchmarks.table import PAGE, Table, markdown, page_part, table, with_part
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats import Outcome
+
+PUBLISHED = json.loads((Path(__file__).parent / "published.json").read_text(encoding="utf-8"))
+"""Success or difference with its interval, by study, arm and split, as it was published when the
+records had another format."""
+TOLERANCE = 1e-4
+PRINTED = 6e-4
+"""Of differences that were kept as printed, in percent with one digit."""
+
+
+def outcomes(values: Iterable[float | None], seed: int = 0) -> list[Outcome]:
+    return [Outcome(f"task-{k % 3}", 100 + k, value, seed) for k, value in enumerate(values)]
+
+
+def expect_published(name: str, found: Table) -> int:
+    """The number of rows and differences that equal the published ones."""
+    known = PUBLISHED[name]
+    rows = {f"{row.arm} | {row.split}": row for row in found.rows}
+    gaps = {f"{one.ours} - {one.theirs} | {one.split}": one for one in found.contrasts}
+    checked = 0
+    for key in known["rows"].keys() & rows.keys():
+        row, old = rows[key], known["rows"][key]
+        assert [row.success, row.low, row.high][: len(old)] == pytest.approx(old, abs=TOLERANCE), (
+            key
+        )
+        checked += 1
+    for key in known["contrasts"].keys() & gaps.keys():
+        one, old = gaps[key], known["contrasts"][key]
+        accuracy = PRINTED if name == "credit" else TOLERANCE
+        assert [one.difference, one.low, one.high] == pytest.approx(old, abs=accuracy), key
+        checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_page_has_the_figures_of_the_record_and_these_are_the_published_ones(
+    name: str,
+) -> None:
+    found, cells = study(name), read_cells(name)
+    made = table(found, cells, page_only=True)
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_part(page, name, page_part(found, made)) == page, (
+        f"docs/results.md differs from the record: python -m benchmarks {name} --page"
+    )
+    assert expect_published(name, made) == len(made.rows) + len(made.contrasts) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_every_published_row_is_that_of_the_record(name: str) -> None:
+    found, cells = study(name), read_cells(name)
+    made = table(found, cells)
+    known = PUBLISHED[name]
+    assert expect_published(name, made) == len(known["rows"]) + len(known["contrasts"])
+    text = markdown(found, made, cells)
+    assert all(row.arm in text for row in made.rows)
+
+
+@pytest.mark.parametrize("name", names())
+def test_arms_and_named_differences_are_those_of_cells(name: str) -> None:
+    found, cells = study(name), read_cells(name)
+    there = {cell.arm for cell in [*cells, *(found.derived(cells) if found.derived else ())]}
+    pairs = {arm for pair in (*found.named, *found.explored) for arm in pair}
+    assert pairs | set(found.shown) <= there | set(found.means)
+    for arm in found.arms:
+        assert any(name == arm or name.startswith(f"{arm}; ") for name in there), arm
+
+
+def test_cells_are_read_as_they_were_written(tmp_path: Path) -> None:
+    cells = [
+        Cell(arm="a", outcomes={"x": outcomes([1.0, 0.0, None])}, settings={"steps": 3}),
+        Cell(
+            arm="b", seed=2, outcomes={"x": outcomes([1.0, 0.5, 0.0], 2)},
+            work={"training": {"cpu_s": 1.5}}, notes={"edges": [["a", "b"]]},
+            origin=Origin(commit="c0ffee", dirty=True),
+        ),
+    ]  # fmt: skip
+    path = tmp_path / "some.jsonl"
+    write_cells("some", cells, path)
+    assert read_cells("some", path) == cells
+    assert path.read_bytes().count(b"task-0") == 1  # the list of episodes is kept once
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError):
+        read_cells("some", path)
+
+
+def test_doubtful_sources_are_marked() -> None:
+    doubtful = [cell.origin.doubt for cell in read_cells("windows") if cell.origin.doubt]
+    assert doubtful == ["unknown commit"] * 21
+    found = study("diversity")
+    cells = read_cells("diversity")
+    doubt = {row.arm for row in table(found, cells).rows if row.doubt == "changed source"}
+    assert doubt == {"128 devices, few wordings", "128 devices, levels 1 to 3"}
+    assert "128 devices, few wordings †" in markdown(found, table(found, cells), cells)
+
+
+class Coin:
+    """An arm that is played in no time."""
+
+    def __init__(self, *, seeded: bool) -> None:
+        self.seeded, self.played = seeded, list[int | None]()
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> list[Cell]:
+        self.played.append(seed)
+        values = outcomes([1.0, 0.0, 1.0], seed or 0)
+        return [Cell(arm=f"{name}; vote", seed=seed, outcomes={"x": values})]
+
+
+def test_a_run_plays_what_is_missing(tmp_path: Path) -> None:
+    trained, base = Coin(seeded=True), Coin(seeded=False)
+    some = Study(
+        named=(("a; vote", "base; vote"),), arms={"a": trained, "base": base}, seeds=(1, 2)
+    )
+    path = tmp_path / "cells.jsonl"
+    run("some", some, path=path, folder=tmp_path, seeds=[2])
+    run("some", some, path=path, folder=tmp_path)
+    run("some", some, path=path, folder=tmp_path)
+    assert (trained.played, base.played) == ([2, 1], [None])
+    (gap,) = table(some, read_cells("some", path)).contrasts
+    assert (gap.difference, gap.named, gap.by_seed) == (0.0, True, [0.0, 0.0])
+    with pytest.raises(ConfigError):
+        run("some", some, path=path, folder=tmp_path, only=["other"])
+    with pytest.raises(ConfigError):
+        run("some", Study(named=()), path=path, folder=tmp_path)
