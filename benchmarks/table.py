@@ -214,11 +214,12 @@ def _contrast(
 
 def _common_seeds(
     ours: Mapping[int | None, Cell], theirs: Mapping[int | None, Cell]
-) -> list[int | None]:
-    if None in ours or None in theirs:
-        trained = [*ours, *theirs] if ours and theirs else []
-        return sorted({s for s in trained if s is not None}) or [None] * bool(trained)
-    return sorted(seed for seed in ours if seed is not None and seed in theirs)
+) -> Sequence[int | None]:
+    if None not in ours and None not in theirs:
+        return sorted(seed for seed in ours if seed is not None and seed in theirs)
+    if not ours or not theirs:
+        return []
+    return sorted({seed for seed in (*ours, *theirs) if seed is not None}) or [None]
 
 
 def _with_run(outcomes: Sequence[Outcome], seed: int | None) -> list[Outcome]:
