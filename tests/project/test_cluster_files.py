@@ -11,11 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 from doc_blocks import ALL, commands
@@ -101,31 +102,6 @@ def test_the_autoscaler_of_ray_reads_the_manifest() -> None:
     assert f"ray:{version('ray')}" in PAGE.read_text(encoding="utf-8"), "the image on the page"
 
 
-def test_the_schema_of_kuberay_accepts_the_manifest() -> None:
-    """With SWARM_UI_KUBERAY_CRD=…/ray.io_rayjobs.yaml, a file of KubeRay's repository."""
-    place = os.environ.get("SWARM_UI_KUBERAY_CRD")
-    if not place:
-        pytest.skip("SWARM_UI_KUBERAY_CRD names no definition of KubeRay's RayJob")
-    yaml, jsonschema = (pytest.importorskip(name) for name in ("yaml", "jsonschema"))
-    definition = yaml.safe_load(Path(place).read_text(encoding="utf-8"))
-    (schema,) = [v["schema"]["openAPIV3Schema"] for v in definition["spec"]["versions"]
-                 if v["name"] == "v1"]  # fmt: skip
-    jsonschema.validate(manifest(), closed(schema))
-
-
-def closed(schema: Any) -> Any:
-    """The schema without unknown fields, which Kubernetes would drop."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: closed(value) for key, value in schema.items()}
-    free = {"additionalProperties", "x-kubernetes-preserve-unknown-fields"} & set(made)
-    if "properties" in made and not free:
-        made["additionalProperties"] = False
-    return made
-
-
 def test_our_commands_are_checked_by_their_dry_run(shell: Shell) -> None:  # noqa: F811
     begun = [words for words in (*job_commands(), *slurm_commands("swarm-ui"))
              if "--resume" not in words]  # fmt: skip
@@ -186,32 +162,25 @@ def address() -> str:
 
 @contextmanager
 def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a group of its own, which is ended as a whole."""
+    """A process, which is ended with all that it started."""
     process = subprocess.Popen(words, start_new_session=True)
     try:
         yield process
     finally:
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(process.pid, sign)
-            except ProcessLookupError:
-                break
-            wait_until(
-                lambda: process.poll() is not None and not group(process.pid), 30, must=False
-            )
+        os.killpg(process.pid, signal.SIGTERM)
+        wait_until(lambda: process.poll() is not None and not group(process.pid), 30, must=False)
+        for left in group(process.pid):
+            os.kill(left, signal.SIGKILL)
         process.wait(10)
 
 
 def group(leader: int) -> list[int]:
     """The processes of a group."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == leader and fields[0] != "Z":
-            found.append(int(path.parent.name))
+    for process in psutil.process_iter(["status"]):
+        with suppress(OSError):
+            if os.getpgid(process.pid) == leader and process.info["status"] != "zombie":
+                found.append(process.pid)
     return found
 
 
@@ -243,7 +212,6 @@ def check(run: Path, episodes: int) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 def test_two_machines_from_zero(world: Path) -> None:
     """The commands of the page. Both nodes are on this machine, at different ports."""
     port, host = free_port(), address()
@@ -258,10 +226,10 @@ def test_two_machines_from_zero(world: Path) -> None:
     evaluation, seen = (here(words) for words in page_commands("swarm-ui")[:2])
     subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
     assert (world / "home/.ray/auth_token").is_file()
-    with (
-        started([*head, "--block", "--include-dashboard=false"]),
-        started_when(lambda: bool(status(f"{host}:{port}")), [*other, "--block"]),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(started([*head, "--block", "--include-dashboard=false"]))
+        wait_until(lambda: bool(status(f"{host}:{port}")))
+        stack.enter_context(started([*other, "--block"]))
         wait_until(lambda: status(f"{host}:{port}").count(" node_") == 2)
         assert "0.0/4.0 CPU" in subprocess.run(asked, capture_output=True, text=True).stdout
         few = ["-n", "12", "--model", f"script:{script}", "--max-steps", "2", "--quiet"]
@@ -280,13 +248,6 @@ def test_two_machines_from_zero(world: Path) -> None:
     check(world / "runs/solo", 12)
 
 
-@contextmanager
-def started_when(ready: Callable[[], bool], words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    wait_until(ready)
-    with started(words) as process:
-        yield process
-
-
 SRUN = """\
 #!/bin/bash
 while [[ $1 == --* ]]; do shift; done
@@ -297,7 +258,6 @@ exec "$@"
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both nodes are on this machine; a stand-in for srun starts the commands."""
     for name, text in (("srun", SRUN), ("scontrol", f"#!/bin/sh\necho {address()}\necho other\n")):

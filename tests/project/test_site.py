@@ -11,10 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from report_tab import opened_report
-from shared_browser import SharedBrowser
 
-LOADED = "document.readyState === 'complete'"
 ROOT = Path(__file__).resolve().parents[2]
 # The site takes ten seconds to build, once in every process that runs one of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -30,19 +27,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stderr[-4000:]  # a warning is an error
     return folder
-
-
-def test_it_builds_strictly(site: Path) -> None:
-    assert (site / "index.html").stat().st_size > 10_000
-
-
-def test_the_reference_is_made_from_docstrings(site: Path) -> None:
-    page = (site / "reference" / "core.html").read_text(encoding="utf-8")
-    assert 'id="swarm_ui.graph.graph.CollabGraph.replay"' in page
-    for role in (":class:", ":meth:", ":func:"):
-        assert role not in page
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -57,38 +43,6 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     assert {page for page in pages if f'href="{page}"' not in start} <= {"index.html"}
     assert len([page for page in pages if page.startswith("howto/")]) == 10
-
-
-def test_pictures_are_there(site: Path) -> None:
-    for path in site.rglob("*.html"):
-        page = path.read_text(encoding="utf-8")
-        shown = [link for link in re.findall(r'<img[^>]* src="([^"]+)"', page) if ":" not in link]
-        assert [link for link in shown if not (path.parent / link).is_file()] == [], path
-    assert "concept_trace.svg" in (site / "concepts.html").read_text(encoding="utf-8")
-
-
-def test_pictures_link_to_themselves(site: Path) -> None:
-    page = (site / "concepts.html").read_text(encoding="utf-8")
-    assert '<a href="pictures/concept_trace.svg"><img' in page
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [420, 1440])
-async def test_pictures_are_no_wider_than_their_column(
-    site: Path, chromium: SharedBrowser, width: int
-) -> None:
-    sizes = (
-        "[...document.querySelectorAll('.md-content img')].map(i => "
-        "[i.width, i.closest('p').clientWidth, i.closest('p').scrollWidth])"
-    )
-    for name in ("index", "concepts", "results", "architecture", "report"):
-        async with opened_report(
-            chromium, site / f"{name}.html", width=width, ready=LOADED, alone=False
-        ) as tab:
-            wide = await tab.js(sizes)
-            assert wide, name
-            for picture, column, content in wide:
-                assert picture <= column and content <= column, name
 
 
 def test_the_pictures_of_the_concepts_are_drawn_from_runs(tmp_path: Path) -> None:
