@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable
@@ -27,13 +26,9 @@ WIDTH, HEIGHT = 160, 210
 """Pixels of the area that MiniWoB++ draws in, and of a screenshot."""
 WINDOW = (500, 320)
 """Size of the window around the page, in pixels. Dialogs would not fit into a smaller window."""
-SETTLE_LIMIT = 0.7
-"""Seconds to wait for animations after an action before the screen is read."""
 COLLECT_EVERY = 100
 """Episodes between two garbage collections. Without them a browser keeps hundreds of megabytes of
 old documents until the machine is short of memory."""
-FRAME = 0.016
-"""Seconds between two frames of an animation."""
 
 T = TypeVar("T")
 
@@ -55,8 +50,6 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """Number of elements that are not listed, before and after the listed ones."""
     spatial: bool = False
     """Whether bounds matter: the page has drawings, sliders or draggable elements."""
-    busy: bool = False
-    """Whether an animation is still running."""
 
 
 class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +97,7 @@ class Page:
         touched, self._touched = self._touched, False
         if touched:  # the mouse is still where the last episode left it
             await self._done(self.page.mouse.move(-1, -1))
-        return await self._settled(await self._screen("reset", seed, touched, clock))
+        return await self._screen("reset", seed, touched, clock)
 
     async def act(self, action: Action, *, trusted: bool = False) -> Screen:
         """Do one action. Its indices are those of the last screen.
@@ -115,7 +108,7 @@ class Page:
         """
         request = msgspec.to_builtins(action)
         if not trusted:
-            return await self._settled(await self._screen("act", request))
+            return await self._screen("act", request)
         target = MouseTarget(note="")
         if action.action_type != "keyboard_enter" or action.index is not None:
             target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
@@ -124,7 +117,7 @@ class Page:
             await self._done(
                 perform(self.page, self._devtools.session, action, target.at, target.to)
             )
-        return await self._settled(await self._screen("look", target.note))
+        return await self._screen("look", target.note)
 
     async def picture(self) -> bytes:
         """The screen as a PNG file of 160 × 210 pixels."""
@@ -144,18 +137,6 @@ class Page:
         reply = await self._done(found)
         self._functions = reply["result"].get("objectId", "")
         self.task = task
-
-    async def _settled(self, screen: Screen) -> Screen:
-        """The screen after all animations have ended."""
-        if not screen.busy:
-            return screen
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + SETTLE_LIMIT
-        while clock() < deadline:
-            await asyncio.sleep(FRAME)
-            if not await self._value("busy"):
-                break
-        return await self._screen("look", screen.note)
 
     async def _screen(self, function: str, *arguments: object) -> Screen:
         told = await self._value(function, *arguments)

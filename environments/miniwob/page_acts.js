@@ -232,10 +232,20 @@ const settled = async () => {
   selectionTold = selectionNow(); // a selection whose text was removed may change without an event
 };
 
-const look = async (note) => {
+const ready = async () => {
   await settled();
   await allPictures();
   acting = false;
+};
+
+// The screen after all animations have ended; one that goes on and on is left after a while.
+const look = async (note) => {
+  await ready();
+  if (busy()) {
+    const limit = Date.now() + MOVE_MS;
+    while (busy() && Date.now() < limit) await sleep(FRAME_MS);
+    await ready();
+  }
   return observe(note);
 };
 
@@ -326,4 +336,4 @@ window.addEventListener("click", (event) => {
   if (link && !/^(#|javascript:)/i.test(link.getAttribute("href"))) event.preventDefault();
 });
 
-Object.defineProperty(window, "swarmUi", { value: Object.freeze({ reset, act, locate, look, busy }) });
+Object.defineProperty(window, "swarmUi", { value: Object.freeze({ reset, act, locate, look }) });

@@ -11,6 +11,8 @@ const SELECTION_MS = 100;
 const WAIT_MS = 500;
 const READY_MS = 5000;
 const NO_CLOCK_MS = 1e8;
+const MOVE_MS = 700; // animations are waited for
+const FRAME_MS = 16;
 // The harness's own furniture; `#query` is the goal and is reported as such.
 const FURNITURE = new Set([
   "query", "reward-display", "sync-task-cover", "click-canvas", "attention-canvas",

@@ -291,6 +291,5 @@ const observe = (note) => {
     more: walk.more,
     spatial: isSpatial(walk.elements),
     note: note || "",
-    busy: busy(),
   });
 };
