@@ -1,10 +1,9 @@
-"""Comparison of critics on the same recorded episodes: agreement, AUC, calibration and cost."""
+"""Comparison of critics on the same recorded episodes: AUC, calibration and cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,25 +16,18 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
 from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
-from swarm_ui.optim.credit.figures import (
-    Bin,
-    auc_by_bootstrap,
-    calibration_error,
-    inside_auc,
-    reliability,
-    spearman,
-)
+from swarm_ui.optim.credit.figures import auc_by_bootstrap, calibration_error, inside_auc
 from swarm_ui.optim.credit.outcome import Outcome, Recorded
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
 
 
-class Assessed(msgspec.Struct, frozen=True, kw_only=True):
+class Assessed(NamedTuple):
     """The credit that one critic gave, and its cost."""
 
     name: str
-    credit: tuple[Credit, ...]
+    credit: Sequence[Credit]
     seconds: float
     calls: int | None
     """Number of calls to agents and models; ``None``: the critic does not count them."""
@@ -60,10 +52,6 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     share: float
     """Share that this critic scored of the messages that any critic scored."""
-    mean: float | None
-    agreement: float | None
-    """Share of messages on which score and reference agree (right is above 0.5). A score of 0.5
-    never agrees. ``None``: no reference."""
     auc: Interval | None
     """AUC of the score against the reference."""
     inside: Interval | None
@@ -72,12 +60,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     outcome_auc: Interval | None
     """AUC of the score against the episode's outcome."""
     calibration: float | None
-    """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
-    signed credit, which is not a probability, and without a reference."""
-    bins: tuple[Bin, ...]
-    """The reliability curve; empty where ``calibration`` is ``None``."""
-    error: float | None
-    """Mean standard error of a score, for critics that estimate from samples."""
+    """Expected calibration error. ``None`` for signed credit, which is not a probability, and
+    without a reference."""
     calls: int | None
     seconds: float
 
@@ -93,9 +77,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     """Name of the critic that is used as the reference; empty: none."""
     sides: tuple[Side, ...]
-    ranks: tuple[tuple[float | None, ...], ...]
-    """Rank correlation of each pair, over the messages that both scored; ``None`` if one of them
-    does not vary there."""
 
     def table(self) -> Table:
         """What each critic scores and tells apart, and its cost, for a terminal."""
@@ -175,7 +156,7 @@ async def assess(critic: Critic, episodes: Sequence[Episode]) -> Assessed:
     credit = await credit_of(critic, episodes)
     seconds = time.perf_counter() - began
     calls = None if before is None else (calls_of(critic) or 0) - before
-    return Assessed(name=name_of(critic), credit=tuple(credit), seconds=seconds, calls=calls)
+    return Assessed(name_of(critic), credit, seconds, calls)
 
 
 def compare(
@@ -195,11 +176,7 @@ def compare(
         raise ConfigError(f"compare: no critic '{reference}'; there are {', '.join(by_name)}")
     truth = by_name[reference].credit if reference else None
     rows = {name: scored(episodes, one.credit, truth) for name, one in by_name.items()}
-    scores = {
-        name: {(row.episode, row.step, row.round, row.agent): row.score for row in found}
-        for name, found in rows.items()
-    }
-    messages = len(set().union(*scores.values()))
+    messages = len({row[:4] for found in rows.values() for row in found})
     kept = [episode for episode in episodes if episode.success is not None]
     return Comparison(
         episodes=len(kept),
@@ -207,7 +184,6 @@ def compare(
         messages=messages,
         reference=reference,
         sides=tuple(_side(one, rows[name], messages) for name, one in by_name.items()),
-        ranks=tuple(tuple(_rank(scores[a], scores[b]) for b in by_name) for a in by_name),
     )
 
 
@@ -221,10 +197,9 @@ def scored(
     for number, (episode, given, truth) in enumerate(zip(episodes, credit, truths, strict=True)):
         if episode.success is None:
             continue
-        marks = given.unit().values
-        right = marks if truth is None else truth.unit().values
-        for k, r, a, score in _cells(marks):
-            mark = None if truth is None else right[k][r][a]
+        right = None if truth is None else truth.unit().values
+        for k, r, a, score in _cells(given.unit().values):
+            mark = None if right is None else right[k][r][a]
             bit = None if mark is None or mark == 0.5 else mark > 0.5
             agent = episode.steps[k].trace.agents[a]
             rows.append(Scored(number, k, r, agent, score, float(episode.success), bit))
@@ -244,40 +219,23 @@ def _cells(
 
 def _side(one: Assessed, rows: Sequence[Scored], messages: int) -> Side:
     known = [row for row in rows if row.right is not None]
-    right = [bool(row.right) for row in known]
+    scores, right = [row.score for row in known], [bool(row.right) for row in known]
     signed = any(credit.signed for credit in one.credit)
-    bins = () if signed else reliability([row.score for row in known], right)
-    agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
-    errors = [e for c in one.credit for *_, e in _cells(c.unit().errors or ())]
     return Side(
         name=one.name,
         share=len(rows) / messages if messages else 0.0,
-        mean=fmean(row.score for row in rows) if rows else None,
-        agreement=agreeing / len(known) if known else None,
-        auc=_auc(known, right),
+        auc=auc_by_bootstrap(scores, right, [row.episode for row in known]),
         inside=inside_auc(
             [(r.episode, (r.episode, r.step), bool(r.right), r.score) for r in known]
         ),
-        outcome_auc=_auc(rows, [row.outcome > 0.5 for row in rows]),
-        calibration=calibration_error(bins),
-        bins=bins,
-        error=fmean(errors) if errors else None,
+        outcome_auc=auc_by_bootstrap(
+            [row.score for row in rows], [row.outcome > 0.5 for row in rows],
+            [row.episode for row in rows],
+        ),
+        calibration=None if signed else calibration_error(scores, right),
         calls=one.calls,
         seconds=one.seconds,
-    )
-
-
-def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
-    return auc_by_bootstrap([row.score for row in rows], right, [row.episode for row in rows])
-
-
-Place = tuple[int, int, int, str]
-"""The place of a message: numbers of the episode, the step, the round and the agent."""
-
-
-def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float | None:
-    both = sorted(ours.keys() & theirs.keys())
-    return spearman([ours[place] for place in both], [theirs[place] for place in both])
+    )  # fmt: skip
 
 
 def _shown(value: Interval | float | None) -> str:

@@ -1,40 +1,38 @@
-"""Credit from decisions that would have been: without a message, or with only some of them.
+"""Credit from decisions that would have been: without a message, or with only some agents.
 
 The value of a decision is the grade that a judge gives to its action. Leave-one-out and resampling
 (after COMA, and C3 for transcripts of language models) compare the recorded decision with replays
-in which one message is left out or drawn again. Shapley values compare all coalitions. Only calls
-that depend on a changed message are made again, so the team must still have the adapters of the
-episodes.
+in which one message is left out or drawn again. Shapley values compare all coalitions of agents.
+Only calls that depend on a changed message are made again, so the team must still have the adapters
+of the episodes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from statistics import fmean, stdev
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from swarm_ui.credit import Credit, Judge
 from swarm_ui.engine.replay import replay, resample
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.node import derive
 from swarm_ui.optim.credit.critic import calls_of, delivered, name_of, states_of
 from swarm_ui.rollout.episode import no_decision
 from swarm_ui.trace.records import Episode, Trace
 
 _CONCURRENCY = 16
 """Episodes whose decisions are replayed at the same time."""
-MAX_EXACT = 6
-"""The largest number of players for exact Shapley values."""
+MOST_AGENTS = 8
+"""The largest team for Shapley values, which need ``2 ** agents`` replays of each decision."""
 
 
 class Values(NamedTuple):
-    """A value for each message or player, with standard errors where sampled."""
+    """A value for each message, with standard errors where sampled."""
 
     values: dict[str, float]
     errors: dict[str, float] | None = None
@@ -153,159 +151,57 @@ class LeaveOneOut(_Replays):
 
 
 class Shapley(_Replays):
-    """Shapley values of a decision's agents, or of its single messages.
+    """Shapley values of a decision's agents: their mean marginal contributions over all orders.
 
-    The worth of a coalition is the value of the decision without the messages of all others. With
-    ``players="agents"``, an agent is present or absent with all its messages, and each of its
-    messages gets the value of the agent. The values of all players sum to the value of the
-    decision minus its value without any message, which is usually 0. Many replays are needed, so
-    use this for audits and for the calibration of critics, not for every step.
+    The worth of a coalition is the value of the decision without the messages of all other agents.
+    Each message of an agent gets the value of the agent. The values of all agents sum to the value
+    of the decision minus its value without any message, which is usually 0. Every coalition is a
+    replay, so use this for audits and for the calibration of critics, not for every step.
     """
 
-    def __init__(
-        self,
-        team: Dag,
-        judge: Judge,
-        *,
-        players: Literal["agents", "messages"] = "agents",
-        exact_up_to: int = MAX_EXACT,
-        pairs: int = 16,
-        seed: int = 0,
-    ) -> None:
-        """
-        Args:
-            team, judge: see :class:`LeaveOneOut`.
-            players: the players of the game.
-            exact_up_to, pairs: see :func:`shapley`.
-            seed: the seed of the permutations that are drawn.
-        """
+    def __init__(self, team: Dag, judge: Judge) -> None:
+        """For the arguments see :class:`LeaveOneOut`. Raises ``ConfigError`` for more than
+        :data:`MOST_AGENTS` agents."""
         super().__init__(team, judge)
-        self._players, self._seed = players, seed
-        self._exact_up_to, self._pairs = exact_up_to, pairs
-        self.name = f"Shapley over {players} ({name_of(judge)})"
+        self.name = f"Shapley over agents ({name_of(judge)})"
+        if len(team.agents) > MOST_AGENTS:
+            raise ConfigError(
+                f"Shapley: expected at most {MOST_AGENTS} agents, got {len(team.agents)}, whose "
+                "coalitions are too many to replay; use LeaveOneOut"
+            )
 
     async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
         ids = delivered(trace)
-        by_agent = self._players == "agents"
-        player = {m.id: m.sender if by_agent else m.id for m in trace.messages if m.id in ids}
-        known: dict[frozenset[str], float | None] = {}
+        sender = {m.id: m.sender for m in trace.messages if m.id in ids}
+        agents = list(dict.fromkeys(sender.values()))
+        coalitions = [
+            frozenset(some) for n in range(len(agents) + 1) for some in combinations(agents, n)
+        ]
 
-        async def look_up(kept: frozenset[str]) -> None:
-            left_out = [id for id in ids if id not in kept]
+        async def worth(coalition: frozenset[str]) -> float | None:
+            left_out = [id for id in ids if sender[id] not in coalition]
             run = await self._without(team, trace, left_out) if left_out else trace
-            known[kept] = await self._value(run, state)
+            return await self._value(run, state)
 
-        async def worth(coalitions: Sequence[Coalition]) -> list[float | None]:
-            # Coalitions in which the same messages reach the decision are replayed once.
-            keys = [_reaching(team, trace, {i for i in ids if player[i] in c}) for c in coalitions]
-            await together([look_up(k) for k in dict.fromkeys(keys) if k not in known])
-            return [known[key] for key in keys]
-
-        rng = random.Random(derive(self._seed, "shapley", trace.run, trace.seed))
-        names = list(dict.fromkeys(player.values()))
-        found = await shapley(names, worth, rng, exact_up_to=self._exact_up_to, pairs=self._pairs)
-        if found is None:
+        worths = await together([worth(coalition) for coalition in coalitions])
+        known = {c: w for c, w in zip(coalitions, worths, strict=True) if w is not None}
+        if len(known) < len(coalitions):
             return Values({})
-        values, errors = found
-        return Values(
-            {id: values[player[id]] for id in ids},
-            {id: errors[player[id]] for id in ids} if errors else None,
-        )
+        values = shapley_values(agents, known)
+        return Values({id: values[sender[id]] for id in ids})
 
 
-Coalition = frozenset[str]
-
-
-async def shapley(
-    players: Sequence[str],
-    worth: Callable[[Sequence[Coalition]], Awaitable[Sequence[float | None]]],
-    rng: random.Random,
-    *,
-    exact_up_to: int = MAX_EXACT,
-    pairs: int = 16,
-) -> Values | None:
-    """Shapley values of the players of any game: their mean marginal contributions over all orders.
-
-    The values sum to the worth of all players minus the worth of the empty coalition.
-
-    Args:
-        players: the names of the players, each once.
-        worth: gives the worths of many coalitions at a time; ``None``: unknown.
-        rng: draws permutations, if there are more players than ``exact_up_to``.
-        exact_up_to: the largest number of players for an exact result from all ``2 ** n``
-            coalitions, without errors.
-        pairs: number of pairs of a random permutation and its reverse, which reduces the variance;
-            at least 2, because one pair has no standard error.
-
-    Returns:
-        the values; ``None`` if too few worths are known.
-    """
-    if len(set(players)) != len(players) or pairs < 2:
-        raise ConfigError(
-            f"shapley: expected different players and at least 2 pairs, got {', '.join(players)} "
-            f"and pairs={pairs}"
-        )
+def shapley_values(players: Sequence[str], worths: dict[frozenset[str], float]) -> dict[str, float]:
+    """Shapley values of a game from the worths of all its coalitions."""
     n = len(players)
-    if n <= exact_up_to:
-        orders: list[tuple[str, ...]] = []
-        asked = [frozenset(c) for size in range(n + 1) for c in combinations(players, size)]
-    else:
-        drawn = [tuple(rng.sample(list(players), n)) for _ in range(pairs)]
-        orders = [order for one in drawn for order in (one, one[::-1])]
-        asked = list(dict.fromkeys(frozenset(o[:k]) for o in orders for k in range(n + 1)))
-    known = {c: w for c, w in zip(asked, await worth(asked), strict=True) if w is not None}
-    if orders:
-        return _over_orders(orders, known)
-    if len(known) < len(asked):
-        return None
-    return Values(
-        {
-            p: math.fsum(
-                (known[c | {p}] - known[c]) / (n * math.comb(n - 1, len(c)))
-                for c in asked
-                if p not in c
-            )
-            for p in players
-        }
-    )
-
-
-def _over_orders(
-    orders: Sequence[tuple[str, ...]], known: Mapping[Coalition, float]
-) -> Values | None:
-    """The mean marginal contributions over pairs of an order and its reverse."""
-
-    def added(order: Sequence[str]) -> dict[str, float] | None:
-        parts = [frozenset(order[:k]) for k in range(len(order) + 1)]
-        if any(part not in known for part in parts):
-            return None
-        return {p: known[parts[k + 1]] - known[parts[k]] for k, p in enumerate(order)}
-
-    both = [(added(one), added(other)) for one, other in zip(orders[::2], orders[1::2])]  # noqa: B905
-    means = [{p: (a[p] + b[p]) / 2 for p in a} for a, b in both if a and b]
-    if len(means) < 2:
-        return None
-    return Values(
-        {p: fmean(mean[p] for mean in means) for p in orders[0]},
-        {p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in orders[0]},
-    )
-
-
-def _reaching(team: Dag, trace: Trace, kept: set[str]) -> frozenset[str]:
-    """Of the messages that are kept, those that reach the decision, directly or through others."""
-    end = next((m.id for m in reversed(trace.messages) if m.sender == team.output), None)
-    if team.when or team.until is not None or end is None:
-        return frozenset(kept)  # conditional edges and `until` depend on the messages
-    everything = set(delivered(trace))
-    heard = {call.id: call.heard for call in trace.calls}
-    reached: set[str] = set()
-    waiting = [end]
-    while waiting:
-        id = waiting.pop()
-        if id not in reached and (id in kept or id not in everything):
-            reached.add(id)
-            waiting += heard.get(id, ())
-    return frozenset(reached & everything)
+    return {
+        p: math.fsum(
+            (worths[c | {p}] - worth) / (n * math.comb(n - 1, len(c)))
+            for c, worth in worths.items()
+            if p not in c
+        )
+        for p in players
+    }
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:

@@ -32,13 +32,7 @@ from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import with_label
-from swarm_ui.optim.credit.figures import (
-    Bin,
-    auc_by_bootstrap,
-    calibration_error,
-    inside_auc,
-    reliability,
-)
+from swarm_ui.optim.credit.figures import auc_by_bootstrap, calibration_error, inside_auc
 from swarm_ui.optim.finetuning import FinetuneConfig, Result
 from swarm_ui.optim.preferences import Alternatives, scored_proposals
 from swarm_ui.prompts import PromptFormat, format_named
@@ -414,8 +408,6 @@ class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The same of two replies to one screen, over the screens on which the agents disagree."""
     error: float | None
     """Expected calibration error, 10 bins."""
-    bins: tuple[Bin, ...]
-    """The reliability curve."""
 
 
 def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) -> CriticFigures:
@@ -423,7 +415,6 @@ def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) ->
     rows = [(r, score) for r, score in zip(replies, scores, strict=True) if r.source == "agent"]
     tasks = {task: k for k, task in enumerate(dict.fromkeys(r.task for r, _ in rows))}
     right, values = [r.right for r, _ in rows], [score for _, score in rows]
-    bins = reliability(values, right)
     return CriticFigures(
         replies=len(rows),
         right=sum(right) / len(right) if right else None,
@@ -431,8 +422,7 @@ def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) ->
         inside=inside_auc(
             [(tasks[r.task], (r.task, r.seed, r.step), r.right, score) for r, score in rows]
         ),
-        error=calibration_error(bins),
-        bins=bins,
+        error=calibration_error(values, right),
     )
 
 

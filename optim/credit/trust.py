@@ -24,6 +24,10 @@ from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.trace.records import Episode
 
+MEMORY = 0.9
+"""Factor on the evidence of earlier episodes with each batch."""
+CONFIDENCE = 1.645
+"""Standard errors between the correlation and the weight: the one-sided 95 % bound."""
 _CLIP = 0.999
 """Bound of correlations, because the Fisher transform is infinite at 1."""
 
@@ -67,27 +71,17 @@ class Trust:
         self,
         critic: Critic,
         *,
-        memory: float = 0.9,
-        confidence: float = 1.645,
         prior: tuple[float, float] = (0.0, 0.0),
         abstentions: bool = False,
     ) -> None:
         """
         Args:
             critic: the critic whose scores are weighed.
-            memory: factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets
-                nothing.
-            confidence: standard errors between the correlation and the weight; 1.645 is the
-                one-sided 95 % bound.
             prior: a correlation assumed at the start, and the number of episodes it counts for. It
                 is not forgotten. Without a prior, a team that never succeeds (or never fails) gives
                 no evidence, and its critic no weight.
             abstentions: see :class:`~swarm_ui.optim.credit.outcome.Outcome`.
         """
-        if not 0.0 <= memory <= 1.0:
-            raise ConfigError(f"Trust: memory must be in [0, 1], got {memory}")
-        if confidence < 0:
-            raise ConfigError(f"Trust: confidence must be >= 0, got {confidence}")
         if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
             raise ConfigError(
                 f"Trust: prior must be a correlation and a number of episodes, got {prior}"
@@ -95,7 +89,7 @@ class Trust:
         self.critic = critic
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[RoundTrust] = []
-        self._memory, self._confidence, self._prior = memory, confidence, prior
+        self._prior = prior
         self._outcome = Outcome(abstentions=abstentions)
 
     @property
@@ -122,7 +116,7 @@ class Trust:
             return 0.0
         seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
         centre = (known.freedom * seen + worth * math.atanh(believed)) / total
-        error = self._confidence / math.sqrt(total - 2.0)
+        error = CONFIDENCE / math.sqrt(total - 2.0)
         return max(0.0, math.tanh(centre - error))
 
     def learn(
@@ -144,7 +138,7 @@ class Trust:
                 self.rounds.append(RoundTrust())
             known = self.rounds[round]
             for name in RoundTrust.__struct_fields__:
-                setattr(known, name, self._memory * getattr(known, name))
+                setattr(known, name, MEMORY * getattr(known, name))
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
