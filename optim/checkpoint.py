@@ -10,7 +10,6 @@ A checkpoint gets its name when all of it is written; then the one before it is 
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from swarm_ui.files import append_line, replacing_folder, write_atomic
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
+from swarm_ui.optim.settings import expect_same
 
 _VERSION = 2
 _MAY_CHANGE = {"iterations", "concurrency", "patience", "micro_batch_tokens", "checkpointing"}
@@ -98,7 +98,10 @@ def load(
             f"{found[-1] / 'state.json'}: not a state of a training: {error}; restore it from a "
             "copy, or start a new run in another folder"
         ) from error
-    _check(folder, state, config, adapters)
+    then = {**state.config, "adapters": state.adapters, "version": state.version}
+    now = {**settings_of(config), "adapters": dict(adapters), "version": _VERSION}
+    advice = "resume with those, or start a new run in another folder"
+    expect_same(folder, then, now, advice, free=_MAY_CHANGE)
     saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
     edges.load_state_dict(saved.state_dict())
     model.load_adapters(found[-1] / "adapters")
@@ -108,31 +111,7 @@ def load(
 
 def settings_of(config: TeamConfig) -> dict[str, Any]:
     """The settings as JSON values."""
-    encoded = msgspec.json.encode(dataclasses.asdict(config))
-    return msgspec.json.decode(encoded, type=dict[str, Any])
-
-
-def _check(folder: Path, state: TeamState, config: TeamConfig, adapters: Mapping[str, str]) -> None:
-    then = _flat({**state.config, "adapters": state.adapters})
-    now = _flat({**settings_of(config), "adapters": dict(adapters)})
-    other = [
-        f"{name}: {then.get(name)!r} then, {now.get(name)!r} now"
-        for name in {**then, **now}
-        if name.rpartition(".")[2] not in _MAY_CHANGE and then.get(name) != now.get(name)
-    ]
-    if state.version != _VERSION:
-        other = [f"version {state.version} then, {_VERSION} now"]
-    if other:
-        raise ConfigError(
-            f"'{folder}' was started with other settings ({'; '.join(other)}); "
-            "resume with those, or start a new run in another folder"
-        )
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        found |= _flat(value, f"{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    found: dict[str, Any] = msgspec.to_builtins(config)
     return found
 
 
@@ -145,7 +124,7 @@ def _rewrite_metrics(path: Path, state: TeamState) -> None:
         except msgspec.DecodeError:
             continue  # an incomplete last line
         number = record.get("iteration", -1)
-        if isinstance(number, int) and number < state.iteration:
+        if number < state.iteration:
             kept.append(line)
             last = max(last, number) if record.get("kind") == "iteration" else last
     if last < state.iteration - 1:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -124,26 +124,16 @@ class Example(NamedTuple):
         return max(length(row) for row in (self.chosen, self.rejected) if row is not None)
 
 
-class Batch(Sequence[Example]):
-    """The examples of one optimiser step, or a part of them.
+class Batch(tuple[Example, ...]):
+    """The examples of one optimiser step, or a part of them."""
 
-    Attributes:
-        whole: the examples of the whole step, by which losses divide.
-    """
+    whole: tuple[Example, ...]
+    """The examples of the whole step, by which losses divide."""
 
-    def __init__(self, examples: Sequence[Example], whole: Sequence[Example] | None = None) -> None:
-        self._examples = tuple(examples)
-        self.whole = self._examples if whole is None else tuple(whole)
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    @overload
-    def __getitem__(self, at: int) -> Example: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Example, ...]: ...
-    def __getitem__(self, at: int | slice) -> Example | tuple[Example, ...]:
-        return self._examples[at]
+    def __new__(cls, examples: Iterable[Example], whole: Iterable[Example] | None = None) -> Self:
+        made = super().__new__(cls, examples)
+        made.whole = tuple(made if whole is None else whole)
+        return made
 
     def parts(self, tokens: int) -> list[Batch]:
         """Micro-batches of at most ``tokens`` tokens each, padding included; a longer example is

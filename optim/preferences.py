@@ -20,9 +20,8 @@ An abstention that got credit can be a preferred reply too (``PairConfig.abstent
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -30,12 +29,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from swarm_ui.action import Abstain, Action, ActionKey
-from swarm_ui.agent_view import View
 from swarm_ui.credit import Credit, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.optim.credit.critic import mean, screen_key
+from swarm_ui.optim.credit.critic import Groups, screen_key
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
@@ -180,7 +178,7 @@ def preference_pairs(
         for record, note in zip(episode.steps, notes, strict=True):
             if record.credit is not None:
                 written = cast("Alternatives | None", note) or ((), ())
-                pairs += _StepPairs(record, *written, settings, draws).all()
+                pairs += _StepPairs(record, written, settings, draws).all()
     return _unique(pairs)
 
 
@@ -201,10 +199,10 @@ def scored_replies(
         credit: one record for each episode; ``None``: the credit that the episodes hold.
     """
     played = [e for e in _with_credit(episodes, credit) if e.success is not None]
-    relative = _relative_to_screen([record for e in played for record in e.steps])
+    records = [record for episode in played for record in episode.steps]
     found: list[ScoredReply] = []
-    for record in (record for episode in played for record in episode.steps):
-        trace, advantages = record.trace, relative.get(id(record), {})
+    for record, advantages in zip(records, _relative_to_screen(records), strict=True):
+        trace = record.trace
         if record.advantages is not None:
             advantages = credit_by_message(trace, record.advantages)
         for call in trace.calls:
@@ -237,159 +235,125 @@ def _with_credit(episodes: Sequence[Episode], credit: Sequence[Credit] | None) -
     return [credited(episode, given) for episode, given in zip(episodes, credit, strict=True)]
 
 
-def _relative_to_screen(records: Sequence[StepRecord]) -> dict[int, dict[str, float]]:
-    """For each record, by ``id()``, the advantage of each scored message over the messages on the
-    same screen: the difference to their mean, divided by their population standard deviation."""
-    values = {id(r): credit_by_message(r.trace, r.credit or ()) for r in records}
-    screens = {id(r): screen_key(r.trace.observation) for r in records}
-    members: dict[bytes, list[float]] = {}
-    for key, credit in values.items():
-        members.setdefault(screens[key], []).extend(credit.values())
-    means = {screen: mean(group) for screen, group in members.items() if group}
-    spreads = {
-        screen: math.sqrt(math.fsum((v - means[screen]) ** 2 for v in group) / len(group))
-        for screen, group in members.items()
-        if group
-    }
-    # A group of equal values gets 0 everywhere.
-    return {
-        key: {
-            message: (value - means[screens[key]]) / (spreads[screens[key]] + 1e-6)
-            for message, value in credit.items()
-        }
-        for key, credit in values.items()
-    }
+def _relative_to_screen(records: Sequence[StepRecord]) -> Iterator[dict[str, float]]:
+    """For each record, the advantage of each scored message over all on the same screen."""
+    credit = [credit_by_message(r.trace, r.credit or ()) for r in records]
+    screens = [screen_key(r.trace.observation) for r in records]
+    groups = Groups()
+    for screen, values in zip(screens, credit, strict=True):
+        for value in values.values():
+            groups.add(screen, value)
+    for screen, values in zip(screens, credit, strict=True):
+        yield {message: groups.standard(screen, value) for message, value in values.items()}
+
+
+class _Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a pair: an action of the screen, or only words, with its credit."""
+
+    action: Action | None
+    credit: float
+    source: str
+    reason: str = ""
+    text: str | None = None
+    """The exact reply, if the agent itself sent it."""
 
 
 class _StepPairs:
     """Makes the preference pairs of one step."""
 
     def __init__(
-        self,
-        record: StepRecord,
-        negatives: Sequence[ScoredAction],
-        shown: Sequence[ScoredAction],
-        config: PairConfig,
-        rng: random.Random,
+        self, record: StepRecord, written: Alternatives, config: PairConfig, rng: random.Random
     ) -> None:
-        self.trace = record.trace
-        self.config = config
-        self.rng = rng
+        negatives, shown = written
+        self.trace, self.config, self.rng = record.trace, config, rng
         self.credit = credit_by_message(record.trace, record.credit or ())
         graded = scored_proposals(record.trace, record.credit or ())
-        self.good = [(g, "colleague") for g in graded if g.credit > config.good_above]
-        self.good += [(g, "teacher") for g in shown if g.credit > config.good_above]
-        self.bad = [g for g in graded if g.credit < config.bad_below]
-        self.adversarial = [g for g in negatives if g.credit < config.bad_below]
+        self.good = [_side(g, "colleague") for g in graded if g.credit > config.good_above]
+        self.good += [_side(g, "teacher") for g in shown if g.credit > config.good_above]
+        self.mistakes = [_side(g, "mistake") for g in graded if g.credit < config.bad_below]
+        self.written = [_side(g, "adversary") for g in negatives if g.credit < config.bad_below]
 
     def all(self) -> list[PreferencePair]:
         made = (self._pair(call) for call in self.trace.calls if call.id in self.credit)
         return [pair for pair in made if pair is not None]
 
     def _pair(self, call: Call) -> PreferencePair | None:
-        credit = self.credit[call.id]
-        message = call.message
-        said, view = message.action, self.trace.view(call)
-        if credit > self.config.good_above and message.abstains:
-            return self._abstention(call, view, credit)
-        if said is not None and credit > self.config.good_above:
-            own = ScoredAction(action=said, credit=credit, reason=reason_given(message))
-            return self._with_mistake(call, view, own)
-        if credit < self.config.bad_below:
-            chosen, kind = self._pick(self.good, call, view, avoid=said)
-            if chosen is None:
-                return None
-            wrong = None if said is None else ScoredAction(action=said, credit=credit)
-            return self._made(call, view, chosen, wrong, f"{kind} > own")
-        return None
-
-    def _with_mistake(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
-        """The agent was right: reject a mistake."""
-        if not self.bad and self.rng.random() >= self.config.easy_share:
-            return None
-        mistakes = [(g, "mistake") for g in self.bad]
-        written = [
-            (msgspec.structs.replace(g, reason=own.reason), "adversary") for g in self.adversarial
-        ]
-        rejected, kind = self._pick(mistakes or written, call, view, avoid=own.action)
-        return self._made(call, view, own, rejected, f"own > {kind}")
-
-    def _abstention(self, call: Call, view: View, credit: float) -> PreferencePair | None:
-        """The agent abstained, and was right: reject a mistake, if one is known."""
-        if self.rng.random() >= self.config.abstentions:
-            return None
-        rejected, kind = self._pick([(g, "mistake") for g in self.bad], call, view, avoid=None)
-        message = call.message
-        form, screen = format_named(message.prompt_format), view.observation
-        bad = None if rejected is None else self._numbered(rejected.action, call, view)
-        known = rejected is not None and bad is not None
-        return PreferencePair(
-            node=call.node,
-            decision=self.trace.decision(call),
-            chosen=Abstain(),
-            rejected=bad,
-            weight=credit - (rejected.credit if rejected is not None and known else 0.0),
-            source=f"abstention > {kind}",
-            chosen_text=message.content,
-            rejected_text=form.write(bad, screen) if bad is not None else None,
-            prompt=call.prompt,
-            prompt_format=form.name,
+        """The pair of one message: it is preferred if it was right, else rejected."""
+        credit, message = self.credit[call.id], call.message
+        own = _Side(
+            action=message.action,
+            credit=credit,
+            source="own",
+            reason="" if message.action is None else reason_given(message),
+            text=message.content,
         )
+        if credit < self.config.bad_below:
+            chosen = self._pick(self.good, call, avoid=own.action)
+            return None if chosen is None else self._made(call, chosen, own)
+        if credit <= self.config.good_above or not (message.abstains or own.action):
+            return None
+        if message.abstains:
+            kept = self.rng.random() < self.config.abstentions
+            own = msgspec.structs.replace(own, source="abstention")
+            rejected = [msgspec.structs.replace(side, reason="") for side in self.mistakes]
+        else:
+            kept = bool(self.mistakes) or self.rng.random() < self.config.easy_share
+            # The sides of a pair with the adversary differ only in the action.
+            alike = [msgspec.structs.replace(side, reason=own.reason) for side in self.written]
+            rejected = self.mistakes or alike
+        return self._made(call, own, self._pick(rejected, call, own.action)) if kept else None
 
-    def _numbered(self, action: Action, call: Call, view: View) -> Action | None:
+    def _pick(self, sides: Sequence[_Side], call: Call, avoid: Action | None) -> _Side | None:
+        """A random one of the sides that this agent can refer to, other than ``avoid``."""
+        able = [
+            side
+            for side in sides
+            if self._numbered(side.action, call) is not None
+            and (avoid is None or side.action is None or side.action.key != avoid.key)
+        ]
+        return self.rng.choice(able) if able else None
+
+    def _numbered(self, action: Action | None, call: Call) -> Action | None:
         """The action in the indices of the agent's view; ``None``: the agent neither sees its
         element nor got a message that names it."""
-        shown = view.from_screen(action)
-        if shown is not None or not view.partial:
+        view = self.trace.view(call)
+        shown = None if action is None else view.from_screen(action)
+        if action is None or shown is not None or not view.partial:
             return shown
         told = view.from_screen_with_hidden(action)
         return told if told is not None and self.trace.decision(call).reaches(told) else None
 
-    def _pick(
-        self, pool: Sequence[tuple[ScoredAction, str]], call: Call, view: View, avoid: Action | None
-    ) -> tuple[ScoredAction | None, str]:
-        """A random action of the pool that this agent can refer to, other than ``avoid``."""
-        able = [
-            (g, kind)
-            for g, kind in pool
-            if self._numbered(g.action, call, view) is not None
-            and (avoid is None or g.action.key != avoid.key)
-        ]
-        return self.rng.choice(able) if able else (None, "nothing")
-
-    def _made(
-        self,
-        call: Call,
-        view: View,
-        chosen: ScoredAction,
-        rejected: ScoredAction | None,
-        source: str,
-    ) -> PreferencePair | None:
-        good = self._numbered(chosen.action, call, view)
-        bad = None if rejected is None else self._numbered(rejected.action, call, view)
-        if good is None:
+    def _made(self, call: Call, chosen: _Side, rejected: _Side | None) -> PreferencePair | None:
+        good = self._numbered(chosen.action, call)
+        bad = None if rejected is None else self._numbered(rejected.action, call)
+        if good is None and chosen.source != "abstention":
             return None
-        message = call.message
-        form, screen = format_named(message.prompt_format), view.observation
-        corrected = source.endswith("> own")
-        bad_text = None
-        if corrected and (bad is not None or unparsed(call)):
-            bad_text = message.content
-        elif rejected is not None and bad is not None:
-            bad_text = form.write(bad, screen, rejected.reason)
-        against = rejected.credit if rejected is not None and bad is not None else 0.0
+        form = format_named(call.message.prompt_format)
+        screen = self.trace.view(call).observation
+
+        def text(side: _Side, action: Action | None) -> str | None:
+            if side.text is not None:  # a call that failed said nothing
+                spoken = action or side.source == "abstention" or unparsed(call)
+                return side.text if spoken else None
+            return None if action is None else form.write(action, screen, side.reason)
+
+        known = rejected is not None and bad is not None
         return PreferencePair(
             node=call.node,
             decision=self.trace.decision(call),
-            chosen=good,
+            chosen=good or Abstain(),
             rejected=bad,
-            weight=chosen.credit - against,
-            source=source,
-            chosen_text=form.write(good, screen, chosen.reason) if corrected else message.content,
-            rejected_text=bad_text,
+            weight=chosen.credit - (rejected.credit if rejected is not None and known else 0.0),
+            source=f"{chosen.source} > {'nothing' if rejected is None else rejected.source}",
+            chosen_text=text(chosen, good) or "",
+            rejected_text=None if rejected is None else text(rejected, bad),
             prompt=call.prompt,
             prompt_format=form.name,
         )
+
+
+def _side(graded: ScoredAction, source: str) -> _Side:
+    return _Side(action=graded.action, credit=graded.credit, source=source, reason=graded.reason)
 
 
 def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:

@@ -1,9 +1,11 @@
-"""Types of settings with their ranges, and the check of all settings of a record at once."""
+"""Types of settings with their ranges; checks of a record, and of work that is continued."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
-from typing import Annotated, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -33,3 +35,38 @@ def check(settings: object, where: str) -> None:
             wrong.append(f"{name}: {error}, got {value!r}")
     if wrong:
         raise ConfigError(f"{where}: " + "; ".join(wrong))
+
+
+def expect_same(
+    folder: Path, then: object, now: object, advice: str, *, free: Collection[str] = ()
+) -> None:
+    """Raise ``ConfigError`` that names every setting in which two records differ.
+
+    Args:
+        folder: holds the work that is continued.
+        then, now: the settings that it was begun with, and those it would be continued with.
+        advice: what to do.
+        free: last parts of the names of settings that may differ.
+    """
+    ours, theirs = (_flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
+    other = [
+        f"{name}: {_short(theirs.get(name))} then, {_short(ours.get(name))} now"
+        for name in {**theirs, **ours}
+        if name.rpartition(".")[2] not in free and theirs.get(name) != ours.get(name)
+    ]
+    if other:
+        told = "; ".join(other)
+        raise ConfigError(f"'{folder}' was begun with other settings ({told}); {advice}")
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        known = _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
+        found |= known or {f"{prefix}{name}": value}
+    return found
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]} …"

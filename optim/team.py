@@ -1,13 +1,15 @@
-"""The models of a team, and the adapter of each of its agents."""
+"""The models of a team, the adapter of each of its agents, and the roles in its training."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 
+from swarm_ui.credit import Judge
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.critic import name_of
 from swarm_ui.optim.examples import Trainable
 
 
@@ -36,13 +38,24 @@ def with_adapters(team: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph
     return team
 
 
-def check_needs(config: TeamConfig, *, judged: bool, credited: bool) -> None:
-    """Raise ``ConfigError`` if a setting needs a critic or a judge, and there is none."""
-    needs = ["guide"] * (bool(config.guide) and not judged)
-    needs += ["edge_credit"] * (bool(config.edge_credit) and not credited)
+def check_roles(config: TeamConfig, critic: object, judge: Judge | None, teacher: object) -> None:
+    """Raise ``ConfigError`` for an object that cannot play its role in a training, and for a role
+    or a setting that needs another role."""
+    for role, given, method in (
+        ("critic", critic, "__call__"),
+        ("judge", judge, "grade"),
+        ("teacher", teacher, "show"),
+    ):
+        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
+            raise ConfigError(
+                f"team training: expected a {role}, an object with {method}(), got {given!r:.80}"
+            )
+    needs = [name_of(teacher)] * (teacher is not None and judge is None)
+    needs += ["guide"] * (bool(config.guide) and judge is None)
+    needs += ["edge_credit"] * (bool(config.edge_credit) and critic is None)
     if needs:
         raise ConfigError(
             f"team training: {' and '.join(needs)} would not be used, because no critic scores "
-            "messages and no judge grades actions; give TeamTrainer(critic=...), or leave "
-            f"{'it' if len(needs) == 1 else 'them'} out"
+            "messages and no judge grades actions; give TeamTrainer(critic=...) or (judge=...), or "
+            f"leave {'it' if len(needs) == 1 else 'them'} out"
         )

@@ -31,7 +31,7 @@ from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.checkpoint import TeamState
 from swarm_ui.optim.config import GUIDE, TeamConfig
-from swarm_ui.optim.credit.critic import check_roles, credit_of, judge_of, name_of
+from swarm_ui.optim.credit.critic import judge_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
@@ -51,8 +51,14 @@ from swarm_ui.optim.metrics import (
     update_metrics,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.playing import GraphRollout, answered, examples_of, play_graphs
-from swarm_ui.optim.team import check_needs, models_of, with_adapters
+from swarm_ui.optim.playing import (
+    GraphRollout,
+    Patience,
+    credit_with_retries,
+    examples_of,
+    play_graphs,
+)
+from swarm_ui.optim.team import check_roles, models_of, with_adapters
 from swarm_ui.optim.update import (
     Rehearse,
     UpdateStats,
@@ -78,13 +84,6 @@ class TeamResult(NamedTuple):
     history: tuple[Metrics, ...]
     """Metrics of all iterations, including those before a resume."""
     edges: EdgeDistribution
-
-    def __repr__(self) -> str:
-        shares = [m["success"] for m in self.history]
-        shown = ["-" if share is None else f"{100 * share:.1f}" for share in shares]
-        told = f"; success of the rollouts {', '.join(shown)} %" if shown else ""
-        plural = "s" * (len(shown) != 1)
-        return f"TeamResult({len(shown)} iteration{plural}{told}; history, edges)"
 
 
 class _Begun(NamedTuple):
@@ -166,9 +165,9 @@ class TeamTrainer:
         self.team = with_adapters(team, self.adapters)
         self._judge = judge or judge_of(critic)
         self._critic = critic or Outcome(abstentions=self.config.pairs.abstentions > 0)
-        check_roles(critic, self._judge, teacher)
         self._compares = not isinstance(self._critic, Outcome)
-        check_needs(self.config, judged=self._judge is not None, credited=self._compares)
+        scores = critic if self._compares else None
+        check_roles(self.config, scores, self._judge, teacher)
         self._environments, self._sample_jobs = make_environment, sample_jobs
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
         self.edges = EdgeDistribution(team) if edges is None else edges
@@ -180,13 +179,6 @@ class TeamTrainer:
         self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
         self.warn: Callable[[str], object] = warnings.warn
         self._iteration, self._ahead = 0, list[_Begun]()
-
-    def __repr__(self) -> str:
-        agents = ", ".join(f"{agent}: {name}" for agent, name in self.adapters.items())
-        return (
-            f"TeamTrainer({self.model!r}, adapters {agents}; {self.config.iterations} iterations "
-            f"of {self.config.episodes} episodes, {self.config.edges} edges)"
-        )
 
     def run_sync(self, *, resume: bool = False, processes: Processes | None = None) -> TeamResult:
         """:meth:`run` where no event loop runs."""
@@ -297,9 +289,8 @@ class TeamTrainer:
                 publisher=self._acting if isinstance(self._environments, Rollouts) else None,
                 concurrency=self.config.concurrency,
                 max_steps=self.max_steps,
-                patience=self.config.patience,
+                patience=partial(self._patience, iteration),
                 on_progress=progress,
-                on_wait=self._waits(iteration),
             )
             return time.perf_counter() - began
 
@@ -347,27 +338,19 @@ class TeamTrainer:
         except BudgetExceeded:
             raise
         except ModelError as error:
-            done, folder = self._iteration, self._folder
-            kept = "To do: start the same run again when the model answers"
-            if folder is None:
-                kept = "The weights are those of the iterations before it"
-            elif done:
-                kept = f"The iterations before it are in '{folder}'. To do: resume the run when "
-                kept += "the model answers"
             kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
             raise kind(
-                f"iteration {done + 1} of {self.config.iterations}: {error}. Nothing of this "
-                f"iteration was learned. {kept}"
+                f"iteration {self._iteration + 1} of {self.config.iterations}: {error}. Nothing of "
+                "this iteration was learned; those before it are "
+                f"{'in the weights' if self._folder is None else f'saved in {self._folder!s}'}. "
+                "To do: resume the run, or start it again, when the model answers"
             ) from error
 
     async def _credited(self, graphs: Sequence[GraphRollout]) -> list[Episode]:
         """Give the episodes of all graphs, which are one batch, the critic's credit."""
         episodes = [episode for graph in graphs for episode in graph.episodes]
-        credit = await answered(
-            lambda: credit_of(self._critic, episodes),
-            patience=self.config.patience,
-            on_wait=self._waits(self._iteration),
-        )
+        patience = self._patience(self._iteration)
+        credit = await credit_with_retries(self._critic, episodes, patience)
         settled = iter([credited(e, c) for e, c in zip(episodes, credit, strict=True)])
         for graph in graphs:
             graph.episodes = [next(settled) for _ in graph.episodes]
@@ -421,11 +404,13 @@ class TeamTrainer:
         exact = {agent: versions.get(name, name) for agent, name in self.adapters.items()}
         return with_adapters(self.team, exact)
 
-    def _waits(self, iteration: int) -> Callable[[str], None]:
-        def wait(text: str) -> None:
+    def _patience(self, iteration: int) -> Patience:
+        """For models in the rollouts or the credit of an iteration."""
+
+        def tell(text: str) -> None:
             self.warn(f"iteration {iteration + 1}: {text}")
 
-        return wait
+        return Patience(self.config.patience, tell)
 
     def _why_nothing(
         self, episodes: Sequence[Episode], updates: Sequence[UpdateStats], examples: int,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean, pstdev
 from typing import Any
 
 import msgspec
 
 from swarm_ui.credit import Credit, Critic, Judge
-from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.errors import LearningError
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Episode, Trace
 
@@ -24,24 +25,6 @@ def judge_of(critic: object) -> Judge | None:
     """The judge of single actions that a critic is, or that it weighs; ``None``: it is none."""
     inner = getattr(critic, "critic", critic)
     return inner if isinstance(inner, Judge) else None
-
-
-def check_roles(critic: object, judge: object, teacher: object) -> None:
-    """Raise ``ConfigError`` for an object that cannot play its role in a training."""
-    for role, given, method in (
-        ("critic", critic, "__call__"),
-        ("judge", judge, "grade"),
-        ("teacher", teacher, "show"),
-    ):
-        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
-            raise ConfigError(
-                f"team training: expected a {role}, an object with {method}(), got {given!r:.80}"
-            )
-    if teacher is not None and judge is None:
-        raise ConfigError(
-            f"team training: the actions of '{name_of(teacher)}' need a judge, and there is none; "
-            "give Guidance(judge=...), or leave the teacher out"
-        )
 
 
 def calls_of(critic: object) -> int | None:
@@ -129,7 +112,21 @@ def screen_key(observation: Observation) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean, which equals each of equal values exactly."""
-    equal = min(values) == max(values)
-    return values[0] if equal else math.fsum(values) / len(values)
+class Groups:
+    """Values by group, and the distance of a value from the mean of its group."""
+
+    def __init__(self) -> None:
+        self._values: dict[object, list[float]] = {}
+        self._known: dict[object, tuple[float, float]] = {}
+
+    def add(self, group: object, value: float) -> None:
+        self._values.setdefault(group, []).append(value)
+
+    def standard(self, group: object, value: float) -> float:
+        """In standard deviations, after all values were added; 0 in a group of equals."""
+        if group not in self._known:
+            values = self._values[group]
+            equal = math.isclose(min(values), max(values))
+            self._known[group] = fmean(values), math.inf if equal else pstdev(values)
+        mean, spread = self._known[group]
+        return (value - mean) / (spread + 1e-6)

@@ -20,14 +20,13 @@ from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, proposals, unreadable
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import screen_key
+from swarm_ui.optim.credit.critic import Groups, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 Start = tuple[str, bytes]
 """Task and first screen: what attempts at one task instance have in common."""
 _Values = list[list[dict[str, float]]]
 """For each step of each episode: a value by message id."""
-_FLOOR = 1e-6
 
 
 class GiGPO:
@@ -67,7 +66,7 @@ class GiGPO:
             [(start, screen_key(record.trace.observation)) for record in episode.steps]
             for episode, start in zip(played, starts, strict=True)
         ]
-        outcomes, returns = _Groups(), _Groups()
+        outcomes, returns = Groups(), Groups()
         for episode, start, seen in zip(played, starts, places, strict=True):
             outcomes.add(start, _outcome(episode))
             for step, place in enumerate(seen):
@@ -127,7 +126,7 @@ class DrMAS:
 
         starts = [start_of(episode) for episode in played]
         said = [[senders(record) for record in episode.steps] for episode in played]
-        groups = _Groups()
+        groups = Groups()
         for episode, start, steps in zip(played, starts, said, strict=True):
             for agent in (agent for step in steps for agent in step.values()):
                 groups.add((start, agent), _outcome(episode))
@@ -275,26 +274,6 @@ def start_of(episode: Episode) -> Start:
     """The start of an episode. Equal starts are different attempts at one task instance."""
     first = screen_key(episode.steps[0].trace.observation) if episode.steps else b""
     return episode.task, first
-
-
-class _Groups:
-    """Values by group, and the distance of a value from the mean of its group."""
-
-    def __init__(self) -> None:
-        self._values: dict[object, list[float]] = {}
-        self._known: dict[object, tuple[float, float]] = {}
-
-    def add(self, group: object, value: float) -> None:
-        self._values.setdefault(group, []).append(value)
-
-    def standard(self, group: object, value: float) -> float:
-        """In standard deviations, after all values were added; 0 in a group of equals."""
-        if group not in self._known:
-            values = self._values[group]
-            equal = math.isclose(min(values), max(values))
-            self._known[group] = fmean(values), math.inf if equal else pstdev(values)
-        mean, spread = self._known[group]
-        return (value - mean) / (spread + _FLOOR)
 
 
 def _advantages(name: str, episodes: Sequence[Episode], found: _Values) -> list[Credit]:

@@ -35,17 +35,11 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CallLog:
-    """The calls of a corpus, in one file."""
+    """The calls of a corpus, in one file, and the budget of all of them."""
 
     def __init__(self, path: Path, budget: Budget) -> None:
-        """
-        Args:
-            path: the file; its calls count against the budget.
-            budget: the budget of all calls in the file.
-
-        Raises:
-            TraceError: the file cannot be read.
-        """
+        """The calls in the file count against the budget. Raises ``TraceError`` if it cannot be
+        read."""
         self.budget = budget
         self.known: dict[str, CallRecord] = {}
         """Calls with a reply, by key."""

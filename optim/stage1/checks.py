@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.observation import Observation, render
 from swarm_ui.optim.adversary import fits, with_label
-from swarm_ui.optim.stage1.config import CorpusConfig
-from swarm_ui.optim.stage1.samples import Sample, short_hash
+from swarm_ui.optim.stage1.samples import CorpusConfig, Sample, short_hash
 from swarm_ui.prompts import format_named, reason_of, summary, utterance
 
 _REFUSAL = re.compile(
@@ -59,7 +58,8 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
     if not fits(action, observation):
         return "impossible on this screen"
     meant = observation.element(action.index)
-    if action.target and meant is not None and not _same(action.target, meant.label):
+    label = "" if meant is None else _plain(meant.label)
+    if action.target and label not in ("", _plain(action.target)):
         return "label and number of different elements"
     action = with_label(action, observation)
     text = utterance(reply, action)
@@ -72,7 +72,7 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
 
 
 def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
-    """A reply in canonical form as written to the corpus: in its format, with or without reason.
+    """A reply as written to the corpus: in its format, with or without reason.
 
     Args:
         canonical_reply, action: what :func:`canonical` returned.
@@ -85,21 +85,13 @@ def written(canonical_reply: str, action: Action, screen: Observation, config: C
     return format_named(config.prompt_format).write(action, screen, reason)
 
 
-def size_fault(sample: Sample, config: CorpusConfig) -> Reason | None:
-    """Why a sample is too long; ``None`` if it is not."""
-    if sum(len(turn.content) for turn in sample.chat) > config.longest_prompt:
-        return "prompt too long"
-    longest = max(len(sample.response), len(sample.rejected or ""))
-    return "response too long" if longest > config.longest_response else None
-
-
-def score_fault(score: float | None, config: CorpusConfig) -> Reason | None:
+def score_fault(score: float | None) -> Reason | None:
     """Why an item with this score is dropped; ``None`` if it is not."""
     if score is None:
         return "the critic did not say"
-    if score > config.good_above:
+    if score > 0.5:
         return None
-    return "judged wrong" if score < config.bad_below else "the critic cannot tell"
+    return "judged wrong" if score < 0.5 else "the critic cannot tell"
 
 
 def likeness(
@@ -150,7 +142,3 @@ def _same_text(sample: Sample) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _same(one: str, other: str) -> bool:
-    return _plain(one) == _plain(other) or not _plain(other)

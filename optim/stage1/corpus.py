@@ -14,17 +14,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import LineFile, write_atomic
+from swarm_ui.optim.settings import expect_same
 from swarm_ui.optim.stage1.calls import CallRecord, read_lines
 from swarm_ui.optim.stage1.checks import Deduplicator, DropCounts
-from swarm_ui.optim.stage1.config import LEVELS, CorpusConfig
 from swarm_ui.optim.stage1.samples import (
     CORPUS_VERSION,
+    LEVELS,
+    CorpusConfig,
     HeldOut,
     Job,
     Sample,
@@ -32,7 +34,6 @@ from swarm_ui.optim.stage1.samples import (
 )
 from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
-T = TypeVar("T")
 Row = dict[str, Any]
 Folders = Path | Sequence[Path]
 
@@ -92,9 +93,9 @@ class Corpus:
         path = folder / "corpus.json"
         expect_no_links_out(folder)
         if path.exists():
-            fields = ("environment", "agent", "adversary", "critic", "config", "held_out")
-            advice = "use the same settings, or choose another folder: export and fine-tuning "
-            check_same(read_header(folder), header, fields, folder, f"{advice}accept several")
+            advice = "use the same, or choose another folder: export and fine-tuning accept several"
+            then = msgspec.structs.replace(read_header(folder), packages={})
+            expect_same(folder, then, header, advice)
         else:
             check_empty(folder, "corpus")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
@@ -102,7 +103,9 @@ class Corpus:
         self._deduplicator = Deduplicator(header.config.repeats)
         self._done: set[Job] = set()
         for walk in _walks(folder):
-            self._remember(walk)
+            self._done |= {(walk.task, walk.seed)} if walk.success is not None else set()
+            for sample in walk.samples:
+                self._deduplicator.remember(sample)
         self._lines = LineFile(folder / "walks.jsonl")
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
@@ -128,12 +131,6 @@ class Corpus:
         self._lines.append(msgspec.json.encode(stored))
         self._done |= {(walk.task, walk.seed)} if walk.success is not None else set()
         return stored
-
-    def _remember(self, walk: WalkResult) -> None:
-        for sample in walk.samples:
-            self._deduplicator.remember(sample)
-        if walk.success is not None:
-            self._done.add((walk.task, walk.seed))
 
     def close(self) -> None:
         self._lines.close()
@@ -249,7 +246,7 @@ def export(
     levels: Sequence[int] = LEVELS,
     held_out: HeldOut | None = None,
 ) -> list[Path]:
-    """Write a corpus for another library, as lists of messages in JSON lines.
+    """Write a corpus for another library, as lists of messages in JSON lines; returns the files.
 
     ``trl`` writes conversational prompts with completions, or with a chosen and a rejected reply.
     ``llama-factory`` writes conversations in its ShareGPT format, and ``dataset_info.json``.
@@ -263,30 +260,22 @@ def export(
         levels: the levels to write.
         held_out: checked in addition to the rule that the corpus was made with.
 
-    Returns:
-        the files that were written.
-
     Raises:
         ConfigError: the format or the corpus does not exist, there is nothing to write, or a sample
             has a held-out task.
     """
     if format not in FORMATS:
         raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")
-    row = conversational if format == "trl" else _messages
-    found = parts(gather(corpus, levels=levels, held_out=held_out))
-    written, info = [], {}
-    for name, part in found.items():
+    row = conversational if format == "trl" else _sharegpt
+    written, info = list[Path](), dict[str, Row]()
+    for name, part in parts(gather(corpus, levels=levels, held_out=held_out)).items():
         pair = name.startswith("preference")
         rows = [json.dumps(row(sample, pair=pair), ensure_ascii=False) for sample in part]
-        path = out / f"{name}.jsonl"
-        write_atomic(path, "".join(f"{line}\n" for line in rows))
-        written.append(path)
-        columns = {"messages": "messages"}
-        about: Row = {"file_name": path.name, "formatting": "sharegpt", "tags": _TAGS}
-        if pair:
-            about["ranking"] = True
-            columns |= {"chosen": "chosen", "rejected": "rejected"}
-        info[name] = about | {"columns": columns}
+        written.append(out / f"{name}.jsonl")
+        write_atomic(written[-1], "".join(f"{line}\n" for line in rows))
+        columns = ("messages", "chosen", "rejected") if pair else ("messages",)
+        info[name] = {"file_name": f"{name}.jsonl", "formatting": "sharegpt", "tags": _TAGS}
+        info[name] |= {"columns": {key: key for key in columns}, "ranking": pair}
     if format == "llama-factory":
         written.append(out / "dataset_info.json")
         write_atomic(written[-1], json.dumps(info, indent=2))
@@ -302,49 +291,28 @@ def parts(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
 
 def conversational(sample: Sample, *, pair: bool) -> Row:
     """TRL's conversational prompt and completion, or with ``pair`` prompt, chosen and rejected."""
-    prompt = _messages(sample, pair=True)
+    turns, chosen, rejected = _turns(sample)
     if pair:
-        return {
-            "prompt": prompt["messages"],
-            "chosen": [prompt["chosen"]],
-            "rejected": [prompt["rejected"]],
-        }
-    return {"prompt": prompt["messages"], "completion": [prompt["chosen"]]}
+        return {"prompt": turns, "chosen": [chosen], "rejected": [rejected]}
+    return {"prompt": turns, "completion": [chosen]}
 
 
-def _messages(sample: Sample, *, pair: bool) -> Row:
+def _sharegpt(sample: Sample, *, pair: bool) -> Row:
+    turns, chosen, rejected = _turns(sample)
+    if pair:
+        return {"messages": turns, "chosen": chosen, "rejected": rejected}
+    return {"messages": [*turns, chosen]}
+
+
+def _turns(sample: Sample) -> tuple[list[Row], Row, Row]:
+    """The prompt, and both replies to it."""
     turns = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
-    chosen = {"role": "assistant", "content": sample.response}
-    if not pair:
-        return {"messages": [*turns, chosen]}
-    rejected = {"role": "assistant", "content": sample.rejected or ""}
-    return {"messages": turns, "chosen": chosen, "rejected": rejected}
+    sides = (sample.response, sample.rejected or "")
+    chosen, rejected = ({"role": "assistant", "content": text} for text in sides)
+    return turns, chosen, rejected
 
 
 def check_empty(folder: Path, what: str) -> None:
     """Raise ``ConfigError`` if a folder for new work is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
-
-
-def check_same(before: T, now: T, fields: Sequence[str], folder: Path, advice: str) -> None:
-    """Raise ``ConfigError`` if the work to continue was started with other settings."""
-    for field in fields:
-        old, new = getattr(before, field), getattr(now, field)
-        if old != new:
-            raise ConfigError(
-                f"'{folder}' was created with another '{field}' ({_change(old, new)}); {advice}"
-            )
-
-
-def _change(old: object, new: object) -> str:
-    """The differences; in a record, only the fields that differ."""
-    if not (isinstance(old, msgspec.Struct) and isinstance(new, type(old))):
-        return f"{_short(old)}, now {_short(new)}"
-    pairs = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
-    return "; ".join(f"{name} {_short(a)}, now {_short(b)}" for name, a, b in pairs if a != b)
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return repr(text if len(text) <= 200 else f"{text[:200]} …")

@@ -22,12 +22,12 @@ from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder, write_atomic
 from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
+from swarm_ui.optim.settings import expect_same
 from swarm_ui.optim.stage1.corpus import (
     PARTS,
     Folders,
     Row,
     check_empty,
-    check_same,
     conversational,
     gather,
     parts,
@@ -210,8 +210,8 @@ def _begin(
             before = msgspec.json.decode(place.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
-        fields = ("model", "samples", "config", "prompt_format", "adapter")
-        check_same(before, plan, fields, out, "use the same, or choose another folder")
+        then = msgspec.structs.replace(before, packages=plan.packages)
+        expect_same(out, then, plan, "use the same, or choose another folder")
     else:
         check_empty(out, "fine-tuning")
     group.wait_for_everyone()

@@ -21,8 +21,7 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat, read_verdict
 from swarm_ui.optim.stage1.checks import canonical
-from swarm_ui.optim.stage1.config import CorpusConfig
-from swarm_ui.optim.stage1.samples import short_hash
+from swarm_ui.optim.stage1.samples import CorpusConfig, short_hash
 from swarm_ui.prompts import context, decision_chat, format_named, said
 
 Chat = tuple[ChatMessage, ...]

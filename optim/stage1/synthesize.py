@@ -15,10 +15,9 @@ from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.calls import CallLog, LoggedModel
-from swarm_ui.optim.stage1.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
 from swarm_ui.optim.stage1.roles import Checker, ModelRole, Opponent, UIAgent
-from swarm_ui.optim.stage1.samples import HeldOut, Job, WalkResult
+from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Job, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedAgent, ScriptedJudge, ScriptedOpponent
 from swarm_ui.optim.stage1.walk import Harvest, Roles, Walk, WalkFault, team_walk
 from swarm_ui.rollout import LocalWorker, Policy, Rollouts

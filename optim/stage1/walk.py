@@ -25,10 +25,8 @@ from swarm_ui.optim.stage1.checks import (
     canonical,
     likeness,
     score_fault,
-    size_fault,
     written,
 )
-from swarm_ui.optim.stage1.config import CorpusConfig, Level
 from swarm_ui.optim.stage1.roles import (
     Checker,
     Item,
@@ -41,8 +39,10 @@ from swarm_ui.optim.stage1.roles import (
     question_chat,
 )
 from swarm_ui.optim.stage1.samples import (
+    CorpusConfig,
     HeldOut,
     Kind,
+    Level,
     Origin,
     Sample,
     WalkResult,
@@ -55,6 +55,10 @@ from swarm_ui.rollout.episode import SOLVED, WAIT
 from swarm_ui.trace.records import Call, Episode
 
 NEIGHBOURS = ("agent_0", "agent_1", "agent_2", "agent_3")
+_MOST_HEARD, _WRONG = 3, 0.4
+"""Maximum number of messages of neighbours, and the share of them that the adversary writes."""
+_ATTEMPTS = 4
+"""Maximum number of replies of the adversary for one preference."""
 _MOST = {"complete": 2, "answer": 1}
 """Maximum number of instructions for one screen that end with these; as in the method's released
 code."""
@@ -87,13 +91,12 @@ class Harvest:
 
     def keep(self, sample: Sample, fault: Reason | None = None) -> None:
         """Add a sample, unless there is a reason to drop it."""
-        fault = fault or size_fault(sample, self.config)
         if fault is None:
             self.samples.append(sample)
         else:
             self.dropped.note(sample.level, fault)
 
-    def origin(self, step: int, agent: str, prompt: str) -> Origin:
+    def origin(self, step: int, agent: str, prompt: str, **judges: str) -> Origin:
         return Origin(
             environment=self.environment,
             task=self.task,
@@ -101,6 +104,7 @@ class Harvest:
             step=step,
             agent=agent,
             prompt=prompt,
+            **judges,
         )
 
     def result(self, success: bool | None, steps: int) -> WalkResult:
@@ -122,10 +126,13 @@ class Roles:
     adversary: Opponent
     critic: Checker | None
 
+    @property
+    def judge(self) -> str:
+        return "" if self.critic is None else self.critic.name
 
-@dataclass(frozen=True, slots=True)
-class WalkStep:
-    index: int
+
+class WalkStep(NamedTuple):
+    number: int
     state: WalkState
     reply: Reply
     strayed: bool
@@ -162,7 +169,7 @@ class Walk:
         return self.harvest.result(success, len(steps))
 
     async def _walk(self) -> tuple[list[WalkStep], bool]:
-        """The steps, and whether the environment says that the task was solved."""
+        """The steps, and whether the task was solved."""
         environment, harvest = self.environment, self.harvest
         observation = await environment.reset(task=harvest.task, seed=harvest.seed)
         steps: list[WalkStep] = []
@@ -194,19 +201,18 @@ class Walk:
             different.setdefault((screen.app, screen.elements), step)
         found = list(different.values())
         if rng.random() >= config.first_screen:
-            found = [step for step in found if step.index > 0]
+            found = [step for step in found if step.number > 0]
         if len(found) > config.screens:
-            found = sorted(rng.sample(found, config.screens), key=lambda step: step.index)
+            found = sorted(rng.sample(found, config.screens), key=lambda step: step.number)
         return found
 
     async def _questions(self, step: WalkStep) -> None:
-        harvest = self.harvest
-        seed = harvest.seed_for("questions", step.index)
+        harvest, screen = self.harvest, step.state.observation
+        seed = harvest.seed_for("questions", step.number)
         said = await self.roles.agent.questions(step.state, seed=seed)
-        harvest.dropped.note(1, "malformed", said.malformed)
         items = []
         for item in said.items:
-            fault = answer_fault(step.state.observation, item.asked, item.answer)
+            fault = answer_fault(screen, item.asked, item.answer)
             if fault is None:
                 items.append(Item(item.asked.strip(), item.answer.strip(), item.kind))
             else:
@@ -215,9 +221,8 @@ class Walk:
 
     async def _instructions(self, step: WalkStep) -> None:
         harvest = self.harvest
-        seed = harvest.seed_for("instructions", step.index)
+        seed = harvest.seed_for("instructions", step.number)
         said = await self.roles.agent.instructions(step.state, seed=seed)
-        harvest.dropped.note(2, "malformed", said.malformed)
         items, ends = [], Counter[str]()
         for item in said.items:
             read = canonical(item.answer, step.state.observation)
@@ -240,15 +245,14 @@ class Walk:
     ) -> None:
         """Keep at most ``most`` items that the critic finds right."""
         harvest, critic = self.harvest, self.roles.critic
+        harvest.dropped.note(level, "malformed", said.malformed)
         harvest.dropped.note(level, "more than asked for", max(0, len(items) - most))
         items = items[:most]
-        if not items:
-            return
         scores: list[float | None] = [None] * len(items)
-        if critic is not None:
+        if critic is not None and items:
             scores = await critic.score_answers(step.state, items)
         for item, score in zip(items, scores, strict=True):
-            fault = None if critic is None else score_fault(score, harvest.config)
+            fault = None if critic is None else score_fault(score)
             harvest.keep(self._answered(level, step, item, score, said.prompt), fault)
 
     def _answered(
@@ -276,118 +280,83 @@ class Walk:
             score=score,
             prompt_format=config.prompt_format,
             alike=likeness(level, screen, [item.asked], [response]),
-            origin=self._origin(step, prompt),
+            origin=self.harvest.origin(
+                step.number, self.roles.agent.name, prompt, critic=self.roles.judge
+            ),
         )
 
     async def _preference(self, step: WalkStep) -> None:
-        harvest, screen = self.harvest, step.state.observation
+        """A preference pair of a step: the agent's reply, and one that the adversary wrote."""
+        harvest, roles, screen = self.harvest, self.roles, step.state.observation
         if step.strayed:
-            harvest.dropped.note(3, "the act was not executed")
-            return
+            return harvest.dropped.note(3, "the act was not executed")
         if harvest.held_out.has_goal(screen.goal):
-            harvest.dropped.note(3, "goal of a held-out task")
-            return
-        seed = harvest.seed_for("preference", step.index)
-        made = await preference(step.state, step.reply, self.roles, harvest.config, seed)
-        if isinstance(made, str):
-            harvest.dropped.note(3, made)
-            return
-        form = harvest.config.prompt_format
-        chat = format_named(form).chat(Decision(observation=screen, heard=made.heard))
-        messages = [heard.content for heard in made.heard]
-        origin = self._origin(step, step.reply.prompt)
+            return harvest.dropped.note(3, "goal of a held-out task")
+        read = canonical(step.reply.text, screen)
+        if isinstance(read, str):
+            return harvest.dropped.note(3, f"chosen: {read}")
+        rng = random.Random(harvest.seed_for("preference", step.number))
+        found = await _rejected(step.state, read, roles, random.Random(rng.getrandbits(31)))
+        if isinstance(found, str):
+            return harvest.dropped.note(3, found)
+        heard: tuple[Heard, ...] = ()
+        if rng.random() < harvest.config.messages:
+            heard = await _neighbours(step.state, read[1], roles, harvest.config, rng)
+        config, (wrong, score, rejected_score) = harvest.config, found
+        chosen = written(*read, screen, config)
+        rejected = written(*wrong, screen, config)
+        chat = format_named(config.prompt_format).chat(Decision(observation=screen, heard=heard))
         harvest.keep(
             Sample(
-                id=sample_id(3, chat, made.chosen, made.rejected),
+                id=sample_id(3, chat, chosen, rejected),
                 level=3,
                 kind="preference",
                 chat=chat,
-                response=made.chosen,
-                rejected=made.rejected,
-                score=made.score,
-                rejected_score=made.rejected_score,
-                prompt_format=form,
-                heard=len(made.heard),
-                alike=likeness(3, screen, messages, [made.chosen, made.rejected]),
-                origin=msgspec.structs.replace(origin, adversary=self.roles.adversary.name),
+                response=chosen,
+                rejected=rejected,
+                score=score,
+                rejected_score=rejected_score,
+                prompt_format=config.prompt_format,
+                heard=len(heard),
+                alike=likeness(3, screen, [h.content for h in heard], [chosen, rejected]),
+                origin=harvest.origin(
+                    step.number, roles.agent.name, step.reply.prompt, critic=roles.judge,
+                    adversary=roles.adversary.name,
+                ),
             )
-        )
-
-    def _origin(self, step: WalkStep, prompt: str) -> Origin:
-        critic = "" if self.roles.critic is None else self.roles.critic.name
-        origin = self.harvest.origin(step.index, self.roles.agent.name, prompt)
-        return msgspec.structs.replace(origin, critic=critic)
+        )  # fmt: skip
+        return None
 
 
-class Preference(NamedTuple):
-    """A chosen and a rejected reply, and the messages in their context."""
-
-    chosen: str
-    rejected: str
-    score: float | None
-    rejected_score: float | None
-    heard: tuple[Heard, ...]
-
-
-async def preference(
-    state: WalkState, reply: Reply, roles: Roles, config: CorpusConfig, seed: int
-) -> Preference | Reason:
-    """The preference pair of a step, or the reason why there is none.
-
-    Args:
-        state: the step.
-        reply: the agent's reply at this step.
-        roles: the adversary writes the rejected reply, and the critic scores both.
-        config: settings.
-        seed: the seed of all random choices.
-    """
-    chosen = canonical(reply.text, state.observation)
-    if isinstance(chosen, str):
-        return f"chosen: {chosen}"
-    rng = random.Random(seed)
-    found = await _rejected(state, chosen, roles, config, random.Random(rng.getrandbits(31)))
-    if isinstance(found, str):
-        return found
-    heard: tuple[Heard, ...] = ()
-    if rng.random() < config.messages:
-        heard = await _neighbours(state, chosen[1], roles, config, rng)
-    text = written(*chosen, state.observation, config)
-    return Preference(text, *found, heard)
+Read = tuple[str, Action]
+"""A reply in canonical form, and its action."""
 
 
 async def _rejected(
-    state: WalkState,
-    chosen: tuple[str, Action],
-    roles: Roles,
-    config: CorpusConfig,
-    rng: random.Random,
-) -> tuple[str, float | None, float | None] | Reason:
-    """Rejection sampling: a possible reply with another action that is judged wrong."""
+    state: WalkState, chosen: Read, roles: Roles, rng: random.Random
+) -> tuple[Read, float | None, float | None] | Reason:
+    """Rejection sampling: a possible reply with another action that is judged wrong, with the
+    scores of the chosen one and its own; or the reason why there is none."""
     tried, critic = {chosen[1].key}, roles.critic
     reason = "the adversary wrote nothing"
-    for _ in range(config.attempts):
+    for _ in range(_ATTEMPTS):
         reply = await roles.adversary.oppose(state, chosen[1], seed=rng.getrandbits(31))
         if reply is None:
             continue
         read = canonical(reply.text, state.observation)
-        if isinstance(read, str):
-            reason = read
+        if isinstance(read, str) or read[1].key in tried:
+            reason = read if isinstance(read, str) else "always the same act"
             continue
-        text, action = read
-        if action.key in tried:
-            reason = "always the same act"
-            continue
-        tried.add(action.key)
-        rejected = written(text, action, state.observation, config)
+        tried.add(read[1].key)
         if critic is None:
-            return rejected, None, None
-        both = [chosen[0], text]
+            return read, None, None
+        both = [chosen[0], read[0]]
         good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
-        fault = score_fault(good, config)
+        fault = score_fault(good)
         if fault is not None:
             return f"chosen: {fault}"
-        if bad is not None and bad < config.bad_below:
-            return rejected, good, bad
+        if bad is not None and bad < 0.5:
+            return read, good, bad
         reason = "not judged wrong"
     return f"no negative: {reason}"
 
@@ -399,23 +368,20 @@ async def _neighbours(
 
     Some are samples of the agent itself, correct or wrong; the others are the adversary's.
     """
-    count = rng.randint(1, min(config.neighbours, len(NEIGHBOURS)))
     heard: list[Heard] = []
-    for sender in sorted(rng.sample(NEIGHBOURS, count)):
-        seed, wrong = rng.getrandbits(31), rng.random() < config.wrong_neighbours
+    for sender in sorted(rng.sample(NEIGHBOURS, rng.randint(1, _MOST_HEARD))):
+        seed, wrong = rng.getrandbits(31), rng.random() < _WRONG
         reply: Reply | None
         if wrong:
             reply = await roles.adversary.oppose(state, good, seed=seed)
         else:
-            warm = config.temperature
-            reply = await roles.agent.act(state, seed=seed, temperature=warm)
+            reply = await roles.agent.act(state, seed=seed, temperature=config.temperature)
         read = "nothing" if reply is None else canonical(reply.text, state.observation)
         if not isinstance(read, str):
             content, form = written(*read, state.observation, config), config.prompt_format
-            message = Heard(
-                sender=sender, round=0, content=content, action=read[1], prompt_format=form
+            heard.append(
+                Heard(sender=sender, round=0, content=content, action=read[1], prompt_format=form)
             )
-            heard.append(message)
     return tuple(heard)
 
 
@@ -443,7 +409,6 @@ async def team_walk(environment: Environment, team: Policy, harvest: Harvest) ->
         raise WalkFault(str(fault), len(episode.steps))
     for step, call in _different_calls(episode, harvest, team.name):
         chat = chat_of(call.prompt)
-        agent = f"{call.node} of {team.name}"
         alike = short_hash("\x1e".join(["3", *(turn.content for turn in chat), call.reply]))
         harvest.keep(
             Sample(
@@ -455,7 +420,7 @@ async def team_walk(environment: Environment, team: Policy, harvest: Harvest) ->
                 prompt_format=config.prompt_format,
                 heard=len(call.heard),
                 alike=alike,
-                origin=harvest.origin(step, agent, short_hash(call.prompt)),
+                origin=harvest.origin(step, f"{call.node} of {team.name}", short_hash(call.prompt)),
             )
         )
     return harvest.result(episode.success, len(episode.steps))
@@ -464,6 +429,7 @@ async def team_walk(environment: Environment, team: Policy, harvest: Harvest) ->
 def _different_calls(episode: Episode, harvest: Harvest, team: str) -> Iterator[tuple[int, Call]]:
     """One call for each agent and reply, in the order of the episode."""
     rng = random.Random(harvest.seed_for("team"))
+    wanted = harvest.config.prompt_format
     alike: dict[tuple[str, str], list[tuple[int, Call]]] = {}
     for number, step in enumerate(episode.steps):
         if harvest.held_out.has_goal(step.trace.observation.goal):
@@ -472,11 +438,11 @@ def _different_calls(episode: Episode, harvest: Harvest, team: str) -> Iterator[
         for call in step.trace.calls:
             if not call.prompt or call.error is not None:
                 continue
-            found, form = call.message.prompt_format, harvest.config
-            if found != form.prompt_format:
+            found = call.message.prompt_format
+            if found != wanted:
                 raise ConfigError(
                     f"synthesize: {team} writes prompts in the format '{found}', and the corpus "
-                    f"has '{form.prompt_format}'; set prompt_format='{found}'"
+                    f"has '{wanted}'; set prompt_format='{found}'"
                 )
             alike.setdefault((call.node, call.reply), []).append((number, call))
     chosen = [rng.choice(calls) for calls in alike.values()]

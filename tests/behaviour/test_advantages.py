@@ -221,10 +221,3 @@ def test_the_loss_of_a_training_is_computed_from_the_published_advantages() -> N
     of the advantages. Outcomes and first returns are +r, -r/2 and -r/2, so these are 2r, r, -r and
     -r."""
     assert trained(GiGPO()) == pytest.approx(-(2**0.5) / 4, abs=1e-4)
-
-
-def test_the_episodes_of_a_training_hold_the_advantages() -> None:
-    played: list[Episode] = []
-    trained(DrMAS(), lambda _, found: played.extend(found))
-    # The outcomes of the four messages are 1, 1, 0 and 0.
-    assert [r.advantage for r in scored_replies(played)] == pytest.approx([1, 1, -1, -1], abs=1e-4)

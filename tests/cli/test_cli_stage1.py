@@ -43,7 +43,7 @@ def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa
     assert {sample["prompt_format"] for sample in made} == {"compact"}
     assert {sample["level"] for sample in made} == {1, 2, 3}
     other = shell(f"synthesize phone -n 3 {FEW} -o whole")
-    assert other.code == 2 and "prompt_format 'compact', now 'json'" in other.err
+    assert other.code == 2 and "config.prompt_format: 'compact' then, 'json' now" in other.err
 
 
 def test_a_corpus_of_a_scripted_team(shell: Shell) -> None:  # noqa: F811
@@ -192,7 +192,7 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
     about = json.loads((shell.folder / "out" / "final" / "swarm_ui.json").read_text())
     assert about["prompt_format"] == "compact" and about["base_model"] == "tiny"
     again = shell(f"finetune tiny c out {quick} --layers 0 --minutes 6")
-    assert again.code == 2 and "created with another 'config' (minutes '5.0', now" in again.err
+    assert again.code == 2 and "config.minutes: 5.0 then," in again.err
 
 
 @pytest.mark.parametrize(

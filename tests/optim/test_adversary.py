@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_fakes import ButtonWorld, screen
+from learning_fakes import screen
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.errors import ConfigError
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation
@@ -19,7 +18,6 @@ from swarm_ui.optim.adversary import (
     LLMAdversary,
     LLMTeacher,
     ScriptedAdversary,
-    ScriptedTeacher,
     fits,
     negative,
 )
@@ -166,15 +164,6 @@ async def test_only_what_the_grader_marks_low_is_kept() -> None:
     assert nothing is None
 
 
-async def test_the_bound_is_strict() -> None:
-    async def grade(action: Action) -> float | None:
-        return 0.5
-
-    assert await negative(Listed(BACK), DECISION, SAVE, grade, seed=0, attempts=1) is None
-    kept = await negative(Listed(BACK), DECISION, SAVE, grade, seed=0, attempts=1, below=0.6)
-    assert kept == BACK
-
-
 # -- teachers ---------------------------------------------------------------------------------
 
 
@@ -218,8 +207,3 @@ async def test_a_language_model_acts_as_an_agent_would(
         assert action == Action(action_type="click", index=shown, target=label)
     (request,) = model.asked
     assert (request.decision, request.seed, request.adapter) == (decision, 7, None)
-
-
-async def test_a_scripted_teacher_needs_a_snapshot() -> None:
-    with pytest.raises(ConfigError, match="no snapshot of the environment"):
-        await ScriptedTeacher(ButtonWorld).show(Decision(observation=screen()), None, seed=0)

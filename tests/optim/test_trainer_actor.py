@@ -51,34 +51,6 @@ async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_one_update_ahead_the_versions_before_stay(tmp_path: Path) -> None:
-    with Server() as server:
-        here, episodes = await trained(server, tmp_path / "here", staleness=1)
-    with Server() as server:
-        there, again = await trained(
-            server, tmp_path / "there", SentRollouts(ButtonWorld), staleness=1
-        )
-        assert sorted(server.loads) == sorted(set(server.asked))
-    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
-    assert [spoken(e) for e in again] == [spoken(e) for e in episodes]
-
-
-@pytest.mark.slow
-async def test_a_server_that_dies_while_workers_ask_gets_its_versions_again(tmp_path: Path) -> None:
-    with Server() as server:
-        whole, episodes = await trained(server, tmp_path / "whole", SentRollouts(ButtonWorld))
-        calls = len(server.asked)
-    with Server(dies_at=calls * 3 // 4) as server:
-        kept, again = await asyncio.wait_for(
-            trained(server, tmp_path / "killed", SentRollouts(ButtonWorld)), 120.0
-        )
-        assert server.deaths == 1 and server.adapters == {}
-    assert all(e.fault is None for e in again)
-    assert [e.success for e in again] == [e.success for e in episodes]
-    assert all(torch.equal(a, b) for a, b in zip(whole, kept, strict=True))
-
-
-@pytest.mark.slow
 async def test_a_server_that_dies_in_an_iteration_costs_nothing(tmp_path: Path) -> None:
     with Server() as server:
         whole, episodes = await trained(server, tmp_path / "whole")

@@ -10,10 +10,8 @@ from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import LocalModel, ScriptedModel
-from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+from swarm_ui.optim.trainer import TeamTrainer
 
 
 def no_jobs(count: int, /, *, seed: int) -> list[tuple[str, int]]:
@@ -35,16 +33,3 @@ def test_an_environment_in_the_place_of_its_class() -> None:
         TeamTrainer(team, environment, no_jobs)
     with pytest.raises(ConfigError, match="write PhoneEnvironment instead"):
         ScriptedCritic(environment)
-
-
-def test_trainer_and_result_are_printed_in_one_line() -> None:
-    model = LocalModel.load()
-    team = CollabGraph.collaborative(2, 1, model=model)
-    trainer = TeamTrainer(team, PhoneEnvironment, no_jobs, config=TeamConfig(iterations=3))
-    assert repr(trainer) == (
-        "TeamTrainer(LocalModel('base-agent'), adapters agent_0: agent_0, agent_1: agent_1; "
-        "3 iterations of 128 episodes, redraw edges)"
-    )
-    assert repr(TeamResult((), EdgeDistribution(["a", "b"]))) == (
-        "TeamResult(0 iterations; history, edges)"
-    )

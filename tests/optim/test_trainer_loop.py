@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,17 +63,6 @@ def test_the_team_learns(method: str, untrained: float) -> None:
     assert all(m["credit_source"] == "scripted critic, 3 % flipped" for m in result.history)
 
 
-def test_a_shared_iteration_gives_all_the_same_weights_and_a_later_one_does_not() -> None:
-    def alike(iterations: int) -> bool:
-        model = TinyModel()
-        run(model, None, config=replace(CONFIG, iterations=iterations, shared_iterations=1))
-        one, two = (model.adapter_parameters(f"agent_{k}") for k in (0, 1))
-        return all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
-
-    assert alike(1)
-    assert not alike(2)
-
-
 def test_redrawn_edges_differ_and_are_those_of_the_traces() -> None:
     result, episodes = seen(config=replace(SHORT, iterations=4))
     assert len({str(m["graphs"]) for m in result.history}) > 1
@@ -82,11 +70,6 @@ def test_redrawn_edges_differ_and_are_those_of_the_traces() -> None:
         trace = played[0].steps[0].trace
         inner = {(a, b) for a, b in trace.edges if b in trace.agents}
         assert inner == {(a, b) for a, b in metrics["graphs"][0]}
-
-
-def test_fixed_edges_stay() -> None:
-    result, _ = seen(config=replace(SHORT, iterations=2, edges="fixed"))
-    assert [m["graphs"] for m in result.history] == [[[]], [[]]]
 
 
 def test_learned_edges_are_compared_on_the_same_episodes_and_move() -> None:
@@ -156,26 +139,6 @@ def test_without_an_adversary_only_real_mistakes_are_rejected() -> None:
     assert sources(result.history[0]) <= {"own > mistake", "colleague > own", "own > nothing"}
     result, _ = seen(config=SHORT)
     assert "own > adversary" in sources(result.history[0])
-
-
-def test_progress_tells_what_is_done() -> None:
-    reports: list[tuple[int, str, int, int]] = []
-    run(TinyModel(), None, config=CONFIG, on_progress=lambda *report: reports.append(report))
-    assert [what for at, what, *_ in reports if at == 0][:1] == ["rollout"]
-    assert {what for at, what, *_ in reports if at == 0} == {"rollout", "update", "checkpoint"}
-    rollouts = [r for r in reports if r[:2] == (2, "rollout")]
-    assert rollouts == [(2, "rollout", k, 16) for k in range(1, 17)]
-    for iteration, adapters in ((0, 1), (2, 3)):  # one adapter for all at first
-        updates = [r[2:] for r in reports if r[:2] == (iteration, "update")]
-        assert updates == [(k, adapters) for k in range(adapters + 1)]
-
-
-def test_nothing_is_written_without_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run(TinyModel(), None, config=SHORT)
-    assert list(tmp_path.iterdir()) == []
 
 
 class WrongCritic:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import TinyModel, click, screen
 
-from demos.base_agent.stream import Rehearsal
 from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.examples import reply_logprobs
@@ -67,13 +66,3 @@ def test_its_share_is_what_was_asked_for(share: float, count: int) -> None:
     assert draw is not None
     drawn = len(draw(count, random.Random(0)))
     assert drawn / (drawn + count) == pytest.approx(share, abs=0.5 / count)
-
-
-def test_lessons_are_of_invented_screens_and_repeat_with_the_seed() -> None:
-    draw = Rehearsal(WORDS)
-    first, same = draw(20, random.Random(1)), draw(20, random.Random(1))
-    assert first == same != draw(20, random.Random(2))
-    assert len(first) == 20
-    assert all(pair.rejected is None and pair.weight == 1 for pair in first)
-    screens = {pair.decision.observation.goal for pair in first}
-    assert len(screens) > 15

@@ -22,15 +22,13 @@ from loopback_client import records
 from mortal_endpoint import Mortal
 
 from swarm_ui.errors import BudgetExceeded, Failure, ModelError, ModelUnavailable
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import OpenAIModel
-from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.optim import playing
 from swarm_ui.optim.adversary import LLMAdversary
 from swarm_ui.optim.credit.llm import LLMCritic
-from swarm_ui.optim.playing import play_with_retries, unanswered
+from swarm_ui.optim.playing import Patience, play_with_retries
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.rollout import GraphPolicy, Job, rollout_many
+from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, patience=20.0)
@@ -202,12 +200,10 @@ async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> No
         back = next(answers)
         return [episode(None if back or seed == 0 else AWAY) for _, seed in jobs]
 
-    played = await play_with_retries(
-        play, [("t", k) for k in range(5)], patience=10.0, on_wait=[].append
-    )
+    patience = Patience(10.0, [].append)
+    episodes, again = await play_with_retries(play, [("t", k) for k in range(5)], patience)
     assert asked == [5, 1, 1, 1, 3]
-    assert [e.fault for e in played.episodes] == [None] * 5
-    assert played.again == 4
+    assert [e.fault for e in episodes] == [None] * 5 and again == 4
 
 
 def test_a_model_that_answered_during_the_replay_is_waited_for_again() -> None:
@@ -223,39 +219,6 @@ def test_a_model_that_answered_during_the_replay_is_waited_for_again() -> None:
         return found
 
     jobs = [("t", seed) for seed in range(5)]
-    played = in_virtual_time(play_with_retries(play, jobs, patience=60.0, on_wait=[].append))
-    assert [e.fault for e in played.episodes] == [None] * 5
+    episodes, _ = in_virtual_time(play_with_retries(play, jobs, Patience(60.0, [].append)))
+    assert [e.fault for e in episodes] == [None] * 5
     assert tries == {0: 2, 1: 2, 2: 2, 3: 3, 4: 2}
-
-
-async def test_without_patience_it_ends_at_once() -> None:
-    async def play(jobs: Sequence[Job]) -> list[Episode]:
-        return [episode(AWAY) for _ in jobs]
-
-    with pytest.raises(ModelUnavailable, match=r"2 of 2 episodes .* got: model 'm': no answer"):
-        await play_with_retries(play, [("t", 0), ("t", 1)], patience=0.0, on_wait=[].append)
-
-
-async def test_a_missed_agent_spoils_an_episode_that_seems_whole() -> None:
-    async with Loopback(lambda body: failing(503)) as server, asking(server, "m") as away:
-        model = TinyModel([f"agent_{k}" for k in range(3)])
-        graph: CollabGraph = button_team(model).with_node(AgentNode("agent_2", away))
-        (played,) = await rollout_many(ButtonWorld, GraphPolicy(graph), [("press", 1)])
-    assert played.fault is None
-    assert "503" in str(unanswered(played))
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(400)
-async def test_sixty_seconds_without_an_endpoint_with_the_defaults_of_the_library(
-    quiet: Quiet,
-) -> None:
-    defaults = {"max_retries": 4, "timeout": 60.0}
-    config = replace(SHORT, patience=600.0)
-    ours = TinyModel()
-    async with Mortal(dies_at=MIDST, seconds=60.0) as server:
-        result = await trained(server, ours, None, config=config, endpoint=defaults)
-    assert same(ours, quiet.model)
-    assert outcomes(result) == outcomes(quiet.result)
-    assert result.history[1]["replayed"] > 0
-    assert result.history[1]["rollout_seconds"] > 55.0

@@ -76,16 +76,6 @@ def test_credit_is_the_mixture_of_critic_and_outcome() -> None:
 
 
 @pytest.mark.slow
-def test_guidance_obeys_the_trust() -> None:
-    config = replace(PLAIN, iterations=1, guide=1.0)
-    _, none = trained(config=config, critic=Trust(flipped()))
-    _, some = trained(config=config, critic=Trust(flipped(), prior=PRIOR))
-    _, full = trained(config=config, critic=flipped())
-    assert none[0]["guided"] == 0.0  # nothing is known before the first episode
-    assert none[0]["guided"] < (some[0]["guided"] or 0.0) < (full[0]["guided"] or 0.0)
-
-
-@pytest.mark.slow
 def test_a_resumed_run_trusts_as_the_whole_one_does(tmp_path: Path) -> None:
     config = replace(PLAIN, edges="learned", edge_credit=0.1)
     whole, folder = TinyModel(), tmp_path / "run"

@@ -74,15 +74,11 @@ SHOWN: dict[tuple[str, str], str] = {
     "a server of the package mcp, which test_mcp_tools.py starts",
     ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
     "test_trainer_ray.py do the same",
-    ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",
-    ("docs/howto/one_gpu.md", "text"): "needs a GPU and a model of gigabytes",
+    ("docs/training.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
     ("docs/howto/vllm.md", "text"): "needs a language model; test_trainer_actor.py and "
     "vllm_checks.py do the same with small ones",
-    ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
-    ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
-    ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",
     ("docs/coordination.md", "text"): "a prompt, which test_coordination_problem.py compares",

@@ -45,7 +45,7 @@ def finetune(arguments: flags.Arguments) -> int:
 
     OUT/final holds the adapter (or with --method full the model), and the prompt format it was
     trained with. Repeat the command to continue after an interruption. Every field of the class
-    FinetuneConfig is a setting in the section \\[finetune] of a TOML file; see docs/stage1.md.
+    FinetuneConfig is a setting in the section \\[finetune] of a TOML file; see docs/training.md.
 
     Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
     """

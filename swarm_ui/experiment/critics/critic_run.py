@@ -38,7 +38,8 @@ from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
-from swarm_ui.optim.stage1.corpus import check_empty, check_same
+from swarm_ui.optim.settings import expect_same
+from swarm_ui.optim.stage1.corpus import check_empty
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
@@ -355,8 +356,7 @@ def _begin(work: CriticRun, out: Path) -> None:
         raise ConfigError(
             f"'{path}' does not belong to the training of a critic: {error}"
         ) from error
-    fields = CriticRun.__struct_fields__
-    check_same(before, work, fields, out, "use the same, or choose another folder")
+    expect_same(out, before, work, "use the same, or choose another folder")
 
 
 def shown_name(model: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Sequence
 
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from learning_fakes import ButtonWorld, click, decided, screen
-from rich.console import Console
 from test_counterfactual_credit import vote_on
 
 from swarm_ui.credit import Credit
@@ -132,15 +130,6 @@ class Mute:
         return [Credit.unscored(episode) for episode in episodes]
 
 
-def test_a_table_shows_every_critic() -> None:
-    out = io.StringIO()
-    table = compare(EPISODES, [TRUTH, CRITIC], reference="solver").table()
-    Console(width=160, file=out).print(table)
-    text = " ".join(out.getvalue().split())
-    assert "2 critics on 3 episodes, 4 decisions, 8 messages (right says solver)" in text
-    assert all(side.name in text for side in (TRUTH, CRITIC))
-
-
 def names(found: Comparison) -> list[str]:
     return [side.name for side in found.sides]
 
@@ -165,20 +154,3 @@ async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> 
     assert recorded.reference == "recorded"
     with pytest.raises(ConfigError, match="no episodes"):
         await compare_recorded([])
-
-
-async def test_the_reference_that_is_asked_for_is_used() -> None:
-    """Recorded credit too, where the environment has a solver, whose grades it may be."""
-    policy = GraphPolicy(vote_on(0, 1, 1), name="p")
-    played = await rollout(ButtonWorld(), policy, task="press", seed=0)
-    for source in ("LLM critic", "scripted critic"):
-        step = msgspec.structs.replace(
-            played.steps[0], credit=((1.0, 0.0, 0.0),), credit_source=source
-        )
-        episodes = [msgspec.structs.replace(played, steps=(step,))]
-        asked = await compare_recorded(episodes, make_environment=ButtonWorld, reference="recorded")
-        assert asked.reference == "recorded"
-        assert {"scripted critic", "outcome"} <= set(names(asked))
-        other = await compare_recorded(episodes, make_environment=ButtonWorld)
-        assert other.reference == "scripted critic"
-        assert ("recorded" in names(other)) == (source == "LLM critic")

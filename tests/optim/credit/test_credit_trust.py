@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 from learning_fakes import click, decided
-from msgspec.structs import replace
 
 from benchmarks.support.vote_game import VoteGame, play
-from swarm_ui import Abstain, ConfigError, Credit, Episode, Failure, StepRecord
+from swarm_ui import ConfigError, Credit, Episode, Failure, StepRecord
 from swarm_ui.optim import Outcome, Trust
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.trust import CONFIDENCE
 from swarm_ui.stats import over_seeds
-from tests.support.learning_fakes import with_messages
 
 
 def trust_of(**settings: Any) -> Trust:
@@ -119,14 +117,6 @@ def test_a_prior_is_trusted_until_outcomes_speak() -> None:
     assert trust.weight(0) == 0.0
 
 
-def test_masked_and_unscored_episodes_are_left_out() -> None:
-    scores, outcomes = draw(0.9, 100)
-    plain, holes = trust_of(), trust_of()
-    learn(plain, scores, outcomes)
-    learn(holes, [*scores, [None], [1.0], []], [*outcomes, 1.0, None, 1.0])
-    assert holes.state_dict() == plain.state_dict()
-
-
 def test_state_survives_a_save() -> None:
     trust, other = trust_of(), trust_of()
     learn(trust, *draw(0.8, 100, rounds=3))
@@ -185,17 +175,6 @@ async def test_it_learns_and_mixes_with_the_outcome() -> None:
     assert quiet.values[0] == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     assert settled[0].source == "critic x, weighed against outcome"
     assert settled[0].rationale[0][0] == f"agent_0, agent_1: because (weight {w0:.2f})"
-
-
-async def test_abstentions_get_the_credit_that_they_get_without_a_critic() -> None:
-    quiet = decided([[click(1), None]], said={"agent_1:0": Abstain().json()})
-    silent = {"error": None, "abstains": True}
-    trace = with_messages(quiet, lambda m: replace(m, **silent) if m.id == "agent_1:0" else m)
-    step = StepRecord(trace=trace, executed=trace.action)
-    episode = Episode(environment="e", task="t", seed=0, success=True, steps=(step,))
-    for critic in (Outcome(abstentions=True), Trust(Outcome(), abstentions=True)):
-        (credit,) = await critic([episode])
-        assert credit.values[0] == ((1.0, 1.0),)
 
 
 GAME = VoteGame(screens=3, batches=15, episodes=32)

@@ -32,8 +32,7 @@ from swarm_ui import (
 from swarm_ui.credit import credited
 from swarm_ui.environments.wrappers import ActionFilter, StepLimit
 from swarm_ui.optim import Outcome, ScriptedCritic
-from swarm_ui.optim.credit.critic import credit_of, name_of
-from swarm_ui.optim.credit.outcome import Recorded
+from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.rollout import rollout
 
 
@@ -138,17 +137,6 @@ async def test_a_critic_that_returns_something_else_is_named(found: Any, told: s
     assert "'Returns'" in str(raised.value) and told in str(raised.value)
 
 
-async def test_credit_has_the_name_of_its_critic() -> None:
-    one = episode(StepRecord(trace=decided([[click(0)]])))
-    (credit,) = await credit_of(Returns([ONE]), [one])
-    assert credit.source == name_of(Returns(None)) == "Returns"
-    masked = msgspec.structs.replace(
-        one, success=None, fault=Failure(kind="environment", message="x")
-    )
-    with pytest.raises(LearningError, match="fault"):
-        await credit_of(Returns([ONE]), [masked])
-
-
 # -- outcome and recorded credit --------------------------------------------------------------
 
 
@@ -160,13 +148,6 @@ async def test_the_outcome_is_the_same_for_everyone_who_spoke(success: bool) -> 
     assert credit.values == (((value, value, value, None),),)
     masked = episode(StepRecord(trace=spoken()), success=None)
     assert [c.scored for c in await Outcome()([masked, one])] == [0, 3]
-
-
-async def test_recorded_credit_is_that_of_the_steps() -> None:
-    trace = decided([[click(0), click(1)]])
-    one = episode(StepRecord(trace=trace, credit=((1.0, None),)), StepRecord(trace=trace))
-    (credit,) = await Recorded()([one])
-    assert credit.values == (((1.0, None),), ((None, None),))
 
 
 # -- the scripted critic ----------------------------------------------------------------------

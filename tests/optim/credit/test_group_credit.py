@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from learning_fakes import click, decided, screen
 
-from swarm_ui import Action, ConfigError, Element, Episode, Failure, Observation, StepRecord
+from swarm_ui import Action, ConfigError, Episode, Failure, StepRecord
 from swarm_ui.optim import MALT, DrMAS, GiGPO, ProgressAttribution
 from swarm_ui.optim.credit.critic import credit_of
-from swarm_ui.optim.credit.groups import fitted, step_features
+from swarm_ui.optim.credit.groups import fitted
 
 ALL = (DrMAS, GiGPO, MALT, ProgressAttribution)
 Row = Sequence[Action | None]
@@ -77,21 +77,6 @@ async def test_state_wise_advantages_compare_equal_screens_and_outcomes() -> Non
             GiGPO(**wrong)
 
 
-async def test_agent_wise_advantages_use_the_mean_of_each_agents_messages() -> None:
-    solved = episode(True, step([click(0), click(1)]), seed=1)
-    failed = episode(
-        False,
-        step([click(1), click(0)]),
-        step([click(1), click(0)], "two"),
-        step([click(1), click(0)], "three"),
-        seed=2,
-    )
-    found = await values(DrMAS(), solved, failed)
-    high = 0.75 / (3 / 16) ** 0.5  # outcomes 1, 0, 0, 0
-    assert found[0][0] == near(bounded(high), bounded(high))
-    assert found[1] == [near(bounded(-high / 3), bounded(-high / 3))] * 3
-
-
 async def test_a_tree_node_has_the_success_rate_of_the_attempts_through_it() -> None:
     attempts = [
         episode(True, step([click(0), click(3)]), step([click(1), click(4)], "two"), seed=1),
@@ -134,16 +119,3 @@ async def test_progress_goes_to_actions_of_solved_episodes_also_where_not_execut
         assert right > 0.3 > -0.3 > wrong
     same = [episode(True, step([click(0)]), seed=k) for k in range(3)]
     assert await values(ProgressAttribution(), *same) == [[near(0.0)]] * 3
-
-
-def test_features_say_what_of_the_goal_an_action_uses() -> None:
-    field = Element(index=0, role="field", text="note title", editable=True, clickable=True)
-    look = Observation(goal="write milk as title", app="notes", elements=(field,))
-    typed = Action(action_type="input_text", index=0, text="milk")
-    found = step_features(look, typed, again=False)
-    assert {"in goal some input_text", "text in goal all input_text"} <= set(found)
-    assert step_features(look, None, again=True) == (
-        "type none",
-        "app notes none",
-        "again True none",
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from learning_fakes import click, decided, screen
 
 from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import CRITIC_FILE
-from swarm_ui.credit import Judge, Matrix
+from swarm_ui.credit import Matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.learned import (
     OPTIONS,
-    CriticCard,
     LearnedCritic,
     Scaling,
     learned_critic,
@@ -91,19 +89,6 @@ async def test_what_cannot_be_judged_is_wrong_or_unscored() -> None:
     assert model.calls == [1]
 
 
-async def test_it_grades_single_actions_too() -> None:
-    critic = LearnedCritic(KnowsTheGoal())
-    assert isinstance(critic, Judge)
-    grades = await critic.grade(screen(), [click(0), click(1)], None)
-    assert grades == [pytest.approx(0.9), pytest.approx(0.1)]
-
-
-async def test_the_scaling_of_the_card_is_used() -> None:
-    card = CriticCard(scaling=Scaling(slope=2.0, offset=-1.0))
-    (score,) = await LearnedCritic(KnowsTheGoal(), card=card).scores(screen(), [click(0)])
-    assert score == pytest.approx(1 / (1 + math.exp(1 - 2 * math.log(9))))
-
-
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_the_question_is_an_agent_s_chat_with_its_reply_and_one_more_turn(form: Any) -> None:
     proposal = click(1, "a label of the sender's own")
@@ -148,12 +133,6 @@ def test_scaling_finds_the_share_that_is_right() -> None:
     assert scaling(0.2) == pytest.approx(0.3, abs=0.01)
 
 
-def test_scores_stay_as_they_are_without_both_labels() -> None:
-    assert Scaling.fitted([0.1, 0.7], [True, True]) == Scaling.fitted([], []) == Scaling()
-    assert Scaling()(0.3) == pytest.approx(0.3)
-    assert 0.0 <= Scaling()(0.0) < 1e-9 and 1.0 >= Scaling()(1.0) > 1 - 1e-9
-
-
 # -- files ----------------------------------------------------------------------------------------
 
 
@@ -169,9 +148,3 @@ def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
     (tmp_path / CRITIC_FILE).write_text('{"prompt_format": "verse"}')
     with pytest.raises(ConfigError, match="no prompt format 'verse'"):
         read_card(tmp_path)
-
-
-def test_a_model_without_adapters_cannot_hold_a_critic(tmp_path: Path) -> None:
-    (tmp_path / CRITIC_FILE).write_text("{}")
-    with pytest.raises(ConfigError, match=r"in this process that can load adapters.*KnowsTheGoal"):
-        learned_critic(KnowsTheGoal(), tmp_path)

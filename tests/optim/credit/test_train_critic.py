@@ -13,13 +13,12 @@ pytest.importorskip("trl")
 
 from tiny_model import write_tiny_model
 
-from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.errors import LearningError
 from swarm_ui.nodes import CausalModel
 from swarm_ui.optim import Guidance, Outcome, ScriptedAdversary, ScriptedCritic
 from swarm_ui.optim.credit.learned import (
     TRAINING,
     LabelledReply,
-    balanced,
     calibrated,
     critic_figures,
     labelled_replies,
@@ -74,13 +73,6 @@ async def test_it_learns_is_measured_on_held_out_replies_and_comes_back_from_its
     assert await scores_of(fresh, held_out) == pytest.approx(ours, abs=1e-4)
 
 
-def test_one_label_alone_teaches_nothing(folder: Path, tmp_path: Path) -> None:
-    wrong = [reply for reply in replies() if not reply.right]
-    with pytest.raises(ConfigError, match="no right and wrong replies"):
-        train_critic(folder, wrong, tmp_path / "critic")
-    assert not (tmp_path / "critic").exists()
-
-
 def test_a_loss_that_is_not_a_number_writes_no_critic(folder: Path, tmp_path: Path) -> None:
     steep = msgspec.structs.replace(CONFIG, learning_rate=1e30)
     with pytest.raises(LearningError):
@@ -107,12 +99,6 @@ async def test_labels_are_the_credit_of_proposals_and_of_what_the_adversary_wrot
     by_outcome = labelled_replies(episodes, await Outcome()(episodes))
     solved = {(e.task, e.seed): e.success for e in episodes}
     assert all(r.right == solved[r.task, r.seed] for r in by_outcome if r.source == "agent")
-
-
-def test_as_many_right_as_wrong_replies_are_drawn() -> None:
-    drawn = balanced(replies(), random.Random(0))
-    assert sum(reply.right for reply in drawn) == 16 and len(drawn) == 32
-    assert balanced(replies(), random.Random(0)) == drawn != balanced(replies(), random.Random(1))
 
 
 def test_figures_count_agents_only_and_compare_within_a_screen() -> None:

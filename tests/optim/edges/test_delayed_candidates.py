@@ -12,8 +12,8 @@ from graph_fakes import Sleeper
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs, trainer
 
-from swarm_ui import CollabGraph, ConfigError
-from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, ScriptedCritic, edge_loss
+from swarm_ui import CollabGraph
+from swarm_ui.optim import EdgeDistribution, ScriptedCritic
 from swarm_ui.optim.credit.counterfactual import as_recorded
 from swarm_ui.optim.edges.credit import edge_credit
 from swarm_ui.optim.trainer import TeamTrainer
@@ -87,30 +87,6 @@ def test_credit_of_a_message_reaches_the_delayed_edge_that_carried_it() -> None:
     assert edge_credit(trace, [[0.5, 0.9], [0.5, 0.5]], discount=0.0) == {
         ("a", "b"): pytest.approx(0.0), ("b", "a"): pytest.approx(0.4),
     }  # fmt: skip
-
-
-def test_rewarded_delayed_edges_become_probable() -> None:
-    made = EdgeDistribution(["a", "b"], delays={("b", "a"): 1})
-    optimizer = ProbabilitySGD(made, lr=0.3)
-    draw = torch.Generator().manual_seed(0)
-    for _ in range(30):
-        samples = made.sample(16, draw)
-        optimizer.zero_grad()
-        edge_loss(made, samples, [float(("b", "a") in s.edges) for s in samples]).backward()
-        optimizer.step()
-    assert made.marginals()["b", "a"] > 0.9
-
-
-@pytest.mark.parametrize(
-    ("delays", "words"),
-    [
-        ({("b", "b"): 1}, "b -> b; expected a candidate"),
-        ({("a", "b"): -1}, "a delay of -1 rounds"),
-    ],
-)
-def test_what_is_no_delay_of_a_candidate_is_refused(delays: dict[Edge, int], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        EdgeDistribution(["a", "b"], delays=delays)
 
 
 def test_a_team_with_delayed_edges_is_trained() -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
-from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
 from swarm_ui.optim.edges.credit import edge_credit, episode_edge_credit
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
@@ -91,20 +89,3 @@ def test_a_graphs_credit_is_the_mean_over_all_its_decisions() -> None:
                       ("b", "c"): 0.0}  # fmt: skip
     assert set(episode_edge_credit(episodes, edges=[("b", "c")])) == {("b", "c")}
     assert episode_edge_credit([played(None)]) == {}
-
-
-def test_an_episodes_credit_moves_the_edges_that_carried_it() -> None:
-    made = EdgeDistribution(["a", "b", "c"])
-    drawn = EdgeSample(order=("a", "b", "c"), edges=EDGES, log_prob=None)
-    credit = episode_edge_credit([played([[1.0, 0.0, 0.5]])], edges=drawn.edges, discount=0.0)
-    edge_loss(made, [drawn], [0.5], [credit]).backward()
-    ProbabilitySGD(made).step()
-    chance = made.marginals()
-    assert chance["a", "b"] == chance["a", "c"] > 0.25 > chance["b", "c"]
-
-
-def test_another_shape_is_refused() -> None:
-    with pytest.raises(ConfigError, match="1 rounds of 3 agents"):
-        edge_credit(trace(), [[1.0, 0.0]])
-    with pytest.raises(ConfigError, match="discount must be"):
-        edge_credit(trace(), [[1.0, 0.0, 1.0]], discount=1.0)

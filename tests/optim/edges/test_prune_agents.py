@@ -52,15 +52,6 @@ def test_edges_and_vote_are_cut_apart_or_together() -> None:
         without_voice(graph, ["agent_9"])
 
 
-async def test_who_is_cut_is_not_heard_and_not_paid_for() -> None:
-    mute = await without_voice(team(), ["agent_1"], vote=False).run(BLANK)
-    assert all("agent_1" not in id for c in mute.calls if c.node in ("agent_2", "agent_3")
-               for id in c.heard)  # fmt: skip
-    gone = await without_voice(team(), ["agent_1"]).run(BLANK)
-    assert {call.node for call in gone.calls} == {"agent_0", "agent_2", "agent_3", "vote"}
-    assert gone.action is not None
-
-
 def test_pruning_cuts_who_was_found_and_shows_why() -> None:
     graph = team()
     found = prune_agents(graph, episodes(dict.fromkeys(NAMES, 0.8) | {"agent_2": 0.1}))
@@ -106,27 +97,6 @@ def graded(seed: int, quality: dict[str, float], *, masked: bool = False) -> Epi
         steps.append(StepRecord(trace=trace, credit=(row,)))
     success = None if masked else True
     return Episode(environment="e", task="t", seed=seed, steps=tuple(steps), success=success)
-
-
-def test_a_broken_agent_is_found_and_healthy_ones_are_not() -> None:
-    quality = dict.fromkeys(AGENTS, 0.8) | {"cy": 0.1}
-    found = find_broken([graded(k, quality) for k in range(30)])
-    assert [a.agent for a in found if a.broken] == ["cy"]
-    assert found[0].agent == "cy"
-    assert found[0].gap is not None and found[0].gap.high < -0.15 and found[0].gap.n == 30
-
-
-def test_two_broken_of_four_do_not_hide_each_other() -> None:
-    quality = dict.fromkeys(AGENTS, 0.9) | {"cy": 0.05, "ada": 0.05}
-    found = find_broken([graded(k, quality) for k in range(40)])
-    assert {a.agent for a in found if a.broken} == {"ada", "cy"}
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_equal_agents_are_all_kept(seed: int) -> None:
-    quality = dict.fromkeys(AGENTS, 0.7)
-    found = find_broken([graded(1000 * seed + k, quality) for k in range(20)])
-    assert not any(a.broken for a in found)
 
 
 def test_one_episode_and_masked_episodes_prove_nothing() -> None:

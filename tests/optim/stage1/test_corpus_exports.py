@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -15,8 +13,6 @@ from corpus_fakes import jobs, scripted_corpus, tiny_llama
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1 import HeldOut, Sample, export, read_corpus
 
-FACTORY = os.environ.get("SWARM_UI_LLAMAFACTORY_PYTHON", "")
-"""Python of an environment with LLaMA-Factory, which wants other versions than ours."""
 PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 
 
@@ -77,54 +73,6 @@ def test_llama_factory_export_is_described(
         for row, sample in zip(rows, part, strict=True):
             replies = [row["chosen"]] if "chosen" in row else row["messages"][-1:]
             assert replies == [{"role": "assistant", "content": sample.response}]
-
-
-READER = """
-import json, sys
-from transformers import AutoTokenizer, Seq2SeqTrainingArguments
-from llamafactory.data import get_dataset
-from llamafactory.data.template import get_template_and_fix_tokenizer
-from llamafactory.hparams import DataArguments, ModelArguments
-folder, model, name, stage = sys.argv[1:]
-data = DataArguments(dataset=name, dataset_dir=folder, template="default", cutoff_len=4000)
-tokenizer = AutoTokenizer.from_pretrained(model)
-template = get_template_and_fix_tokenizer(tokenizer, data)
-args = Seq2SeqTrainingArguments(output_dir=folder, report_to="none", use_cpu=True)
-model_args = ModelArguments(model_name_or_path=model, cache_dir=folder + "/.cache")
-rows = get_dataset(template, model_args, data, args, stage, tokenizer)["train_dataset"]
-keys = ["input_ids"] if stage == "sft" else ["chosen_input_ids", "rejected_input_ids"]
-labels = ["labels"] if stage == "sft" else ["chosen_labels", "rejected_labels"]
-read = [[tokenizer.decode(row[key]) for key in keys] for row in rows]
-said = [[tokenizer.decode([t for t in row[key] if t >= 0]) for key in labels] for row in rows]
-print("READ" + json.dumps({"whole": read, "said": said}))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not FACTORY, reason="SWARM_UI_LLAMAFACTORY_PYTHON names no Python with it")
-@pytest.mark.parametrize("name", ["sft_level1", "preference_level3"])
-def test_llama_factory_reads_its_export(
-    corpus: Path, samples: list[Sample], tmp_path: Path, name: str
-) -> None:
-    export(corpus, "llama-factory", tmp_path / "out")
-    stage = "rm" if name.startswith("preference") else "sft"
-    model = tiny_llama(tmp_path / "model")
-    done = subprocess.run(
-        [FACTORY, "-c", READER, str(tmp_path / "out"), str(model), name, stage],
-        env={"PATH": os.environ["PATH"], "DISABLE_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1",
-             "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    read = json.loads(done.stdout.partition("READ")[2].splitlines()[0])
-    part = of_part(samples, name)
-    assert len(read["whole"]) == len(part)
-    for whole, said, sample in zip(read["whole"], read["said"], part, strict=True):
-        assert all(sample.chat[1].content in text for text in whole)
-        sides = [sample.response] if stage == "sft" else [sample.response, sample.rejected]
-        assert [text.replace("</s>", "").strip() for text in said] == sides
 
 
 async def test_some_levels_and_several_corpora(

@@ -6,21 +6,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from corpus_fakes import FEW, Ventriloquist, scripted_corpus
+from corpus_fakes import FEW, scripted_corpus
 from msgspec.structs import replace
-from small_world import Bare
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import (
-    CorpusConfig,
-    HeldOut,
-    Models,
     Sample,
     export,
     read_corpus,
-    synthesize,
 )
 from swarm_ui.prompts import FORMATS
 
@@ -62,12 +57,6 @@ def test_every_level_is_written_in_the_format(samples: list[Sample]) -> None:
             assert sample.level > 1 or action.action_type == "answer"
 
 
-def test_messages_are_written_in_the_format(samples: list[Sample]) -> None:
-    heard = [s for s in samples if s.heard]
-    assert heard and all("\nMessages:\nagent_" in s.chat[-1].content for s in heard)
-    assert not any("action_type" in s.chat[-1].content for s in samples)
-
-
 def test_reasons_can_be_kept_or_left_out(tmp_path: Path) -> None:
     for name, config in (
         ("short", replace(SHORT, reasons=True, levels=(3,))),
@@ -80,22 +69,6 @@ def test_reasons_can_be_kept_or_left_out(tmp_path: Path) -> None:
                       Action) or "[" in with_reason[1]  # fmt: skip
     bare = next(iter(read_corpus(tmp_path / "long"))).response
     assert bare.startswith("{") and isinstance(parse_action(bare), Action)
-
-
-def test_models_may_write_a_corpus_of_short_prompts(tmp_path: Path) -> None:
-    """They are asked in words, whatever the format of the samples is."""
-    model = Ventriloquist().model
-    models = Models(agent=model, adversary=model, critic=model)
-    done = asyncio.run(
-        synthesize(Bare, models, [("write", 0)], tmp_path / "c", held_out=HeldOut(), config=SHORT)
-    )
-    assert done.successes == 1
-    assert {s.prompt_format for s in read_corpus(tmp_path / "c")} == {"compact"}
-
-
-def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no prompt format 'morse'"):
-        CorpusConfig(prompt_format="morse")
 
 
 def test_corpora_of_two_formats_are_not_mixed(folder: Path, tmp_path: Path) -> None:

@@ -7,26 +7,23 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from corpus_fakes import FEW, HELD_OUT, Ventriloquist, jobs, scripted_corpus, tiny_llama
+from corpus_fakes import FEW, HELD_OUT, Ventriloquist, jobs, scripted_corpus
 from small_world import Bare, Notebook
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
-from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import (
     CorpusConfig,
     HeldOut,
     Models,
-    Sample,
     read_corpus,
     synthesize,
-    totals,
 )
-from swarm_ui.optim.stage1.checks import Deduplicator, answer_fault, canonical
-from swarm_ui.optim.stage1.samples import sample_id
+from swarm_ui.optim.stage1.checks import answer_fault, canonical
 from swarm_ui.prompts import decision_chat
 
 NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
@@ -71,20 +68,6 @@ async def test_preferences_are_right_against_possible_and_wrong(tmp_path: Path) 
     assert all(pair.chat[1].content.count(" said:") == pair.heard for pair in heard)
 
 
-async def test_every_step_is_kept_or_counted(tmp_path: Path) -> None:
-    steps = 0
-
-    def count(done: int, of: int, entry: object) -> None:
-        nonlocal steps
-        steps += entry.steps  # type: ignore[attr-defined]
-
-    done = await scripted_corpus(tmp_path / "c", 8, CorpusConfig(levels=(3,), repeats=1),
-                                 report=count)  # fmt: skip
-    lost = sum(n for reason, n in done.dropped.items() if reason.startswith("level 3"))
-    assert done.samples["level 3"] + lost == steps
-    assert totals(tmp_path / "c") == done
-
-
 async def test_instructions_are_read_as_when_acting(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 4, CorpusConfig(levels=(2,)))
     samples = list(read_corpus(tmp_path / "c"))
@@ -114,23 +97,6 @@ async def test_language_models_play_all_parts(tmp_path: Path) -> None:
     assert (pair.score, pair.rejected_score) == (1.0, 0.0)
 
 
-async def test_a_model_in_this_process_plays_them_too(tmp_path: Path) -> None:
-    """One that knows nothing yet: all it says is counted, nothing is kept."""
-    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-    model = CausalModel.from_pretrained(tiny_llama(tmp_path / "model"))
-    done = await synthesize(
-        Bare, Models(agent=model, adversary=model, critic=model), NOTES[:1], tmp_path / "c",
-        held_out=HeldOut(), config=CorpusConfig(max_tokens=32, first_screen=1.0, screens=1),
-    )  # fmt: skip
-    assert done.walks == 1 and done.successes == 0 and done.samples == {}
-    assert done.dropped == {
-        "level 1: malformed": 1, "level 2: malformed": 1,
-        "level 3: the walk did not succeed": 6,
-    }  # fmt: skip
-    assert done.calls == 8 and done.tokens > 0
-
-
 class Lost(Ventriloquist):
     """Never gets anywhere."""
 
@@ -158,19 +124,6 @@ async def test_bad_replies_are_counted_not_kept(tmp_path: Path) -> None:
         assert sample.level == 1 or isinstance(parse_action(sample.response), Action)
 
 
-async def test_the_critic_drops_what_is_wrong(tmp_path: Path) -> None:
-    class Strict(Ventriloquist):
-        def _reply(self, request):  # type: ignore[no-untyped-def]
-            said = super()._reply(request)
-            return said.replace(": 1.0", ": 0.1") if "Rationale" in said else said
-
-    done = await synthesize(Bare, everyone(Strict()), NOTES, tmp_path / "c", held_out=HeldOut())
-    assert done.samples == {}
-    assert (
-        done.dropped["level 1: judged wrong"] > 0 and done.dropped["level 3: chosen: judged wrong"]
-    )
-
-
 async def test_without_a_critic_nothing_is_judged(tmp_path: Path) -> None:
     model = Ventriloquist()
     models = Models(agent=model.model, adversary=model.model, critic=None)
@@ -194,14 +147,6 @@ async def test_a_held_out_job_is_refused_by_name(tmp_path: Path, task: str, seed
     assert not (tmp_path / "c").exists()
 
 
-async def test_environments_for_testing_are_refused(tmp_path: Path) -> None:
-    class Offline(Notebook):
-        name = "mind2web test_website (offline, top 50)"  # type: ignore[assignment]
-
-    with pytest.raises(ConfigError, match=r"task 'write', seed 0 .* for testing only"):
-        await synthesize(Offline, Models.scripted(), NOTES, tmp_path / "c", held_out=HeldOut())
-
-
 async def test_goals_of_test_tasks_are_dropped(tmp_path: Path) -> None:
     goal = (await Notebook().reset(task="write", seed=0)).goal
     held_out = HeldOut.of(goals=[goal.upper()])
@@ -216,15 +161,6 @@ async def test_a_corpus_that_leaks_cannot_be_read(tmp_path: Path) -> None:
     task = jobs(2)[0][0]
     with pytest.raises(ConfigError, match=rf"task '{task}'.* would leak"):
         list(read_corpus(tmp_path / "c", held_out=HeldOut.of(tasks=[task])))
-
-
-@pytest.mark.parametrize("name", ["tasks", "goals", "environments"])
-def test_one_text_is_not_several(name: str) -> None:
-    """Its letters were held out, and the task was not."""
-    with pytest.raises(ConfigError, match=f"HeldOut: {name} must be a list, .*'recipes-add'"):
-        HeldOut.of(**{name: "recipes-add"})  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"HeldOut: seeds must be a list, .*range\(0, 9\)"):
-        HeldOut.of(seeds=range(9))  # type: ignore[arg-type]
 
 
 async def test_goals_are_held_out_when_the_corpus_is_made(tmp_path: Path) -> None:
@@ -270,31 +206,12 @@ async def test_a_fault_is_no_failure_and_is_walked_again(tmp_path: Path) -> None
 
 async def test_other_settings_need_another_folder(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 1)
-    with pytest.raises(ConfigError, match="another 'config'"):
+    with pytest.raises(ConfigError, match=r"config\.questions"):
         await scripted_corpus(tmp_path / "c", 1, CorpusConfig(questions=4))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "thesis.txt").write_text("mine")
     with pytest.raises(ConfigError, match="holds no corpus"):
         await scripted_corpus(tmp_path / "d", 1)
-
-
-async def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "c", 3)
-    path = tmp_path / "c" / "walks.jsonl"
-    lines = path.read_bytes().split(b"\n")
-    lines[2] = b"?" * len(lines[2])
-    path.write_bytes(b"\n".join(lines))
-    with pytest.raises(TraceError, match=r"walks.jsonl', line 3"):
-        list(read_corpus(tmp_path / "c"))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"levels": ()}, {"levels": (4,)}, {"messages": 1.5}, {"bad_below": 0.9},
-              {"attempts": 0}, {"max_steps": 0}]
-)  # fmt: skip
-def test_settings_that_mean_nothing(wrong: dict[str, object]) -> None:
-    with pytest.raises(ConfigError):
-        CorpusConfig(**wrong)  # type: ignore[arg-type]
 
 
 # -- quality ----------------------------------------------------------------------------------
@@ -353,26 +270,6 @@ def test_good_and_bad_replies_get_one_form() -> None:
 )
 def test_answers_that_teach_nothing(question: str, answer: str, why: str | None) -> None:
     assert answer_fault(SCREEN, question, answer) == why
-
-
-async def test_duplicates_and_samples_alike(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "c", 2)
-    sample = next(iter(read_corpus(tmp_path / "c")))
-    unique = Deduplicator(repeats=2)
-
-    def again(response: str) -> Sample:
-        return msgspec.structs.replace(sample, response=response)
-
-    assert unique.fault(sample) is None
-    assert unique.fault(again(f" {sample.response.upper()}")) == "a duplicate"
-    assert unique.fault(again("something else")) is None
-    assert unique.fault(again("a third")) == "one of many alike"
-
-
-async def test_identities_say_what_is_learned(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "c", 2)
-    for s in read_corpus(tmp_path / "c"):
-        assert s.id == sample_id(s.level, s.chat, s.response, s.rejected)
 
 
 async def test_at_most_so_many_alike(tmp_path: Path) -> None:

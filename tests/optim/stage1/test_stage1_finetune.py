@@ -23,10 +23,7 @@ from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, LearningError
-from swarm_ui.model import Request
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.optim.finetuning import Progress
 from swarm_ui.optim.sft import load_tokenizer
 from swarm_ui.optim.stage1 import (
@@ -135,21 +132,6 @@ def logprob(folder: Path, sample: Sample) -> float:
     return float(said[start - 1 :].sum())
 
 
-def test_an_agent_reads_the_prompts_it_was_trained_on(model: Path, corpus: Path) -> None:
-    """A model without a template is asked as it was before."""
-    before = CausalModel.from_pretrained(model)
-    assert before.tokenizer.chat_template is None
-    sample = next(iter(read_corpus(corpus)))
-    (said,) = asyncio.run(before.generate([Request(chat=sample.chat, max_tokens=1)]))
-    turns = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
-    tokenizer = load_tokenizer(model)
-    asked = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    assert said.prompt == asked
-    reply = {"role": "assistant", "content": sample.response}
-    whole = tokenizer.apply_chat_template([*turns, reply], tokenize=False)
-    assert whole == f"{asked}{sample.response}</s>"
-
-
 @pytest.mark.slow
 def test_lora_loads_in_plain_peft(model: Path, corpus: Path, tmp_path: Path) -> None:
     config = replace(LORA, bf16=True, checkpointing=True, accumulate=2, layers=(1,))
@@ -167,12 +149,6 @@ def test_lora_loads_in_plain_peft(model: Path, corpus: Path, tmp_path: Path) -> 
     assert distance(tmp_path / "out" / STAGES[2], tmp_path / "out" / STAGES[3]) > 1e-4
     first = measured(tmp_path / "out" / STAGES[3])[0]
     assert first["rewards/margins"] == pytest.approx(0.0, abs=1e-2)  # of bfloat16
-
-
-def test_the_adapter_says_what_it_is_for(adapter: Path) -> None:
-    about = read_metadata(adapter)
-    assert (about.prompt_format, about.base_model) == ("compact", "tiny llama")
-    assert about.base_fingerprint
 
 
 def test_the_loss_is_that_of_responses_alone(model: Path, questions: Path, tmp_path: Path) -> None:
@@ -219,14 +195,6 @@ def test_the_time_is_limited(model: Path, questions: Path, tmp_path: Path) -> No
     (result,) = finetune(model, questions, tmp_path / "out", config=config)
     assert result.ran_out and result.steps == 1
     assert (tmp_path / "out" / "final" / "adapter_config.json").exists()
-
-
-@pytest.mark.slow
-def test_it_learns(model: Path, questions: Path, tmp_path: Path) -> None:
-    config = replace(FULL, max_steps=40, learning_rate=2e-2)
-    finetune(model, questions, tmp_path / "out", config=config)
-    losses = [line["loss"] for line in measured(tmp_path / "out" / STAGES[0]) if "loss" in line]
-    assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
 def test_a_loss_that_is_no_number_stops(model: Path, questions: Path, tmp_path: Path) -> None:
@@ -311,16 +279,6 @@ def test_what_does_not_fit_together(
         with pytest.raises(ConfigError):
             finetune(base, folder, tmp_path / out, **more)  # type: ignore[arg-type]
     assert not (tmp_path / "a").exists()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"method": "qlora"}, {"batch_size": 0}, {"beta": 0.0}, {"supervised": -1.0}, {"minutes": 0.0},
-     {"layers": (1,), "method": "full"}],
-)  # fmt: skip
-def test_settings_that_mean_nothing(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        FinetuneConfig(**wrong)
 
 
 @pytest.mark.slow

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.model import Completion, Request
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
-from swarm_ui.prompts import format_named
 from swarm_ui.rollout import GraphPolicy
 
 TASK = "split-phone-message"
@@ -56,17 +53,6 @@ async def test_senders_say_values_and_the_listener_uses_them(tmp_path: Path) -> 
         assert len(own) == 1 + 5  # add, two fields, send, complete
 
 
-async def test_prompts_are_those_that_an_agent_gets(tmp_path: Path) -> None:
-    samples = await corpus(tmp_path)
-    phone = MAKE()
-    screen = await phone.reset(task=TASK, seed=0)
-    (first,) = [s for s in samples if s.origin.seed == 0 and s.response.startswith("click compose")]
-    form = format_named("compact")
-    heading = form.chat(Decision(observation=screen, partial=True))[0]
-    assert first.chat[0] == heading
-    assert first.chat[-1].content.startswith(f"Goal: {screen.goal}\nApp: messages\nDone: nothing\n")
-
-
 async def test_an_agent_that_nobody_told_a_value_gives_up(tmp_path: Path) -> None:
     samples = await corpus(tmp_path, "silent")
     assert [sample.response for sample in samples] == ["status infeasible"] * 3
@@ -92,13 +78,6 @@ async def test_a_model_that_cannot_be_reached_ends_the_synthesis(tmp_path: Path)
     assert list(read_corpus(tmp_path)) == []
 
 
-async def test_equal_settings_write_equal_corpora(tmp_path: Path) -> None:
-    await corpus(tmp_path / "one", "varied")
-    await corpus(tmp_path / "two", "varied")
-    one, two = ((tmp_path / n / "walks.jsonl").read_bytes() for n in ("one", "two"))
-    assert one == two and one
-
-
 @pytest.mark.parametrize(
     "config, words",
     [
@@ -112,10 +91,3 @@ async def test_settings_that_a_team_cannot_follow(
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         await corpus(tmp_path, config=config)
-
-
-async def test_test_templates_and_seeds_are_refused(tmp_path: Path) -> None:
-    rule = spec_of("phone-split").held_out_rule()
-    for job in (("split-email-message", 3), (TASK, TEST_SEEDS.start)):
-        with pytest.raises(ConfigError, match="would leak a test split"):
-            await synthesize(MAKE, models(), [job], tmp_path, held_out=rule, config=COMPACT)

@@ -168,11 +168,6 @@ def test_a_loss_that_is_no_number_ends_the_update_in_all_processes(tmp_path: Pat
     in_processes([leading, lambda group: follow(Breaks(tuple(AGENTS)), group)], tmp_path)
 
 
-def test_a_start_that_is_given_up_ends_the_other_processes(tmp_path: Path) -> None:
-    work = [lambda group: group.end(), lambda group: follow(TinyModel(), group)]
-    in_processes(work, tmp_path)
-
-
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_is_an_error_in_the_others(tmp_path: Path, victim: int) -> None:
     """In the middle of an update, or while the others wait for one."""
@@ -196,14 +191,3 @@ def test_a_killed_process_is_an_error_in_the_others(tmp_path: Path, victim: int)
         time.sleep(0.05)
     assert children[victim].kill() == -signal.SIGKILL
     assert children[1 - victim].wait() == 0, (tmp_path / f"stderr-{1 - victim}").read_text()
-
-
-def test_shares_are_all_rows_once() -> None:
-    for size in (1, 2, 3, 5):
-        shares = []
-        for rank in range(size):
-            group = object.__new__(Processes)
-            group.rank, group.size = rank, size
-            shares.append(list(range(7))[group.part()])
-        assert sorted(k for share in shares for k in share) == list(range(7))
-        assert max(map(len, shares)) - min(map(len, shares)) <= 1

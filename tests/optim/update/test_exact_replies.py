@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from learning_fakes import TinyModel, click, decided, graded, screen
+from learning_fakes import TinyModel, click, decided, graded
 
 from swarm_ui.experiment.stored import pair_chats
 from swarm_ui.model import ChatMessage, Generation
@@ -76,15 +76,6 @@ def test_an_adversarys_side_differs_in_the_action_alone() -> None:
     assert pair.rejected_text == "It asks to save.\nclick Help [2]"
 
 
-def test_json_agents_keep_their_form_and_bare_actions_stay_bare() -> None:
-    said = {"agent_0:0": f"Reason: It asks to save.\nAction: {click(0).json()}"}
-    trace = decided([[click(0), click(1)]], said=said)
-    right, corrected = made(graded(trace, [[1.0, 0.0]]))
-    assert right.chosen_text == said["agent_0:0"]
-    assert right.rejected_text == click(1).json()  # this colleague gave no reason
-    assert corrected.chosen_text == said["agent_0:0"]
-
-
 def test_an_unparsable_reply_is_rejected_by_models_that_can_say_it() -> None:
     trace = decided([[click(0), None]], said={**SAID, "agent_1:0": "Let me think."})
     _, corrected = made(graded(trace, [[1.0, 0.0]]))
@@ -111,14 +102,6 @@ def test_a_failed_call_is_no_reply() -> None:
     assert [r.node for r in scored_replies([episode(graded(trace, [[1.0, 0.0]]))])] == ["agent_0"]
 
 
-def test_scored_replies_are_exact_too() -> None:
-    step = generated(talk(), sampled=(3, 4))
-    assert [(r.text, r.sampled) for r in scored_replies([episode(step)])] == [
-        (SAID["agent_0:0"], (3, 4)),
-        (SAID["agent_1:0"], (3, 4)),
-    ]
-
-
 def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
     read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
     pair = made(generated(talk(), prompt=read))[0]
@@ -133,15 +116,3 @@ def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> Non
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
     ]  # fmt: skip
     assert row["chosen"] == [{"role": "assistant", "content": SAID["agent_0:0"]}]
-
-
-def test_an_export_can_be_written_anew_for_another_model() -> None:
-    row = pair_chats.pair(made(talk())[0], "json")
-    assert row["chosen"][0]["content"] == (
-        f"Reason: It asks to save.\nAction: {click(0).json()}"
-    )  # fmt: skip
-    assert "You operate the device" in row["prompt"][0]["content"]
-    assert pair_chats.pair(PreferencePair(
-        node="a", decision=decided([[click(0)]], observation=screen()).decision(
-            decided([[click(0)]]).calls[0]), chosen=click(0), rejected=None
-    ))["chosen"] == [{"role": "assistant", "content": click(0).json()}]  # fmt: skip

@@ -80,11 +80,6 @@ def test_a_teachers_action_corrects_every_wrong_agent_that_sees_its_element() ->
     assert made(graded(trace, [[0.0, 0.0, 0.0]]), teacher=(doubted,)) == []
 
 
-def test_an_action_the_agent_neither_sees_nor_was_told_of_is_never_shown_to_it() -> None:
-    trace = decided([[click(1), click(0)]], orders={"agent_0": (1, 2)})
-    assert [p.node for p in made(graded(trace, [[0.0, 1.0]]))] == ["agent_1"]
-
-
 def test_unscored_is_not_wrong() -> None:
     trace = decided([[click(0), click(1), click(2)]])
     assert made(graded(trace, [[None, None, None]])) == []
@@ -135,11 +130,6 @@ def test_an_undecided_score_makes_no_side() -> None:
     assert pair.rejected is None
     with pytest.raises(ConfigError, match="must not exceed"):
         PairConfig(good_above=0.3, bad_below=0.6)
-
-
-def test_weight_is_the_difference_of_credit() -> None:
-    pairs = made(graded(decided([[click(0), click(1)]]), [[0.9, 0.2]]))
-    assert [p.weight for p in pairs] == pytest.approx([0.7, 0.7])
 
 
 actions = st.one_of(st.none(), st.integers(0, 3).map(click))

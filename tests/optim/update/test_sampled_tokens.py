@@ -16,7 +16,6 @@ from swarm_ui.nodes import CausalModel
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import encode, with_reference
 from swarm_ui.optim.preferences import ScoredReply, scored_replies
-from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
 
@@ -81,25 +80,6 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
         assert any(found == pytest.approx(value, abs=1e-3) for value in said)
 
 
-def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
-    model: CausalModel, tmp_path
-) -> None:  # type: ignore[no-untyped-def]
-    _, calls = played(model, 1.0)
-    for call in calls:
-        _, again = model.encode(screen_of(), call.reply)
-        expected = call.usage.completion_tokens
-        assert call.completion is not None
-        assert len(call.completion.sampled or again) == expected
-    needed = [call for call in calls if call.completion and call.completion.sampled]
-    assert needed
-    graph = CollabGraph.collaborative(1, 1, model=model, adapters=["one"], max_tokens=9)
-    trace = asyncio.run(graph.run(screen_of().observation, seed=0))
-    episode = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=trace),))
-    write_jsonl(tmp_path / "t.jsonl", [episode])
-    (back,) = read_jsonl(tmp_path / "t.jsonl")
-    assert back == episode
-
-
 def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -> None:
     replies, _ = played(model, 1.0)
     lesson = [msgspec.structs.replace(r, advantage=1.0) for r in replies]
@@ -131,12 +111,3 @@ def test_reasons_are_learned() -> None:
     (example,) = encode(model, [pair], "one")
     _, reply = example.chosen
     assert model.tokenizer.decode(reply) == f"{said}</s>"
-
-
-def test_an_adapters_own_format_is_learned_in() -> None:
-    model = text_model(prompt_format="compact", context=4096)
-    model.add_adapter("one", rank=4, alpha=8)
-    model.prompt_format = "json"
-    short, _ = model.encode(screen_of(), "click Save [0]", adapter="one")
-    long, _ = model.encode(screen_of(), "click Save [0]")
-    assert len(short) < len(long) / 3
