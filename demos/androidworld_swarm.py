@@ -23,8 +23,8 @@ from swarm_ui.experiment.demo.flows import (
     learn_with_model,
 )
 from swarm_ui.experiment.demo.options import parse
-from swarm_ui.experiment.progress import printable
 from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.experiment.terminal import printable
 
 
 def main() -> int:

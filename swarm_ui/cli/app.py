@@ -31,8 +31,8 @@ from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
-from swarm_ui.experiment.progress import discard_output, printable
 from swarm_ui.experiment.stored.run_status import DISK_ERRORS
+from swarm_ui.experiment.terminal import discard_output, printable
 
 _EPILOG = (
     "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "

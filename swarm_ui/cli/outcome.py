@@ -28,7 +28,7 @@ from swarm_ui.experiment.config import Config, EnvironmentSection
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.placement.place import on_ray
-from swarm_ui.experiment.progress_file import recorded_progress
+from swarm_ui.experiment.progress import recorded_progress
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
 from swarm_ui.report.results import Results

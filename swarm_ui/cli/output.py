@@ -20,13 +20,8 @@ from rich.text import Text
 
 from swarm_ui.cli import exits
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.progress import (
-    ProgressDisplay,
-    SafeConsole,
-    discard_output,
-    printable,
-    printable_json,
-)
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.terminal import SafeConsole, discard_output, printable, printable_json
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""

@@ -28,8 +28,8 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
 from swarm_ui.experiment.config import Config, read_draft
 from swarm_ui.experiment.permissions import expect_trust
-from swarm_ui.experiment.progress import SafeConsole
 from swarm_ui.experiment.runs import check_config
+from swarm_ui.experiment.terminal import SafeConsole
 from swarm_ui.files import whole_lines
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.scripted import ScriptedModel

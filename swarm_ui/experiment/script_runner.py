@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
-from swarm_ui.experiment.progress import discard_output, printable
+from swarm_ui.experiment.terminal import discard_output, printable
 from swarm_ui.files import write_atomic
 
 

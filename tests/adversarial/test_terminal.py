@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole, printable, printable_json
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.terminal import SafeConsole, printable, printable_json
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 
 ATTACKS = {

@@ -357,7 +357,7 @@ def test_ctrl_c_while_a_model_is_loaded(
 def test_long_work_is_told_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_ui.experiment.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("swarm_ui.experiment.progress._BETWEEN_LINES", 0.0)
     with Output().progress.bar("apps", 4, share=False) as bar:
         bar.update(3, "1 solved")
     with Output().progress.bar("training", 300) as bar:

@@ -12,7 +12,7 @@ from swarm_ui.cli import exits, flags
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
-from swarm_ui.experiment.progress import printable
+from swarm_ui.experiment.terminal import printable
 
 
 def play(

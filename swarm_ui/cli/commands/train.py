@@ -15,7 +15,7 @@ from swarm_ui.errors import LearningError
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.models import describe_model, learned_adapters
-from swarm_ui.experiment.progress_file import recorded_progress
+from swarm_ui.experiment.progress import recorded_progress
 from swarm_ui.experiment.teams import team_size
 from swarm_ui.experiment.training.learner_processes import (
     EndedByLauncher,

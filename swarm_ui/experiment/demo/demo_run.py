@@ -28,8 +28,7 @@ from swarm_ui.experiment.models import (
     model_findings,
     silence_transformers,
 )
-from swarm_ui.experiment.progress import ProgressDisplay, counting
-from swarm_ui.experiment.progress_file import ProgressFile
+from swarm_ui.experiment.progress import ProgressDisplay, ProgressFile, counting
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names

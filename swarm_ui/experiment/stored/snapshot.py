@@ -14,8 +14,7 @@ import msgspec
 from swarm_ui.errors import ConfigError, FailureKind, SwarmError, brief
 from swarm_ui.experiment.demo.arm_settings import is_of_a_demo
 from swarm_ui.experiment.evaluation import trace_name
-from swarm_ui.experiment.progress import TaskProgress, duration_text
-from swarm_ui.experiment.progress_file import Written, read_progress
+from swarm_ui.experiment.progress import TaskProgress, Written, duration_text, read_progress
 from swarm_ui.experiment.stored.run_status import RunState, state_of
 from swarm_ui.experiment.stored.summary import environment_name, looks_like_a_run
 from swarm_ui.report.results import ArmResult, Results, success_interval
