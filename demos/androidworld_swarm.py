@@ -23,7 +23,7 @@ from swarm_ui.experiment.demo.flows import (
     learn_with_model,
 )
 from swarm_ui.experiment.demo.options import parse
-from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.experiment.stored import running
 from swarm_ui.experiment.terminal import printable
 
 

@@ -19,8 +19,10 @@ from PIL import Image
 
 from swarm_ui import CollabGraph, Episode
 from swarm_ui.environments.web.browser import Chromium
+from swarm_ui.experiment.reporting import with_screenshots
 from swarm_ui.nodes import BASE_AGENT, LocalModel
-from swarm_ui.report import ReportData, page
+from swarm_ui.report import write_report
+from swarm_ui.trace.jsonl import write_jsonl
 
 _WIDTH, _HEIGHT = 1280, 1010
 _SEEDS = range(3)
@@ -62,10 +64,10 @@ async def write(file: Path) -> None:
     torch.set_num_threads(1)
     team = team_of(LocalModel.load(BASE_AGENT))
     episodes = [await played(team, task, seed) for task in TASKS for seed in _SEEDS]
-    data = ReportData(title="Four agents", summary="", episodes=tuple(episodes))
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.html"
-        report.write_text(page(data), encoding="utf-8")
+        traces = Path(folder) / "four-agents.jsonl"
+        write_jsonl(traces, episodes)
+        report = write_report(traces, illustrate=with_screenshots)
         png = await photographed(report.as_uri() + shown(episodes))
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     picture.quantize(_COLOURS).save(file, optimize=True)

@@ -31,7 +31,7 @@ from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
-from swarm_ui.experiment.stored.run_status import DISK_ERRORS
+from swarm_ui.experiment.stored import DISK_ERRORS
 from swarm_ui.experiment.terminal import discard_output, printable
 
 _EPILOG = (

@@ -29,7 +29,7 @@ from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.progress import recorded_progress
-from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.experiment.stored import running
 from swarm_ui.experiment.teams import configured_edges, team_size
 from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
@@ -164,9 +164,9 @@ def _show_outcome(
     if refused:
         out.command("to play the masked episodes again", *run.resume_words)
     if run.config.run.report:
-        from swarm_ui.experiment.reporting import evaluation_report
+        from swarm_ui.experiment.reporting import run_report
 
-        document["report"] = str(evaluation_report(run.folder, results))
+        document["report"] = str(run_report(path))
         out.say(f"report: {document['report']}")
     out.command("next", "swarm-ui", "view", str(path))
     document["no_conclusion"] = [arm.name for arm in refused]

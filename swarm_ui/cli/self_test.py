@@ -33,7 +33,7 @@ from swarm_ui.experiment.terminal import SafeConsole
 from swarm_ui.files import whole_lines
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.scripted import ScriptedModel
-from swarm_ui.report import ReportData, page
+from swarm_ui.report import ArmResult, Results, write_report
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.storage.run_directory import without_secrets
 from swarm_ui.trace.jsonl import read_jsonl
@@ -142,7 +142,9 @@ def _traces(folder: Path) -> str:
 
 def _report(folder: Path) -> str:
     attack = "</title><script>owned()</script><img src=x onerror=owned()>"
-    text = page(ReportData(title=attack, summary=attack))
+    arm = ArmResult(split=attack, label=attack, jobs=((attack, 1),), outcomes=(0.0,))
+    Results(arms=[arm], labels=(attack,)).save(folder)
+    text = write_report(folder).read_text(encoding="utf-8")
     found = [part for part in ("<script>owned", "<img src=x") if part in text]
     return f"the report holds {found[0]}" if found else ""
 

@@ -6,23 +6,26 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.action import Abstain, Action
+from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.experiment.runs import configuration_of
-from swarm_ui.experiment.stored import pair_chats
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.files import replacing_folder
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
-from swarm_ui.model import ChatModel
+from swarm_ui.model import ChatMessage, ChatModel
 from swarm_ui.nodes.models.scripted import ScriptedModel
-from swarm_ui.prompts import format_named
+from swarm_ui.prompts import chat_of, format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode, Trace
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.preferences import PreferencePair
 
 _ADAPTERS = "*/adapter_config.json"
 CORPUS_FORMATS = ("trl", "llama-factory")
@@ -142,7 +145,7 @@ def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
             else ("no message of its episodes has credit; training runs have it (swarm-ui train)")
         )
         raise ConfigError(f"'{run.path}' has no pairs: {why}")
-    rows = (pair_chats.pair(p, prompt_format) for p in found)
+    rows = (pair_row(p, prompt_format) for p in found)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -219,3 +222,55 @@ def _probabilities(run: RunDirectory) -> dict[str, Any]:
         "probabilities": [{"from": a, "to": b, "probability": p} for (a, b), p in marginals],
         "mode": distribution.mode().edges,
     }
+
+
+def pair_row(found: PreferencePair, prompt_format: str | None = None) -> dict[str, Any]:
+    """A preference pair, in one of TRL's forms.
+
+    The prompt is the one that was used, and the replies are exactly those that are learned from. A
+    prompt that was sent as a chat gives TRL's conversational form; one that was read as plain text
+    (by a model in this process) gives the plain form, with texts instead of turns. Pictures are
+    left out.
+
+    Args:
+        found: the pair.
+        prompt_format: rewrite the decision and both replies in this format, in the conversational
+            form, to train another model; replies without a valid action are not changed.
+    """
+    out: dict[str, Any] = {"node": found.node, "weight": found.weight, "source": found.source}
+    good, bad = found.chosen_text, found.rejected_text
+    if prompt_format is None:
+        turns = _turns(found)
+    else:
+        turns = format_named(prompt_format).chat(found.decision)
+        good = _rewritten(found, found.chosen, good, prompt_format)
+        if found.rejected is not None and bad is not None:
+            bad = _rewritten(found, found.rejected, bad, prompt_format)
+    if turns is None:
+        out |= {"prompt": found.prompt, "chosen": good}
+        return out if bad is None else out | {"rejected": bad}
+    out["prompt"] = [{"role": turn.role, "content": turn.content} for turn in turns]
+    out["chosen"] = [_said(good)]
+    return out if bad is None else out | {"rejected": [_said(bad)]}
+
+
+def _said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:
+    """The chat that was sent, or ``None`` if the model read plain text."""
+    if not found.prompt:
+        return format_named(found.prompt_format).chat(found.decision)
+    png = found.decision.observation.png
+    try:
+        return chat_of(found.prompt, pictures=() if png is None else (png,))
+    except TraceError:
+        return None
+
+
+def _rewritten(
+    found: PreferencePair, action: Action | Abstain, text: str, prompt_format: str
+) -> str:
+    reason = format_named(found.prompt_format).reason(text)
+    return format_named(prompt_format).write(action, found.decision.observation, reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,10 +22,10 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import parts_of
+from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import left_out
-from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Episode, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,19 +222,6 @@ class _CountingModel:
     async def generate(self, requests: Any) -> Any:
         self.requests += len(requests)
         return await self._model.generate(requests)
-
-
-def episodes_in(path: Path, *, whole: bool = True) -> Iterator[Episode]:
-    """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
-    of one step without an outcome. ``whole``: see :func:`~swarm_ui.trace.jsonl.iter_jsonl`."""
-    if not holds_decisions(path):
-        yield from iter_jsonl(path, whole=whole)
-        return
-    for trace in iter_jsonl(path, Trace):
-        step = StepRecord(trace=trace, executed=trace.action)
-        yield Episode(
-            environment="", task=trace.run, seed=trace.seed, policy="one decision", steps=(step,)
-        )
 
 
 def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:

@@ -1,53 +1,19 @@
-"""A run as one self-contained HTML file, with a viewer for its episodes.
+"""Runs as one self-contained HTML file, with a viewer for their episodes.
 
-write_report(run.path)  # with the contents of the run's folder
-write_report(run.path, ReportData(title=..., summary=..., tables=(...,), episodes=sample))
+write_report(run)  # one run: success, learning, credit, edges, cost, every step
+write_report(one_agent, team, trained)  # several runs, compared on the same episodes
 """
 
-from swarm_ui.report.contents import (
-    Arm,
-    Arms,
-    Curve,
-    CurvePoint,
-    EdgeFrame,
-    EdgeHistory,
-    EpisodeSet,
-    Estimate,
-    GraphDrawing,
-    Headline,
-    HeatMap,
-    Link,
-    Picture,
-    ReportData,
-    ReportTable,
-    Series,
-    TableCell,
-    credit_map,
-)
-from swarm_ui.report.page import page, write_report
-from swarm_ui.report.run_reader import gathered, learning_curves
+from swarm_ui.report.html_tables import HeatMap, credit_map
+from swarm_ui.report.page import write_report
+from swarm_ui.report.results import ArmResult, Comparison, Cost, Results
 
 __all__ = [
-    "Arm",
-    "Arms",
-    "Curve",
-    "CurvePoint",
-    "EdgeFrame",
-    "EdgeHistory",
-    "EpisodeSet",
-    "Estimate",
-    "GraphDrawing",
-    "Headline",
+    "ArmResult",
+    "Comparison",
+    "Cost",
     "HeatMap",
-    "Link",
-    "Picture",
-    "ReportData",
-    "ReportTable",
-    "Series",
-    "TableCell",
+    "Results",
     "credit_map",
-    "gathered",
-    "learning_curves",
-    "page",
     "write_report",
 ]

@@ -1,144 +1,249 @@
-"""Tables of results. One column is also drawn as dots and intervals where this is useful."""
+"""Tables and heat maps as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from swarm_ui.report.contents import Estimate, Link, ReportTable, TableCell
-from swarm_ui.report.estimates import bounds, ends, figure
-from swarm_ui.report.html import Markup, join, note, tag
-from swarm_ui.viz.svg import ticks
+import msgspec
 
-_WIDTH, _HEIGHT, _MARGIN = 210.0, 16.0, 14.0
+from swarm_ui.stats import Interval
+from swarm_ui.trace.records import Episode
+from swarm_ui.viz.svg import Markup, tag, ticks
 
-
-class _Axis(NamedTuple):
-    """The axis of a table's dots."""
-
-    column: int
-    """The column whose estimates are drawn."""
-    ticks: Sequence[float]
-    percent: bool
-    difference: bool
-
-    def at(self, value: float) -> float:
-        """Pixels from the left end of the drawing."""
-        low, high = self.ticks[0], self.ticks[-1]
-        share = min(1.0, max(0.0, (value - low) / ((high - low) or 1.0)))
-        return _MARGIN + (_WIDTH - 2 * _MARGIN) * share
+_WIDTH, _HEIGHT, _MARGIN = 210.0, 16.0, 14.0  # of the drawing of an interval
+_LEAST_SPAN = 0.1
 
 
-def table(data: ReportTable, *, footnote: bool = True) -> Markup:
-    """A table with its title.
+class Gap(NamedTuple):
+    """A paired difference: shown with its sign, bold if the interval excludes 0."""
 
-    The first column of differences with two or more intervals, or else the first such column of
-    other estimates, is also drawn: as dots and intervals, on one axis for the whole table, with a
-    line at 0. A single interval, equal ones and estimates without intervals are not drawn.
+    interval: Interval
 
-    Args:
-        data: the contents.
-        footnote: whether the note below the table is included.
+
+Cell = Interval | Gap | str | float | int | None
+"""Intervals are shares, shown in percent; ``None`` is shown as a dash."""
+
+
+class Table(NamedTuple):
+    """A table of results."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+    def without(self, *names: str) -> Table:
+        """The table without these columns, and without those that are empty."""
+        kept = [
+            k
+            for k, name in enumerate(self.columns)
+            if name not in names and any(row[k] is not None for row in self.rows)
+        ]
+        columns = tuple(self.columns[k] for k in kept)
+        return self._replace(columns=columns, rows=[[row[k] for k in kept] for row in self.rows])
+
+
+class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A matrix of numbers, such as mean credit, shape ``[rows, columns]``."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    """``None`` means unscored, which is not 0; such cells are hatched."""
+    low: float = 0.0
+    """The value of the weakest colour; values below it have the same colour."""
+    high: float = 1.0
+    """The value of the strongest colour."""
+    note: str = ""
+    details: tuple[tuple[str, ...], ...] = ()
+    """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
+    percent: bool = False
+    """Whether the values are fractions that are shown in percent."""
+
+
+def credit_map(episodes: Iterable[Episode], *, title: str = "Mean credit") -> HeatMap | None:
+    """Mean credit of each agent in each round over the episodes.
+
+    Counts decisions of the most common team (agents and rounds) only; ``None`` if none is scored.
     """
-    axis = _axis(data)
-    numbers = [_numbers(column) for column in zip(*data.rows, strict=True)] or [False] * len(
-        data.columns
+    teams: dict[tuple[tuple[str, ...], int], list[list[list[float]]]] = {}
+    counts: dict[tuple[tuple[str, ...], int], int] = {}
+    for step in (step for episode in episodes for step in episode.steps):
+        agents, credit = step.trace.agents, step.credit
+        # Rows of another length are those of a damaged file.
+        if credit is None or any(len(row) != len(agents) for row in credit):
+            continue
+        team = agents, len(credit)
+        counts[team] = counts.get(team, 0) + 1
+        cells = teams.setdefault(team, [[[0.0, 0.0] for _ in agents] for _ in credit])
+        for row, into in zip(credit, cells, strict=True):
+            for value, cell in zip(row, into, strict=True):
+                if value is not None:
+                    cell[0], cell[1] = cell[0] + value, cell[1] + 1
+    if not teams:
+        return None
+    most = max(teams, key=lambda team: (counts[team], team))
+    means = tuple(tuple(s / n if n else None for s, n in row) for row in teams[most])
+    low, high = limits([means])
+    return HeatMap(
+        title=title,
+        rows=tuple(f"round {r + 1}" for r in range(most[1])),
+        columns=most[0],
+        values=means,
+        note=f"{counts[most]} decisions.",
+        low=low,
+        high=high,
     )
+
+
+def limits(maps: Iterable[Iterable[Iterable[float | None]]]) -> tuple[float, float]:
+    """The ends of a colour scale for several matrices: their least and their greatest value.
+
+    They are at least 0.1 apart, so that noise does not look like a difference.
+    """
+    found = [v for rows in maps for row in rows for v in row if v is not None and math.isfinite(v)]
+    if not found:
+        return 0.0, 1.0
+    low, high = min(found), max(found)
+    more = max(0.0, _LEAST_SPAN - (high - low)) / 2
+    return low - more, high + more
+
+
+def note(text: str) -> Markup:
+    """Small print below a figure or table; nothing for an empty text."""
+    return tag("p", text, class_="note") if text else Markup("")
+
+
+def points(value: float, *, signed: bool = False) -> str:
+    """A share in percent, or a difference in points."""
+    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    return text.replace("+0.0", "0.0").replace("-0.0", "0.0").replace("-", "−")
+
+
+def bounds(interval: Interval, *, signed: bool = False) -> str:
+    """The ends of an interval, such as ``"[55.0, 66.0]"``."""
+    return f"[{points(interval.low, signed=signed)}, {points(interval.high, signed=signed)}]"
+
+
+def table(data: Table) -> Markup:
+    """A table with its title. Its last column with two or more different intervals is also drawn:
+    as dots and intervals, on one axis for the whole table, with a line at 0."""
+    drawn = _drawn(data)
+    columns = zip(*data.rows, strict=True)
+    numbers = [all(isinstance(v, int | float | None) for v in column) for column in columns]
     heads = [
         tag("th", name, scope="col", class_="number" if right else None)
         for name, right in zip(data.columns, numbers, strict=True)
     ]
-    body = []
+    rows = []
     for row in data.rows:
         cells = [_cell(value, k, numbers[k]) for k, value in enumerate(row)]
-        if axis is not None:
-            cells.insert(axis.column + 1, _dot(row[axis.column], axis))
-        body.append(tag("tr", *cells))
-    if axis is not None:
-        heads.insert(axis.column + 1, tag("td", _ticks(axis), class_="plot"))
-    grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body))
-    box = tag("div", grid, class_="wide")
-    below = note(data.note) if footnote else Markup("")
-    return tag("section", tag("h3", data.title), box, below, class_="result")
+        if drawn is not None:
+            cells.insert(drawn[0] + 1, _dot(row[drawn[0]], drawn[1]))
+        rows.append(tag("tr", *cells))
+    if drawn is not None:
+        heads.insert(drawn[0] + 1, tag("td", _axis(drawn[1]), class_="plot"))
+    grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
+    title = tag("h3", data.title) if data.title else Markup("")
+    return tag("section", title, tag("div", grid, class_="wide"), note(data.note), class_="result")
 
 
-def _axis(data: ReportTable) -> _Axis | None:
-    columns = range(1, len(data.columns))
-    drawn = {k: [row[k] for row in data.rows if _has_interval(row[k])] for k in columns}
-    fit = [k for k in columns if len(drawn[k]) > 1 and any(c != drawn[k][0] for c in drawn[k])]
-    chosen = next((k for k in fit if all(_differs(cell) for cell in drawn[k])), None)
-    column = chosen if chosen is not None else next(iter(fit), None)
-    if column is None:
+def _interval(cell: Cell) -> Interval | None:
+    found = cell.interval if isinstance(cell, Gap) else cell
+    if not isinstance(found, Interval) or not math.isfinite(found.low + found.high):
         return None
-    cells = [cell for cell in drawn[column] if isinstance(cell, Estimate)]
-    drawn_values = [v for c in cells for v in (c.value, *(ends(c) or ()))]
-    percent, difference = all(c.percent for c in cells), all(c.difference for c in cells)
-    low, high = min(0.0, *drawn_values), max(0.0, *drawn_values)
-    if percent and not difference and low == 0.0 and high <= 1.0:
-        high = 1.0  # shares are drawn on the whole axis
-    return _Axis(column, ticks(low, high, 4), percent, difference)
+    return found
 
 
-def _has_interval(cell: TableCell) -> bool:
-    return isinstance(cell, Estimate) and ends(cell) is not None
+def _drawn(data: Table) -> tuple[int, Sequence[float]] | None:
+    """The column that is drawn, and the ticks of its axis."""
+    for k in reversed(range(1, len(data.columns))):
+        found = [shown for row in data.rows if (shown := _interval(row[k])) is not None]
+        if any(shown != found[0] for shown in found[1:]):
+            high = max(0.0, *(i.high for i in found))
+            if not any(isinstance(row[k], Gap) for row in data.rows):
+                high = 1.0  # shares are drawn on the whole axis
+            return k, ticks(min(0.0, *(i.low for i in found)), high, 4)
+    return None
 
 
-def _differs(cell: TableCell) -> bool:
-    return isinstance(cell, Estimate) and cell.difference
-
-
-def _numbers(column: Sequence[TableCell]) -> bool:
-    """Whether a column holds plain numbers, which are set to the right."""
-    known = [cell for cell in column if cell is not None]
-    return bool(known) and all(isinstance(cell, int | float) for cell in known)
-
-
-def _cell(value: TableCell, column: int, right: bool) -> Markup:
-    if isinstance(value, Estimate):
-        return tag("td", _estimate(value), class_="estimate")
-    if isinstance(value, Link):
-        shown = tag("a", value.text, href=value.address, class_="words")
-        return tag("th", shown, scope="row") if column == 0 else tag("td", shown)
+def _cell(value: Cell, column: int, right: bool) -> Markup:
     if isinstance(value, str):
         words = tag("span", value, class_="words")
         return tag("th", words, scope="row") if column == 0 else tag("td", words)
+    if isinstance(value, Gap):
+        shown = value.interval
+        name = "b" if shown.excludes_zero else "span"
+        figure = tag(name, points(shown.mean, signed=True))
+        ends = tag("small", f" {bounds(shown, signed=True)}")
+        return tag("td", figure, ends, class_="estimate")
+    if isinstance(value, Interval):
+        small = tag("small", f" {bounds(value)} n = {value.n:,}")
+        return tag("td", tag("span", points(value.mean)), small, class_="estimate")
     text = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return tag("td", text, class_="number" if right else None)
 
 
-def _estimate(value: Estimate) -> Markup:
-    name = "b" if value.excludes_zero and value.difference else "span"
-    parts = [tag(name, figure(value, value.value))]
-    if bounds(value):
-        parts.append(tag("small", f" {bounds(value)}"))
-    if value.count is not None:
-        parts.append(tag("small", f" n = {value.count}"))
-    return join(*parts)
+def _at(value: float, axis: Sequence[float]) -> float:
+    """Pixels from the left end of the drawing."""
+    share = min(1.0, max(0.0, (value - axis[0]) / ((axis[-1] - axis[0]) or 1.0)))
+    return _MARGIN + (_WIDTH - 2 * _MARGIN) * share
 
 
-def _dot(cell: TableCell, axis: _Axis) -> Markup:
-    drawn, middle = [], _HEIGHT / 2
-    if isinstance(cell, Estimate):
-        marks = []
-        known = ends(cell)
-        if known is not None:
-            left, right = map(axis.at, known)
-            marks.append(tag("line", x1=left, x2=right, y1=middle, y2=middle, class_="whisker"))
-        marks.append(tag("circle", cx=axis.at(cell.value), cy=middle, r=4, class_="dot"))
-        drawn = [_drawing(*marks)]
-    return tag("td", *drawn, class_="plot", style=f"--zero:{axis.at(0.0):.1f}px")
+def _dot(cell: Cell, axis: Sequence[float]) -> Markup:
+    shown, drawn, y = _interval(cell), Markup(""), _HEIGHT / 2
+    if shown is not None:
+        ends = {"x1": _at(shown.low, axis), "x2": _at(shown.high, axis)}
+        whisker = tag("line", **ends, y1=y, y2=y, class_="whisker")
+        drawn = _drawing(whisker, tag("circle", cx=_at(shown.mean, axis), cy=y, r=4, class_="dot"))
+    return tag("td", drawn, class_="plot", style=f"--zero:{_at(0.0, axis):.1f}px")
 
 
-def _ticks(axis: _Axis) -> Markup:
-    """The numbers of the axis."""
-    marks = []
-    for value in axis.ticks:
-        shown = Estimate(value=value, percent=axis.percent, difference=axis.difference)
-        text = figure(shown, value).removesuffix(".0")
-        marks.append(tag("text", text, x=axis.at(value), y=12, text_anchor="middle"))
+def _axis(axis: Sequence[float]) -> Markup:
+    marks = (
+        tag("text", f"{100 * value:g}", x=_at(value, axis), y=12, text_anchor="middle")
+        for value in axis
+    )
     return _drawing(*marks)
 
 
 def _drawing(*marks: Markup) -> Markup:
     return tag("svg", *marks, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", width=_WIDTH, height=_HEIGHT,
                class_="dots", aria_hidden="true")  # fmt: skip
+
+
+def heat_map(data: HeatMap, *, caption: bool = True) -> Markup:
+    """A matrix of shaded cells with the numbers in them. ``caption``: whether to show its title."""
+    head = tag("tr", tag("td"), *(tag("th", c, scope="col") for c in data.columns))
+    details = data.details or (("",) * len(data.columns),) * len(data.rows)
+    rows = []
+    for name, values, small in zip(data.rows, data.values, details, strict=True):
+        cells = [_shade(v, data, more) for v, more in zip(values, small, strict=True)]
+        rows.append(tag("tr", tag("th", name, scope="row", title=name), *cells))
+    box = tag("div", tag("table", head, *rows, class_="heat"), class_="wide")
+    title = tag("figcaption", data.title) if caption else Markup("")
+    size = "full" if len(data.columns) > 5 else "part"
+    return tag("figure", title, box, note(data.note), class_=size)
+
+
+def _shade(value: float | None, data: HeatMap, detail: str) -> Markup:
+    if value is None or not math.isfinite(value):
+        return tag("td", "–", class_="unscored", title=detail or "unscored")
+    share = (value - data.low) / ((data.high - data.low) or 1.0)
+    strength = round(100 * min(1.0, max(0.0, share)))
+    shown = f"{100 * value:.0f}" if data.percent else f"{value:.2f}"
+    small = tag("small", detail) if detail else Markup("")
+    return tag("td", shown, small, style=f"--share:{strength}%")
+
+
+def scale(maps: Collection[HeatMap]) -> Markup:
+    """The colours between the ends of a scale that all maps share; nothing if they share none."""
+    ends = {(data.low, data.high) for data in maps}
+    if len(ends) != 1:
+        return Markup("")
+    low, high = next(iter(ends))
+    bar = tag("span", class_="gradient", aria_hidden="true")
+    return tag("p", f"{low:.2f} ", bar, f" {high:.2f}", class_="note scale")

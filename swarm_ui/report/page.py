@@ -5,123 +5,128 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
-from swarm_ui.graph.topology import predecessors
-from swarm_ui.report.charts import curve
-from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
-from swarm_ui.report.contents import (
-    EpisodeSet,
-    GraphDrawing,
+from swarm_ui.graph.topology import Edge
+from swarm_ui.report import measured
+from swarm_ui.report.charts import chart
+from swarm_ui.report.episodes import Failed, Illustrate, Packed, packed
+from swarm_ui.report.html_tables import (
     HeatMap,
-    Picture,
-    ReportData,
-    ReportTable,
+    credit_map,
+    heat_map,
+    note,
+    scale,
+    table,
 )
-from swarm_ui.report.failures import failures
-from swarm_ui.report.first_screen import first_curve, overview, team_decision
-from swarm_ui.report.heat_maps import heat_map, scale
-from swarm_ui.report.html import Markup, escape, join, note, tag
-from swarm_ui.report.html_tables import table
-from swarm_ui.report.run_reader import filled, gathered
-from swarm_ui.report.viewer import embedded
-from swarm_ui.viz.edge_picture import arcs_svg
-from swarm_ui.viz.layered_layout import ordered
+from swarm_ui.report.measured import Tested
+from swarm_ui.report.overview import decided, headline, last_rollouts, team_decision
+from swarm_ui.report.read import Contents, EpisodeSet, Training, read
+from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FAILURE_RULES, FailureClass
+from swarm_ui.viz import edges_svg
+from swarm_ui.viz.svg import Markup, counted, join, tag
 
 SCRIPTS = (
     "dom.js", "pieces.js", "edges.js", "screen.js", "agent_view.js", "difference.js", "film.js",
     "replay.js", "talk.js", "list.js", "viewer.js",
 )  # fmt: skip
 """The scripts of the page. They are joined in this order and run in one scope."""
-STYLES = ("style.css", "viewer.css")
-
-GENERATOR = '<meta name="generator" content="swarm-ui">'
+_STYLES = ("style.css", "viewer.css")
+_GENERATOR = '<meta name="generator" content="swarm-ui">'
 """A marker in every report, which distinguishes reports from other pages."""
+_MOST_FRAMES = 24
+_EXAMPLES = 3
 
-NO_EPISODES = "There are no episodes to show: the run has recorded none, or has not kept them."
 
-
-def write_report(run: Path, data: ReportData | None = None, *, to: Path | None = None) -> Path:
-    """Write the report of a run and return its path.
+def write_report(
+    *runs: Path,
+    to: Path | None = None,
+    refresh: int | None = None,
+    summary: str = "",
+    illustrate: Illustrate | None = None,
+) -> Path:
+    """Write the report of a run, or of several runs that are compared, and return its path.
 
     Args:
-        run: the run's folder. Its measurements, episodes and edges are shown.
-        data: additional contents, such as tables of tests and episodes with screenshots.
-        to: the file to write; default: ``<run>/report.html``.
+        runs: folders of runs, or trace files. The first one is the one that others are compared
+            with, on the episodes that both played.
+        to: the file to write. Default: ``report.html`` in the folder of the run, or a page beside
+            the trace file; for several runs, ``report.html`` in the present folder.
+        refresh: seconds after which a browser loads the page again, for a run that plays.
+        summary: a sentence in the place of the counts of episodes.
+        illustrate: adds screenshots to an episode; used for 30 episodes, failed ones first.
 
     Raises:
-        ConfigError: there is no such folder, a picture named in ``data`` cannot be read, or the
-            file cannot be written.
+        ConfigError: there is no such run; the file exists and is not a report, or cannot be
+            written.
     """
-    found = gathered(run) if data is None else filled(data, run)
-    return write_page(to or run / "report.html", found, run)
-
-
-def write_page(path: Path, data: ReportData, folder: Path) -> Path:
-    """Write :func:`page` to a file. Raises ``ConfigError`` if it cannot be written.
-
-    ``folder``: where the paths of the trace files in ``data`` begin.
-    """
-    text = page(replace(data, sets=_seen_from(path.parent, data.sets, folder)))
+    if not runs:
+        raise ConfigError("a report needs a run: give a run's folder, or a trace file")
+    first = runs[0]
+    beside = first / "report.html" if first.is_dir() else first.with_suffix(".html")
+    target = to or (beside if len(runs) == 1 else Path("report.html"))
+    if target.exists() and not _is_report(target):
+        raise ConfigError(
+            f"'{target}' exists and is not a report of swarm-ui, which would replace it: choose "
+            "another name, or rename it"
+        )
+    found = _distinct([read(run) for run in runs], runs)
+    text = _page(found, target.parent, summary, refresh, illustrate)
     try:
-        write_atomic(path, text)
+        write_atomic(target, text)
     except OSError as error:
-        raise ConfigError(f"the report '{path}' cannot be written: {error}") from error
-    return path
+        raise ConfigError(f"the report '{target}' cannot be written: {error}") from error
+    return target
 
 
-def _seen_from(place: Path, sets: Sequence[EpisodeSet], folder: Path) -> tuple[EpisodeSet, ...]:
-    """The sets with the paths of their files from a page in ``place``."""
-    try:
-        way = os.path.relpath(folder.resolve(), place.resolve()).replace(os.sep, "/")
-    except ValueError:  # on another drive
-        return tuple(replace(part, file="") for part in sets)
-    if way == ".":
-        return tuple(sets)
-    return tuple(replace(part, file=part.file and f"{way}/{part.file}") for part in sets)
+def _is_report(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _GENERATOR.encode() in file.read(4096)
 
 
-def page(data: ReportData) -> str:
-    """The report as HTML text. Every string of ``data`` is escaped."""
-    script, style = _script(), "".join(map(_asset, STYLES))
-    sets = joined(data.episodes, data.sets)
-    episodes = packed(sets)
-    sections = [(name, found) for name, found in _sections(data, episodes) if found]
-    body = join(
-        _contents([name for name, _ in sections]),
-        _header(data),
-        overview(data, team_decision(sets)),
-        *(_section(name, found) for name, found in sections),
-    )
-    alive = episodes.episodes or data.edge_histories
-    code = Markup(f"<script>{script}</script>") if alive else Markup("")
-    again = data.refresh and f'<meta http-equiv="refresh" content="{data.refresh}">\n'
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script))}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{GENERATOR}\n{again or ''}"
-        f"<title>{escape(data.title)}</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n{code}\n</body>\n</html>\n"
-    )
+def _distinct(found: list[Contents], runs: Sequence[Path]) -> list[Contents]:
+    """The contents with names that differ: of runs with one name, their paths."""
+    names = Counter(run.name for run in found)
+    return [
+        run if names[run.name] == 1 else replace(run, name=str(path))
+        for run, path in zip(found, runs, strict=True)
+    ]
 
 
-def _script() -> str:
-    return '"use strict";\n{\n' + "".join(map(_asset, SCRIPTS)) + "}\n"
-
-
-def _policy(script: str) -> str:
-    """The content security policy: only this script and embedded pictures are allowed."""
+def _page(
+    runs: Sequence[Contents],
+    place: Path,
+    summary: str,
+    refresh: int | None,
+    illustrate: Illustrate | None,
+) -> str:
+    """The report as HTML text. ``place``: the folder of the page."""
+    sets = [part for run in runs for part in _named(run, len(runs) > 1)]
+    episodes = packed([(part, _seen_from(place, part.path)) for part in sets], illustrate)
+    body = _body(runs, sets, episodes, summary, following=refresh is not None)
+    script = '"use strict";\n{\n' + "".join(map(_asset, SCRIPTS)) + "}\n"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
+    policy = (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    again = f'<meta http-equiv="refresh" content="{refresh}">\n' if refresh else ""
+    title = tag("title", ", ".join(run.name for run in runs))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{_GENERATOR}\n{again}{title}\n"
+        f"<style>\n{''.join(map(_asset, _STYLES))}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
@@ -129,145 +134,197 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
-    """The titles of the sections with their contents, which may be empty."""
-    first = first_curve(data)
-    cost = [t for t in data.tables if t.title.startswith("Cost")]
-    results = [t for t in data.tables if t not in cost]
-    by_task = [drawn for drawn in data.heat_maps if drawn.percent]
-    credit = [drawn for drawn in data.heat_maps if not drawn.percent]
-    return [
-        ("Results", _tables(results)),
-        ("Success by task", _by_task(by_task)),
-        ("Learning", _figures([curve(c) for c in data.curves if c is not first])),
-        ("Who talks to whom", join(_histories(data), _graphs(data))),
-        ("Credit", join(scale(credit), _figures([heat_map(h) for h in credit]))),
-        ("Why episodes failed", failures(episodes.failed, data.failures)),
-        ("Episodes", _viewer(episodes, data.missing)),
-        ("Cost", _tables(cost)),
-        ("Plots", _figures([_picture(p) for p in data.pictures])),
-        ("Not in this run", _missing(data)),
-        ("Settings", _facts(data)),
-    ]
+def _named(run: Contents, several: bool) -> list[EpisodeSet]:
+    if not several:
+        return list(run.sets)
+    return [EpisodeSet(f"{run.name}/{part.name}", part.path, len(part)) for part in run.sets]
 
 
-def _section(name: str, inside: Markup) -> Markup:
-    return tag("section", tag("h2", name, id=_anchor(name)), inside)
+def _seen_from(place: Path, file: Path) -> str:
+    """The path of a trace file from the folder of the page, with ``/``; empty: there is none."""
+    try:
+        return os.path.relpath(file.resolve(), place.resolve()).replace(os.sep, "/")
+    except ValueError:  # on another drive
+        return ""
 
 
-def _contents(names: list[str]) -> Markup:
-    """The table of contents, which stays at the top of the window; for two sections or more."""
-    if len(names) < 2:
-        return Markup("")
-    links = [tag("a", name, href=f"#{_anchor(name)}") for name in names]
-    return tag("nav", *links, aria_label="Contents")
+def _body(
+    runs: Sequence[Contents],
+    sets: Sequence[EpisodeSet],
+    episodes: Packed,
+    summary: str,
+    *,
+    following: bool,
+) -> Markup:
+    rows = measured.tested(runs)
+    kept = not any(run.tested for run in runs)
+    splits = {name: words for run in runs for name, words in run.results.splits.items()}
+    curves = measured.curves(runs)
+    decision = team_decision(sets)
+    played = [row for row in rows if row.total.jobs]
+    tables = [measured.success(played, kept=kept, splits=splits)] if played else []
+    credit = [m for run in runs for m in measured.credit_maps(_of(run, runs), run.training)]
+    credit = credit or list(filter(None, [_played_credit(sets)]))
+    costs = [measured.cost(played)] if played else []
+    costs += filter(None, (measured.training_cost(_of(r, runs), r.training) for r in runs))
+    missing = [f"{run.name}: {line}" if len(runs) > 1 else line
+               for run in runs for line in run.missing]  # fmt: skip
+    histories = [_history(_of(run, runs), run.training) for run in runs]
+    sections = (
+        ("Results", join(*map(table, [*tables, *filter(None, [measured.measures(rows)])]))),
+        ("Success by task", _by_task(measured.by_task(played, splits))),
+        ("Learning", _figures([chart(curve) for curve in curves[1:]])),
+        ("Who talks to whom", join(*histories)),
+        ("Credit", join(scale(credit), _figures([heat_map(drawn) for drawn in credit]))),
+        ("Why episodes failed", _failures(played, episodes.failed, kept=kept)),
+        ("Episodes", _viewer(episodes, missing)),
+        ("Cost", join(*map(table, costs))),
+        ("Not in this run", tag("ul", *(tag("li", line) for line in missing), class_="note")
+         if missing else Markup("")),
+        ("Settings", _facts(runs)),
+    )  # fmt: skip
+    shown = [(name, inside) for name, inside in sections if inside]
+    links = [tag("a", name, href=f"#{_anchor(name)}") for name, _ in shown]
+    cards = [] if following or kept else headline(played, splits)
+    cards = cards or ([] if following else last_rollouts(runs))
+    cards += [chart(curve) for curve in curves[:1]]
+    cards += [] if decision is None else [decided(decision)]
+    return join(
+        tag("nav", *links, aria_label="Contents"),
+        _header(runs, summary or _counts(runs, rows, kept=kept)),
+        tag("section", *cards, id="overview") if cards else Markup(""),
+        *(tag("section", tag("h2", name, id=_anchor(name)), inside) for name, inside in shown),
+    )
+
+
+def _of(run: Contents, runs: Sequence[Contents]) -> str:
+    return f", {run.name}" if len(runs) > 1 else ""
 
 
 def _anchor(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-def _header(data: ReportData) -> Markup:
-    labels = [tag("li", label) for label in data.labels]
-    # The card of the headline has the summary, where there is one.
-    summary = Markup("") if data.headline is not None else tag("p", data.summary)
+def _header(runs: Sequence[Contents], summary: str) -> Markup:
+    labels = dict.fromkeys(label for run in runs for label in run.results.labels)
+    notes = dict.fromkeys(line for run in runs for line in run.results.notes)
+    items = [tag("li", label) for label in labels]
     return tag(
         "header",
-        tag("h1", data.title),
-        tag("ul", *labels, class_="labels") if labels else Markup(""),
-        summary,
+        tag("h1", ", ".join(run.name for run in runs)),
+        tag("ul", *items, class_="labels") if items else Markup(""),
+        tag("p", " ".join([summary, *notes])),
     )
 
 
-def _tables(tables: list[ReportTable]) -> Markup:
-    """The tables as HTML. A note that several tables share stands below the last of them."""
-    later = [{t.note for t in tables[k + 1 :]} for k in range(len(tables))]
-    return join(
-        *(table(t, footnote=t.note not in after) for t, after in zip(tables, later, strict=True))
-    )
+def _counts(runs: Sequence[Contents], rows: Sequence[Tested], *, kept: bool) -> str:
+    arms = [row.total for row in rows]
+    labels = {arm.label for run in runs for arm in run.results.arms}
+    solved, masked = sum(arm.solved for arm in arms), sum(arm.masked for arm in arms)
+    which = "kept" if kept else "tested"
+    said = f"{solved} of {sum(arm.counted for arm in arms)} {which} episodes were solved."
+    said += f" {masked} more were masked by faults." if masked else ""
+    return f"{labels.pop()}: {said}" if len(labels) == 1 and any(labels) else said
 
 
-def _by_task(maps: list[HeatMap]) -> Markup:
+# -- sections ---------------------------------------------------------------------------------
+
+
+def _played_credit(sets: Iterable[EpisodeSet]) -> HeatMap | None:
+    maps = (credit_map(part, title=f"Mean credit, {part.name}") for part in sets)
+    return next((found for found in maps if found is not None), None)
+
+
+def _by_task(maps: Sequence[HeatMap]) -> Markup:
     """The heat maps of all splits, of which one is open at a time: opening a split closes the one
     that was open."""
     if len(maps) < 2:
         return _figures([heat_map(drawn) for drawn in maps])
-    parts = []
-    for k, drawn in enumerate(maps):
-        inside, first = heat_map(drawn, caption=False), "" if k == 0 else None
-        title = tag("summary", drawn.title)
-        parts.append(tag("details", title, inside, name="split", open=first))
-    return join(*parts)
+    return join(*(
+        tag("details", tag("summary", drawn.title), heat_map(drawn, caption=False), name="split",
+            open=None if k else "")
+        for k, drawn in enumerate(maps)
+    ))  # fmt: skip
 
 
-def _facts(data: ReportData) -> Markup:
-    facts = [join(tag("dt", name), tag("dd", value)) for name, value in data.facts]
-    if not facts:
+def _figures(figures: Sequence[Markup]) -> Markup:
+    return tag("div", *figures, class_="figures large") if figures else Markup("")
+
+
+def _history(name: str, training: Training) -> Markup:
+    """The edges after each iteration, of which one is shown: the last one, or the one that a person
+    chooses. Edges that are not learned are drawn by their share of the iteration's graphs."""
+    learned = {k: done.learned for k, done in training.iterations.items() if done.learned}
+    drawn = {k: _shares(done.graphs) for k, done in training.iterations.items() if done.graphs}
+    shown = learned or drawn
+    names = {name for found in training.credit.values() for name in found.agents}
+    names |= {name for chances in shown.values() for edge in chances for name in edge}
+    if not shown or len(names) < 2:
         return Markup("")
-    summary = tag("summary", "Settings, packages and machine")
-    return tag("details", summary, tag("dl", *facts))
-
-
-def _figures(figures: list[Markup], size: str = "large") -> Markup:
-    return tag("div", *figures, class_=f"figures {size}") if figures else Markup("")
-
-
-def _picture(picture: Picture) -> Markup:
-    try:
-        raw = picture.png.read_bytes() if isinstance(picture.png, Path) else picture.png
-    except OSError as error:
-        raise ConfigError(f"picture '{picture.title}' of the report: {error}") from error
-    if not raw.startswith(b"\x89PNG\r\n\x1a\n"):
-        raise ConfigError(f"picture '{picture.title}' of the report is not a PNG")
-    source = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
-    image = Markup(f'<img src="{source}" alt="{escape(picture.title)}">')
-    return tag("figure", tag("figcaption", picture.title), image, note(picture.note))
-
-
-def _histories(data: ReportData) -> Markup:
-    if not data.edge_histories:
-        return Markup("")
-    drawn = [
-        {"title": h.title, "note": h.note, "nodes": h.nodes,
-         "frames": [{"label": f.label, "edges": f.edges} for f in h.frames]}
-        for h in data.edge_histories
+    order, agents = list(shown), sorted(names)
+    step = -(-len(order) // _MOST_FRAMES)
+    frames = [
+        tag("div", Markup(edges_svg(shown[k], agents)), class_="frame wide",
+            data_label=f"iteration {k + 1} of {len(order)}", hidden=None if k == order[-1] else "")
+        for k in sorted({*order[::step], order[-1]})
     ]  # fmt: skip
-    return join(
-        tag("div", id="edges"),
-        Markup("<noscript><p>The drawing needs JavaScript.</p></noscript>"),
-        Markup(f'<script type="application/json" id="edge-data">{embedded(drawn)}</script>'),
-    )
+    title = "Learned edge probabilities" if learned else "Edges of the graphs that were played"
+    said = "After each iteration." if learned else (
+        "Edges were not learned: share of the iteration's graphs that had each edge.")  # fmt: skip
+    return tag("figure", tag("figcaption", title + name), *frames, note(said), class_="history")
 
 
-def graph(data: GraphDrawing) -> Markup:
-    """Draw one graph. A probable edge is thick. Arcs run from left to right, unless there is a
-    cycle."""
-    names = dict.fromkeys([*data.nodes, *(name for edge in data.edges for name in edge)])
-    weights = data.weights or (1.0,) * len(data.edges)
-    chances = {e: min(1.0, max(0.0, w)) for e, w in zip(data.edges, weights, strict=True)}
-    picture = Markup(arcs_svg(chances, ordered(predecessors(names, data.edges)), data.title))
-    below = note("" if data.edges else "no edges")
-    return tag("figure", tag("figcaption", data.title), picture, below, class_="drawn-graph")
+def _shares(graphs: Sequence[Sequence[Edge]]) -> dict[Edge, float]:
+    counts = Counter(tuple(edge) for graph in graphs for edge in set(map(tuple, graph)))
+    return {(edge[0], edge[1]): n / len(graphs) for edge, n in sorted(counts.items())}
 
 
-def _graphs(data: ReportData) -> Markup:
-    drawn = [graph(g) for g in data.graphs]
-    if not data.edge_histories or not drawn:
-        return _figures(drawn, "small")
-    return tag("details", tag("summary", "The graphs one by one"), _figures(drawn, "small"))
-
-
-def _missing(data: ReportData) -> Markup:
-    if not data.missing:
+def _failures(rows: Sequence[Tested], shown: Sequence[Failed], *, kept: bool) -> Markup:
+    """The counts of each class by policy and split, links to examples, and the rules."""
+    counts = {row.name: row.failures for row in rows if row.failures}
+    found = [why for why in FAILURE_CLASSES if any(row.get(why) for row in counts.values())]
+    if not found:
         return Markup("")
-    lines = [tag("li", line) for line in data.missing]
-    return tag("ul", *lines, class_="note")
+    names = (tag("th", FAILURE_NAMES[why], scope="col", class_="number") for why in found)
+    body = [
+        tag("tr", tag("th", tag("span", name, class_="words"), scope="row"),
+            *(tag("td", f"{n:,}" if (n := row.get(why, 0)) else "–", class_="number")
+              for why in found))
+        for name, row in counts.items()
+    ]  # fmt: skip
+    examples = (tag("td", *_examples(why, shown), class_="number") for why in found)
+    body.append(tag("tr", tag("th", "examples", scope="row"), *examples))
+    head = tag("thead", tag("tr", tag("th", "episodes", scope="col"), *names))
+    which = "A run may keep a selection of its episodes. " if kept else ""
+    rules = [join(tag("dt", FAILURE_NAMES[why]), tag("dd", FAILURE_RULES[why])) for why in found]
+    solver = note("Only the environment's own solver, which knows the simulated task, says what is "
+                  "right; estimates of other critics are not used.")  # fmt: skip
+    return join(
+        tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
+        note(f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
+             "count as failed. Examples lead to the last step in the viewer."),
+        tag("details", tag("summary", "How failed episodes are classified"), tag("dl", *rules),
+            solver),
+    )  # fmt: skip
+
+
+def _examples(why: FailureClass, shown: Sequence[Failed]) -> list[str]:
+    """Links to a few episodes of a class, of different sets first."""
+    found = [episode for episode in shown if episode.why == why]
+    first = list({episode.set: episode for episode in reversed(found)}.values())[::-1]
+    chosen = [*first, *(episode for episode in found if episode not in first)][:_EXAMPLES]
+    links = [
+        tag("a", f"#{e.number}", href=f"#{e.number}/{max(1, e.steps)}",
+            title=f"{e.task}, seed {e.seed}")
+        for e in chosen
+    ]  # fmt: skip
+    return [part for link in links for part in (" ", link)][1:] or ["none kept"]
 
 
 def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:
-    if not episodes.episodes:  # what is missing has a section of its own
-        return note("" if missing else NO_EPISODES)
-    said = [f"{episodes.episodes:,} episode{'s' * (episodes.episodes != 1)}."]
+    if not episodes.episodes:
+        return note("" if missing else "There are no episodes to show.")
+    said = [f"{counted(episodes.episodes, 'episode')}."]
     if episodes.left_out:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")
     if episodes.bare:
@@ -275,6 +332,15 @@ def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:
     return join(
         note(" ".join(said)),
         tag("div", id="viewer"),
-        Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),
-        *elements(episodes),
+        tag("noscript", tag("p", "The viewer needs JavaScript.")),
+        *episodes.elements(),
     )
+
+
+def _facts(runs: Sequence[Contents]) -> Markup:
+    parts = []
+    for run in runs:
+        facts = [join(tag("dt", name), tag("dd", value)) for name, value in run.facts]
+        title = tag("summary", f"Settings, packages and machine{_of(run, runs)}")
+        parts += [tag("details", title, tag("dl", *facts))] if facts else []
+    return join(*parts)

@@ -11,8 +11,6 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
-from swarm_ui.report.contents import EpisodeSet
-from swarm_ui.report.html import Markup
 from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
@@ -23,14 +21,6 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 Json = dict[str, object]
 KeepPicture = Callable[[bytes], int | None]
 """Adds a PNG to the page and returns its number, or ``None`` beyond the budget."""
-
-
-def embedded(data: object) -> Markup:
-    """JSON for a script element: ``<``, ``>`` and ``&`` are escaped."""
-    text = compact(data)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
 
 
 def compact(data: object) -> str:
@@ -48,19 +38,20 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
     }
 
 
-def index_entry(episode: Episode, part: EpisodeSet, place: int, chunk: int) -> list[object]:
+def index_entry(episode: Episode, name: str, file: str, place: int, chunk: int) -> list[object]:
     """A row of the list: task, seed, policy, set, outcome, goal, steps, file, place in it, chunk.
 
     Args:
-        episode: an episode of ``part``.
-        part: its set; the file is empty if the set has none.
+        episode: the episode.
+        name: of its set.
+        file: of its set, as a path from the page; empty: it has none.
         place: number of the episode in the set, from 1.
         chunk: number of the chunk that holds it.
     """
     first = episode.steps[0].trace.observation if episode.steps else None
     goal = first.goal if first else ""
-    own = [episode.task, episode.seed, episode.policy, part.name, outcome(episode)]
-    return [*own, goal, len(episode.steps), part.file, place, chunk]
+    own = [episode.task, episode.seed, episode.policy, name, outcome(episode)]
+    return [*own, goal, len(episode.steps), file, place, chunk]
 
 
 def outcome(episode: Episode) -> str:

@@ -4,10 +4,9 @@ In a notebook, graphs, traces and edge distributions display themselves as such 
 input gives equal bytes.
 """
 
-from swarm_ui.viz.edge_picture import edges_svg
-from swarm_ui.viz.graph_picture import graph_svg
+from swarm_ui.viz.edges import edges_svg
+from swarm_ui.viz.graphs import graph_svg
 from swarm_ui.viz.svg import scrolling
-from swarm_ui.viz.timeline import timeline_svg
-from swarm_ui.viz.trace_picture import trace_svg
+from swarm_ui.viz.traces import timeline_svg, trace_svg
 
 __all__ = ["edges_svg", "graph_svg", "scrolling", "timeline_svg", "trace_svg"]

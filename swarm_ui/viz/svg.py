@@ -1,4 +1,4 @@
-"""The SVG elements that all pictures share, as text.
+"""SVG and HTML as text, and the elements that all pictures share.
 
 Every text is escaped. Colours suit light and dark pages: inside a page, lines and text have the
 colour of the page's text, and fills are half transparent; a separate file has its own background.
@@ -7,18 +7,20 @@ colour of the page's text, and fills are half transparent; a separate file has i
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
+from html import escape
 from typing import NamedTuple
-
-from swarm_ui.viz.svg_text import PICTURE_ID, cut, number, plain, quoted, width, xml_safe
 
 INK = "currentColor"
 BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
 NAME, WORDS, SMALL = 12.0, 11.0, 9.5
 """Font sizes in pixels: names, messages, figures."""
 
+_ID = "\0"
+"""A placeholder for the picture's hash in ids. No text of a user can contain it."""
 # `svg:root` matches in a file of its own only; inside a page the page's colours are used. As
 # `<img>` a picture follows the system, not the page, so it has its own ground: dark lines on a
 # page that is dark by its own choice could not be read.
@@ -27,6 +29,122 @@ _STYLE = (
     "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3;background:#161b22}}"
     ".swarm-edge:hover{opacity:1;stroke-width:2.6}</style>"
 )
+_NARROW = frozenset("ijlI|'.,:;! ’‘")
+_SLIM = frozenset('frt()[]{}/\\-"*“”')
+_BROAD = frozenset("mwMW@%—…")
+
+
+# -- markup -----------------------------------------------------------------------------------
+
+
+class Markup(str):
+    """A text that is SVG or HTML already. :func:`tag` escapes all other texts."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str, **attributes: str | float | None) -> Markup:
+    """An element. Children that are not :class:`Markup` are escaped, and so are attributes.
+
+    ``class_`` is written ``class``, and ``stroke_width`` is written ``stroke-width``; ``None`` is
+    left out.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_quoted(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
+
+
+def join(*children: str) -> Markup:
+    """The children, one after the other. Children that are not markup are escaped."""
+    return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in children))
+
+
+def _quoted(value: str | float) -> str:
+    if isinstance(value, str):
+        return escape(xml_safe(value, keep=_ID))
+    return number(value) if abs(value) >= 1 else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _escaped(words: str) -> str:
+    return escape(xml_safe(words), quote=False)
+
+
+def xml_safe(words: str, keep: str = "") -> str:
+    """Replace characters that XML forbids: control characters and lone surrogates."""
+    if words.isprintable():
+        return words
+    return "".join(c if c in "\t\n\r" or c in keep or _allowed(ord(c)) else "\ufffd" for c in words)
+
+
+def _allowed(code: int) -> bool:
+    return code >= 0x20 and code != 0x7F and not 0xD800 <= code < 0xE000 and code & 0xFFFE != 0xFFFE
+
+
+# -- text -------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """A length, rounded to a tenth of a pixel."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
+
+
+def width(words: str, size: float) -> float:
+    """An upper estimate of the width of a text in pixels."""
+    return size * sum(map(_em, words))
+
+
+def _em(character: str) -> float:
+    if character in _NARROW:
+        return 0.34
+    if character in _SLIM:
+        return 0.44
+    if character in _BROAD:
+        return 0.95
+    if character.isascii():
+        return 0.72 if character.isupper() else 0.6
+    if unicodedata.combining(character):
+        return 0.0
+    return 1.1 if unicodedata.east_asian_width(character) in "WF" else 0.75
+
+
+def cut(words: str, room: float, size: float) -> str:
+    """A text on one line, cut to ``room`` pixels. A cut text ends with ``…``."""
+    head = words[:400]
+    short = " ".join(head.split())
+    if len(head) == len(words) and width(short, size) <= room:
+        return short
+    left, kept = room - width("…", size), 0
+    for character in short:
+        left -= size * _em(character)
+        if left < 0:
+            break
+        kept += 1
+    return short[:kept].rstrip() + "…"
+
+
+def clipped(words: str, most: int) -> str:
+    """The first ``most`` characters; a text that was cut ends with its full length."""
+    if len(words) <= most:
+        return words
+    return f"{words[:most]}… ({len(words):,} characters)"
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """The first names, joined by commas, and the number of the others."""
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
+def counted(count: int, what: str) -> str:
+    """``"1 agent"``, ``"2 agents"``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+# -- shapes -----------------------------------------------------------------------------------
 
 
 class Box(NamedTuple):
@@ -82,10 +200,10 @@ class Canvas:
     __slots__ = ("_gaps", "_labels", "below", "lines", "over")
 
     def __init__(self) -> None:
-        self.below: list[str] = []
-        self.lines: list[str] = []
-        self.over: list[str] = []
-        self._labels: list[str] = []
+        self.below: list[Markup] = []
+        self.lines: list[Markup] = []
+        self.over: list[Markup] = []
+        self._labels: list[Markup] = []
         self._gaps: list[Box] = []
 
     def label(
@@ -100,28 +218,34 @@ class Canvas:
         x, y = box.centre, box.middle + 3.3
         self._labels.append(group(tooltip, small(x, y, words, anchor="middle", opacity=opacity)))
 
-    def document(self, wide: float, high: float, label: str) -> str:
+    def document(self, wide: float, high: float, label: str) -> Markup:
         """The picture as an SVG document. ``label`` describes it to screen readers."""
-        parts = [_STYLE, _arrow_heads(), *self.below]
+        lines = join(*self.lines)
         if self._gaps:
-            name, frame = f"gap-{PICTURE_ID}", Box(0.0, 0.0, wide, high)._asdict()
-            whole = tag("rect", width=wide, height=high, fill="#fff")
-            mask = whole + "".join(tag("rect", **b._asdict(), fill="#000") for b in self._gaps)
-            parts.append(
-                tag("mask", mask, stroke="none", id=name, maskUnits="userSpaceOnUse", **frame)
+            name, whole = f"gap-{_ID}", Box(0.0, 0.0, wide, high)._asdict()
+            holes = (tag("rect", **b._asdict(), fill="#000") for b in self._gaps)
+            shown = tag("rect", **whole, fill="#fff")
+            mask = tag(
+                "mask", shown, *holes, stroke="none", id=name, maskUnits="userSpaceOnUse", **whole
             )
-            parts.append(tag("g", "".join(self.lines), mask=f"url(#{name})"))
-        else:
-            parts.extend(self.lines)
-        body = "\n".join([*parts, *self.over, *self._labels])
+            lines = join(mask, tag("g", lines, mask=f"url(#{name})"))
+        parts = [_arrow_heads(), *self.below, lines, *self.over, *self._labels]
+        body = "\n".join([_STYLE, *parts])
         own = blake2b(body.encode(), digest_size=6).hexdigest()
-        head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(wide)} {number(high)}" '
-            f'width="{number(wide)}" height="{number(high)}" role="img" style="max-width:none" '
-            f'font-family="Helvetica, Arial, sans-serif" fill="none" stroke="{INK}" '
-            f'aria-label="{quoted(xml_safe(label))}">'
+        return tag(
+            "svg",
+            Markup(f"\n{body.replace(_ID, own)}\n"),
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {number(wide)} {number(high)}",
+            width=wide,
+            height=high,
+            role="img",
+            style="max-width:none",
+            font_family="Helvetica, Arial, sans-serif",
+            fill="none",
+            stroke=INK,
+            aria_label=xml_safe(label),
         )
-        return f"{head}\n{body.replace(PICTURE_ID, own)}\n</svg>"
 
 
 def scrolling(picture: str) -> str:
@@ -129,19 +253,9 @@ def scrolling(picture: str) -> str:
     return f'<div style="overflow-x:auto;overflow-y:hidden;max-width:100%">{picture}</div>'
 
 
-def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
-    """One element. ``stroke_width`` is written ``stroke-width``; ``None`` is left out."""
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{quoted(value)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
-
-
-def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
-    title = tag("title", plain(tooltip)) if tooltip else ""
-    return tag("g", title + "".join(parts), opacity=opacity)
+def group(tooltip: str, *parts: Markup, opacity: float | None = None) -> Markup:
+    title = [tag("title", tooltip)] if tooltip else []
+    return tag("g", *title, *parts, opacity=opacity)
 
 
 def rect(
@@ -153,7 +267,7 @@ def rect(
     thick: float = 1.2,
     radius: float = 6.0,
     dash: str | None = None,
-) -> str:
+) -> Markup:
     """A filled box. ``alpha`` is the opacity of the fill."""
     return tag(
         "rect",
@@ -178,12 +292,12 @@ def text(
     bold: bool = False,
     colour: str = INK,
     opacity: float | None = None,
-) -> str:
+) -> Markup:
     """One line of text, cut to ``room`` pixels."""
-    shown = words if room is None else cut(words, room, size)
+    shown = " ".join(words.split()) if room is None else cut(words, room, size)
     return tag(
         "text",
-        plain(" ".join(shown.split())),
+        shown,
         x=x,
         y=y,
         font_size=size,
@@ -207,33 +321,38 @@ def arrow(
     opacity: float = 0.75,
     thick: float = 1.2,
     dash: str | None = None,
-) -> str:
+) -> Markup:
     """A line with an arrow head and a tooltip."""
     head = "red" if colour == RED else "blue" if colour == BLUE else "ink"
     return tag(
         "path",
-        tag("title", plain(tooltip)),
+        tag("title", tooltip),
         d=curve,
         class_="swarm-edge",
         stroke=None if colour == INK else colour,
         stroke_width=thick,
         stroke_dasharray=dash,
         opacity=opacity,
-        marker_end=f"url(#{head}-{PICTURE_ID})",
+        marker_end=f"url(#{head}-{_ID})",
     )
 
 
-def frame(box: Box) -> str:
+def _arrow_heads() -> Markup:
+    place: dict[str, str | float] = {
+        "viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerUnits": "userSpaceOnUse",
+        "markerWidth": 8, "markerHeight": 8, "orient": "auto",
+    }  # fmt: skip
+    return tag("defs", *(
+        tag("marker", tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none"),
+            id=f"{name}-{_ID}", **place)
+        for name, colour in (("ink", INK), ("red", RED), ("blue", BLUE))
+    ))  # fmt: skip
+
+
+def frame(box: Box) -> Markup:
     """A dashed line with round corners around a part of a picture."""
-    x, y, r = box.x, box.y, 10.0
-    across, down = box.width - 2 * r, box.height - 2 * r
-    arc = f"a{number(r)} {number(r)} 0 0 1 "
-    path = (
-        f"M{number(x + r)} {number(y)}h{number(across)}{arc}{number(r)} {number(r)}"
-        f"v{number(down)}{arc}{number(-r)} {number(r)}h{number(-across)}"
-        f"{arc}{number(-r)} {number(-r)}v{number(-down)}{arc}{number(r)} {number(-r)}z"
-    )
-    return tag("path", d=path, opacity=0.45, stroke_dasharray="2 3", fill=GREY, fill_opacity=0.07)
+    return tag("rect", **box._asdict(), rx=10, opacity=0.45, stroke_dasharray="2 3", fill=GREY,
+               fill_opacity=0.07)  # fmt: skip
 
 
 def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
@@ -250,15 +369,3 @@ def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[f
         step = max(1.0, float(math.ceil(step)))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [k * step for k in range(first, last + 1)]
-
-
-def _arrow_heads() -> str:
-    place: dict[str, str | float] = {
-        "viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerUnits": "userSpaceOnUse",
-        "markerWidth": 8, "markerHeight": 8, "orient": "auto",
-    }  # fmt: skip
-    heads = []
-    for name, colour in (("ink", INK), ("red", RED), ("blue", BLUE)):
-        shape = tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none")
-        heads.append(tag("marker", shape, id=f"{name}-{PICTURE_ID}", **place))
-    return tag("defs", "".join(heads))

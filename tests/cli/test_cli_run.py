@@ -47,7 +47,9 @@ def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
     assert done.code == 0 and done.json["plans"][0]["solved"] == 3
     episodes = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
     assert len(episodes) == 6 and {e.task for e in episodes} == {"light", "glow"}
-    assert "3 of 6 episodes solved" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
+    assert "3 of 6 tested episodes were solved" in (shell.folder / "r/report.html").read_text(
+        encoding="utf-8"
+    )
     assert done.out.count("\n") == 1
 
 

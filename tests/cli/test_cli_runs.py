@@ -16,7 +16,7 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
-from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.experiment.stored import running
 from swarm_ui.files import being_written, only_writer
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -36,7 +36,7 @@ def worked_on(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     code = f"""
 import sys, time
 from pathlib import Path
-from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.experiment.stored import running
 from swarm_ui.storage.run_directory import RunDirectory
 with running(RunDirectory(Path({str(folder)!r}))):
     print("on", flush=True)
@@ -63,7 +63,7 @@ def test_a_list_of_what_was_played(shell: Shell) -> None:  # noqa: F811
     assert (one["state"], one["command"], one["environment"]) == ("finished", "eval", LAMP)
     assert (one["model"], one["of"]) == ("script:mixed.txt", "all episodes")
     assert one["success"]["mean"] == 0.5 and one["success"]["n"] == 4
-    assert one["files"] >= 4 and one["bytes"] > 1000
+    assert one["bytes"] > 1000
     done = shell("runs")
     assert "50.0 [" in done.out and "finished" in done.out and "runs/one" in done.out
     assert shell("runs nowhere").code == 2
@@ -147,7 +147,7 @@ def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None
         os.mkfifo(shell.folder / "runs/status/.run.lock")  # to open it would wait for a writer
     before = sorted(shell.folder.rglob("*"))
     found = listed(shell)
-    assert {run["name"]: run["state"] for run in found.values()} == dict.fromkeys(
+    assert {Path(path).name: run["state"] for path, run in found.items()} == dict.fromkeys(
         ("text", "version", "gone", "results", "status", "metrics"), "damaged"
     )
     assert all(run["problem"] for run in found.values())

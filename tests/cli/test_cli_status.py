@@ -17,8 +17,7 @@ import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 
-from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.stored.snapshot import snapshot
+from swarm_ui.experiment.stored import snapshot
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -145,24 +144,14 @@ def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None: 
     assert not Path("runs/one").exists()
 
 
-def test_a_demo_has_the_state_that_the_list_of_runs_shows(shell: Shell) -> None:  # noqa: F811
-    made = RunDirectory.create(Path("runs/demo"), config=plain(Settings()))
-    made.log({"kind": "note"})
-    found, (listed,) = told(shell, "runs/demo"), shell("runs --json").json["runs"]
-    assert (found["state"], found["command"], found["environment"]) == ("killed", "demo", "phone")
-    assert all(found[name] == listed[name] for name in ("state", "command", "environment"))
-
-
 def test_a_report_follows_a_run_that_plays(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
-    page, states = Path("runs/one/report.html"), ["running", "running", "finished"]
+    page, states = Path("runs/one/report.html"), [*["running"] * 4, "finished"]
     pages: list[str] = []
-    monkeypatch.setattr(
-        "swarm_ui.experiment.stored.run_status.state_of", lambda _: (states.pop(0), "")
-    )
+    monkeypatch.setattr("swarm_ui.experiment.stored.state_of", lambda _: (states.pop(0), ""))
     monkeypatch.setattr(time, "sleep", lambda _: pages.append(page.read_text(encoding="utf-8")))
     assert shell("view runs/one --follow --no-open").code == 0
     assert [text.count('http-equiv="refresh"') for text in pages] == [1, 1]

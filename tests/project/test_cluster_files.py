@@ -21,7 +21,7 @@ import pytest
 from cli_world import Shell, shell  # noqa: F401
 from doc_blocks import ALL, commands
 
-from swarm_ui.experiment.stored.snapshot import snapshot
+from swarm_ui.experiment.stored import snapshot
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -53,6 +53,6 @@ def test_only_episodes_that_both_played_without_a_fault_are_paired() -> None:
     assert row.difference is not None
     assert (row.difference.n, row.better, row.worse, row.masked) == (4, 1, 0, 1)
     (masked,) = compared([arm((1.0, None))], [arm((0.0, 1.0))])
-    assert masked.difference is masked.p is None
+    assert masked.difference is None and masked.p is None
     assert compared([arm((1.0,))], [arm((1.0,), checker=2)]) == []
     assert mcnemar(5, 0) == pytest.approx(2 / 2**5)

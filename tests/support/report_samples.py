@@ -1,10 +1,14 @@
-"""Reports for the tests, filled with whatever text a test wants to smuggle in."""
+"""Runs for the tests of reports, filled with whatever text a test wants to smuggle in."""
 
 from __future__ import annotations
 
 import io
+import json
 import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 from PIL import Image, ImageDraw
 
 from swarm_ui.action import Action
@@ -12,19 +16,8 @@ from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.model import Generation
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.report import (
-    Curve,
-    CurvePoint,
-    EdgeFrame,
-    EdgeHistory,
-    Estimate,
-    GraphDrawing,
-    Picture,
-    ReportData,
-    ReportTable,
-    Series,
-    credit_map,
-)
+from swarm_ui.report import ArmResult, Cost, Results, write_report
+from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 AGENTS = ("agent_1", "agent_2", "agent_3", "agent_4")
@@ -118,89 +111,57 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
     )
 
 
-def report(text: str = "Ada") -> ReportData:
-    episodes = (
-        episode(text),
-        episode(text, success=False, picture=png()),
-        episode(text, success=None),
-    )
-    credit = credit_map(episodes, title=f"Mean credit {text}")
-    assert credit is not None
-    return ReportData(
-        title=f"A team learns to operate a phone {text}",
-        summary="Four agents talked for three rounds on a directed acyclic graph, a critic gave "
-        f"credit to every message, and each agent's adapter was trained. {text}",
-        labels=("phone: simulated", "critic: scripted", text),
-        facts=(("command", f"python demos/androidworld_swarm.py {text}"), ("seed", "7")),
-        tables=(_results(text),),
-        curves=(_curve(text),),
-        heat_maps=(credit,),
-        graphs=tuple(_drawing(text, k) for k in range(4)),
-        pictures=(Picture(title=f"Success by task {text}", png=png(), note=text),),
-        episodes=episodes,
-        edge_histories=(history(text),),
-        missing=(f"Nothing but {text}",),
-    )
+def arm(split: str, label: str, outcomes: Sequence[float | None], **other: object) -> ArmResult:
+    jobs = tuple((("add", "edit")[k % 2], k) for k in range(len(outcomes)))
+    return ArmResult(split=split, arm=label, label=label, jobs=jobs, outcomes=tuple(outcomes),
+                     **other)  # type: ignore[arg-type]  # fmt: skip
 
 
-def history(text: str = "Ada") -> EdgeHistory:
-    """Three iterations, in which ``agent_1 → agent_2`` becomes likely."""
-    last = f"agent_4{text if text.startswith('<') else ''}"
-    frames = tuple(
-        EdgeFrame(
-            label=f"iteration {k + 1}",
-            edges=(("agent_1", "agent_2", 0.25 + 0.25 * k), (last, "agent_1", 0.5 - 0.2 * k)),
-        )
-        for k in range(3)
-    )
-    return EdgeHistory(
-        title=f"Edge probabilities {text}", nodes=(*AGENTS[:3], last), frames=frames, note=text
-    )
+def iteration(k: int, **more: object) -> dict[str, object]:
+    return {"kind": "iteration", "iteration": k, "success": 0.5 + 0.25 * k, "episodes": 5,
+            "masked": 1, "credit": 0.6, "rollout_seconds": 4.0, "update_seconds": 2.0,
+            "cpu_seconds": 5.0, "graphs": [], "loss/a": 0.5, **more}  # fmt: skip
 
 
-def _results(text: str) -> ReportTable:
-    rows = (("base", 0.61, None), ("base ×4", 0.64, 0.03), (f"trained {text}", 0.81, 0.2))
-    return ReportTable(
-        title=f"Held-out tasks {text}",
-        columns=("policy", "success, %", "against base, points", "calls a step"),
-        rows=tuple(
-            (
-                name,
-                Estimate(value=p, low=p - 0.06, high=p + 0.05, count=200),
-                None
-                if d is None
-                else Estimate(value=d, low=d - 0.05, high=d + 0.05, difference=True),
-                12 if "base" not in name else 1,
-            )
-            for name, p, d in rows
-        ),
-        note=f"Simulated phone; these are not AndroidWorld scores. {text}",
+def full_run(folder: Path, text: str = "Ada") -> Path:
+    """A run that trained and was tested, with every part of a report."""
+    safe = text if text.isprintable() else "odd"
+    run = RunDirectory.create(folder, name=safe, config={"seed": 7, "team": {"words": safe}})
+    run.write_episodes(
+        "test", [episode(text), episode(text, success=False), episode(text, success=None)]
+    )
+    for k in range(3):
+        edges = {
+            "edge/agent_1>agent_2": 0.25 + 0.25 * k,
+            f"edge/{AGENTS[3]}>agent_1": 0.5 - 0.2 * k,
+        }
+        run.log(iteration(k, **edges, success=0.5))
+        run.log({"kind": "credit", "iteration": k, "agents": [f"a {text}", "b"],
+                 "values": [[0.5, None], [0.75, 0.6 + k / 10]]})  # fmt: skip
+    work = Cost(decisions=5, calls=7, prompt_tokens=90, completion_tokens=9, seconds=1.5)
+    results = Results(labels=("phone: simulated", text), splits={"new": f"new apps {text}"})
+    for split in ("new", "known"):
+        results.put(arm(split, f"one {text}", [1.0, 0.0, 0.0, None, 1.0, 1.0], work=work))
+        results.put(arm(split, f"team {text}", [1.0, 1.0, 0.0, 0.0, 1.0, 1.0], work=work,
+                        failures=(None, None, "loop", "not_known", None, None)))  # fmt: skip
+    results.save(run.path)
+    return run.path
+
+
+def written(
+    folder: Path, sets: Mapping[str, Sequence[Episode]] | Sequence[Episode], to: str = "report.html"
+) -> Path:
+    """The report of a run of these episodes, with their screenshots."""
+    named = sets if isinstance(sets, Mapping) else {"test": sets}
+    run = RunDirectory.create(folder / "run", config={})
+    for name, episodes in named.items():
+        run.write_episodes(name, episodes)
+    given = {encoded(one): one for episodes in named.values() for one in episodes}
+    return write_report(
+        run.path, to=run.path / to, illustrate=lambda one: given.get(encoded(one), one)
     )
 
 
-def _curve(text: str) -> Curve:
-    lines = tuple(
-        Series(
-            name=f"{name} {text}",
-            points=tuple(
-                CurvePoint(k, 0.5 + 0.08 * k - lag, 0.44 + 0.08 * k - lag, 0.57 + 0.08 * k - lag)
-                for k in range(5)
-            ),
-        )
-        for name, lag in (("team", 0.0), ("greedy", 0.09))
-    )
-    return Curve(
-        title=f"Success per iteration {text}", x_label="iteration", y_label="success", series=lines
-    )
-
-
-def _drawing(text: str, iteration: int) -> GraphDrawing:
-    names = (*AGENTS[:3], f"agent_4{text if text.startswith('<') else ''}")
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    edges = tuple(random.Random(iteration).sample(pairs, 4))
-    return GraphDrawing(
-        title=f"iteration {iteration} {text}",
-        nodes=names,
-        edges=edges,
-        weights=(1.0, 0.8, 0.5, 0.2),
-    )
+def encoded(one: Episode) -> str:
+    """An episode as a trace file holds it: without screenshots."""
+    return json.dumps(json.loads(msgspec.json.encode(one)), sort_keys=True)

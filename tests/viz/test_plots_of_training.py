@@ -9,7 +9,7 @@ import pytest
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import wilson
-from swarm_ui.viz.plots import plot_credit, plot_edges, plot_success
+from swarm_ui.viz.plots import plot_credit, plot_success
 
 pytest.importorskip("matplotlib")
 
@@ -30,11 +30,5 @@ def test_credit_as_svg_marks_unscored_cells(tmp_path: Path) -> None:
     text = path.read_text()
     comments = re.findall(r"<!-- (.*?) -->", text)
     assert {"1", "–", "0", "0.5", "round 2", "scripted critic"} <= set(comments)
-
-
-def test_edges_and_a_wrong_suffix(tmp_path: Path) -> None:
-    path = tmp_path / "edges.svg"
-    plot_edges({("a", "b"): 0.25, ("b", "a"): 0.7}, path)
-    assert {"0.25", "0.70", "sender"} <= set(re.findall(r"<!-- (.*?) -->", path.read_text()))
     with pytest.raises(ConfigError, match=r"\.png or \.svg"):
-        plot_edges({("a", "b"): 0.5}, tmp_path / "edges.gif")
+        plot_credit([[1.0]], ["a"], tmp_path / "credit.gif")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.progress import TaskProgress, duration_text
-from swarm_ui.experiment.stored.run_status import STATES
-from swarm_ui.experiment.stored.snapshot import RunSnapshot, snapshot, summary
-from swarm_ui.experiment.stored.summary import RunSummary, looks_like_a_run, runs_in
+from swarm_ui.experiment.progress import duration_text
+from swarm_ui.experiment.stored import (
+    STATES,
+    RunSnapshot,
+    RunSummary,
+    looks_like_a_run,
+    runs_in,
+    snapshot,
+)
 
 _DEFAULT = Path("runs")
 _STYLES = {"running": "cyan", "finished": "green", "killed": "yellow", "interrupted": "yellow"}
@@ -35,9 +41,8 @@ def runs(
     """List runs, the newest first; or show the progress of one run, while it plays or later.
 
     This only reads files, so it works while another process or machine writes them. The success
-    rate of a list is that of all tested episodes; for a demo, that of its last policy; for a
-    training without a test, that of the last rollouts.
-    Example: [bold]swarm-ui runs --state killed[/]
+    rate of a list is that of all tested episodes; for a training without a test, that of the last
+    rollouts. Example: [bold]swarm-ui runs --state killed[/]
     """
     output = Output(machine=json)
     if path is not None and looks_like_a_run(path):
@@ -59,29 +64,7 @@ def runs(
     return output.done(folder=str(place), runs=[msgspec.to_builtins(run) for run in listed])
 
 
-def _table(found: list[RunSummary], title: str) -> Any:
-    made = table(
-        title,
-        ["run", "command", "environment", "begun", "state", "success % [95 %]", "of", "size"],
-        left=True,
-        caption=_caption(found),
-    )
-    for run in found:
-        made.add_row(
-            run.path,
-            run.command or "–",
-            run.environment or "–",
-            run.begun,
-            Text(run.state, style=_STYLES.get(run.state, "red")),
-            "–" if run.success is None else run.success.percent(),
-            run.of or "–",
-            _shown_size(run.bytes),
-        )
-    return made
-
-
-def _caption(found: list[RunSummary]) -> str:
-    """The caption of the list, which explains the success rates; empty if there are none."""
+def _table(found: list[RunSummary], title: str) -> Table:
     notes = []
     if any(run.success for run in found):
         notes.append("95 % intervals: bootstrap over tasks and their episodes.")
@@ -89,46 +72,47 @@ def _caption(found: list[RunSummary]) -> str:
         notes.append("Rollouts are sampled and may be guided: not comparable with a test; Wilson.")
     if any(run.state in ("interrupted", "killed", "failed") for run in found):
         notes.append("--resume RUN continues an unfinished run.")
-    return " ".join(notes)
-
-
-def _shown_size(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    columns = ["run", "command", "environment", "begun", "state", "success % [95 %]", "of", "size"]
+    made = table(title, columns, left=True, caption=" ".join(notes))
+    for run in found:
+        made.add_row(
+            run.path,
+            run.command or "–",
+            run.environment or "–",
+            "–" if run.created is None else f"{run.created.astimezone():%Y-%m-%d %H:%M}",
+            Text(run.state, style=_STYLES.get(run.state, "red")),
+            "–" if run.success is None else run.success.percent(),
+            run.of or "–",
+            f"{run.bytes / 1e6:,.1f} MB",
+        )
+    return made
 
 
 def _show(found: RunSnapshot, out: Output) -> None:
     """Show the progress of one run."""
     state = Text(found.state, style=_STYLES.get(found.state, "red"))
     about = " · ".join(filter(None, [found.command, found.environment]))
-    out.show(Text.assemble(f"{found.run}: ", state, f" · {about}" if about else ""))
-    if found.problem:
-        out.show(Text(found.problem, overflow="fold"))
+    lines = [Text.assemble(f"{found.run}: ", state, f" · {about}" if about else "")]
+    lines += [Text(found.problem)] if found.problem else []
     if found.elsewhere:
-        out.show(Text(
-            "No process of this machine works on it, but something was written a moment ago: "
-            "it may be running on another machine.", overflow="fold",
-        ))  # fmt: skip
-    out.show(Text(summary(found), overflow="fold"))
+        lines.append(Text("No process of this machine works on it, but something was written a "
+                          "moment ago: it may be running on another machine."))  # fmt: skip
+    lines.append(Text(str(found)))
     for task in found.tasks:
-        out.show(Text(_task(task), overflow="fold"))
+        share = min(1.0, task.done / task.total) if task.total > 0 else 0.0
+        said = [f"{share:.0%}", f"{duration_text(task.seconds)} so far", task.note]
+        lines.append(Text(f"{task.label}: {', '.join(filter(None, said))}"))
+    for line in lines:
+        line.overflow = "fold"
+        out.show(line)
     if found.sets:
         out.show(_sets(found))
     if found.faults:
-        said = ", ".join(f"{kind} {count}" for kind, count in found.faults.items())
-        out.show(Text(f"masked by faults, by kind: {said}", overflow="fold"))
+        said = [f"{kind} {count}" for kind, count in found.faults.items()]
+        out.show(Text(f"masked by faults, by kind: {', '.join(said)}", overflow="fold"))
 
 
-def _task(task: TaskProgress) -> str:
-    share = task.done / task.total if task.total > 0 else 0.0
-    said = [f"{min(1.0, share):.0%}", f"{duration_text(task.seconds)} so far", task.note]
-    return f"{task.label}: {', '.join(filter(None, said))}"
-
-
-def _sets(found: RunSnapshot) -> Any:
+def _sets(found: RunSnapshot) -> Table:
     notes = []
     if any(each.success for each in found.sets):
         notes.append("95 % intervals: bootstrap over tasks and their episodes.")
@@ -138,12 +122,11 @@ def _sets(found: RunSnapshot) -> Any:
     columns = ["episodes of", "success % [95 %]", "solved", "masked", "done"]
     made = table("", columns, caption=" ".join(notes))
     for each in found.sets:
-        total = "?" if each.total is None else f"{each.total:,}"
         made.add_row(
             each.name,
             "–" if each.success is None else each.success.percent(),
             f"{each.solved:,}/{each.done - each.masked:,}",
             f"{each.masked:,}",
-            f"{each.done:,}/{total}",
+            f"{each.done:,}/{'?' if each.total is None else f'{each.total:,}'}",
         )
     return made

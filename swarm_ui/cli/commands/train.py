@@ -134,9 +134,9 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[Metrics]) ->
         )
     output.show(made)
     if config.run.report:
-        from swarm_ui.experiment.reporting import training_report
+        from swarm_ui.experiment.reporting import run_report
 
-        output.say(f"report: {training_report(folder)}")
+        output.say(f"report: {run_report(folder.path)}")
     shown = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
     rows = [{name: at[name] for name in shown} for at in history]
     found = {"run": str(folder.path), "adapters": str(folder.adapters), "iterations": rows}

@@ -11,7 +11,7 @@ from rich.table import Table
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.split_facts.need_of_a_team import NOTE, TITLE, NeedRow
 from swarm_ui.experiment.teams import BASE, GENERAL, TRAINED
-from swarm_ui.report import ReportData, write_report
+from swarm_ui.report import write_report
 from swarm_ui.report.results import ArmResult, Results, compared
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -32,8 +32,7 @@ def write_demo_report(
     ``need``: the rows of a second table, about where a team is needed.
     """
     results.save(run.path)
-    data = ReportData(title=run.path.name, summary="", labels=results.labels)
-    path = write_report(run.path, data)
+    path = write_report(run.path)
     display.say(_results(results))
     if need:
         display.say()

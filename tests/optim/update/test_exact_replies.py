@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from learning_fakes import TinyModel, click, decided, graded
 
-from swarm_ui.experiment.stored import pair_chats
+from swarm_ui.experiment.exporting import pair_row
 from swarm_ui.model import ChatMessage, Generation
 from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import (
@@ -105,13 +105,13 @@ def test_a_failed_call_is_no_reply() -> None:
 def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
     read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
     pair = made(generated(talk(), prompt=read))[0]
-    row = pair_chats.pair(pair)
+    row = pair_row(pair)
     assert (row["prompt"], row["chosen"]) == (read, SAID["agent_0:0"])
     assert row["rejected"] == "Back is safe.\nclick Back [1]"
 
     sent = (ChatMessage("system", "Be brief."), ChatMessage("user", "Which?"))
     pair = made(generated(talk(), prompt=transcript(sent)))[0]
-    row = pair_chats.pair(pair)
+    row = pair_row(pair)
     assert row["prompt"] == [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
     ]  # fmt: skip

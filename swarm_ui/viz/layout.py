@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, predecessors, topological
-from swarm_ui.viz.svg import Box
-from swarm_ui.viz.svg_text import number
+from swarm_ui.viz.svg import Box, number
 
 Slot = tuple[str, int]
 """A name and a column: the box itself, or a passage for its lines in a later column."""
@@ -22,6 +21,7 @@ Point = tuple[float, float]
 T = TypeVar("T")
 
 _SWEEPS = 6
+_BULGE, _LANE = 24.0, 16.0
 
 
 class Layout(NamedTuple):
@@ -139,22 +139,22 @@ def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> 
         if not fewest:
             break
         towards, order = (left, slots[1:]) if sweep % 2 == 0 else (right, slots[-2::-1])
-        place = {slot: height for column in slots for slot, height in centred(column).items()}
+        place = {slot: height for column in slots for slot, height in _centred(column).items()}
         for column in order:
-            near = {s: mean([place[t] for t in towards[s]], place[s]) for s in column}
+            near = {s: _mean([place[t] for t in towards[s]], place[s]) for s in column}
             column.sort(key=near.__getitem__)
-            place |= centred(column)
+            place |= _centred(column)
         crossed = _crossings(slots, right)
         if crossed < fewest:
             best, fewest = [list(column) for column in slots], crossed
     return best
 
 
-def centred(column: Sequence[T]) -> dict[T, float]:
+def _centred(column: Sequence[T]) -> dict[T, float]:
     return {name: k - (len(column) - 1) / 2 for k, name in enumerate(column)}
 
 
-def mean(values: Sequence[float], otherwise: float) -> float:
+def _mean(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
@@ -265,6 +265,42 @@ def _line(layout: Layout, link: Edge, end: float) -> Line:
             x, y = layout.spans[column][1], to_y
             curve += f"H{number(x)}"
     return Line(curve, places)
+
+
+def delayed(layout: Layout, links: Iterable[Edge]) -> tuple[dict[Edge, Line], list[Box]]:
+    """A line for each link that may run backwards, and the box around each line.
+
+    A line leaves its sender to the right, passes below all boxes, and enters its listener from the
+    left, so it crosses no box.
+    """
+    found: dict[Edge, Line] = {}
+    around: list[Box] = []
+    bottom = max(box.bottom for box in layout.boxes.values())
+    for k, link in enumerate(links):
+        sender, listener = layout.box(link[0]), layout.box(link[1])
+        right, left = (
+            layout.spans[layout.column[link[0]]][1],
+            layout.spans[layout.column[link[1]]][0],
+        )
+        lane, swing = bottom + _LANE * (k + 1), _BULGE + 4.0 * k
+        start, end = _below(sender), _below(listener)
+        curve = (
+            f"M{number(sender.right)} {number(start)}H{number(right)}"
+            f"C{number(right + swing)} {number(start)} {number(right + swing)} {number(lane)} "
+            f"{number(right)} {number(lane)}H{number(left)}"
+            f"C{number(left - swing)} {number(lane)} {number(left - swing)} {number(end)} "
+            f"{number(left)} {number(end)}H{number(listener.x)}"
+        )
+        middle = (left + right) / 2
+        found[link] = Line(curve, [(middle + shift, lane) for shift in (0.0, -24.0, 24.0)])
+        x, y = min(left, right) - swing, min(start, end)
+        around.append(Box(x, y, abs(right - left) + 2 * swing, lane - y))
+    return found, around
+
+
+def _below(box: Box) -> float:
+    """Where a delayed line leaves or enters a box: below the other lines."""
+    return box.middle + min(10.0, box.height / 2 - 5.0)
 
 
 def bend(x: float, y: float, to_x: float, to_y: float) -> str:

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, isfinite
-from typing import NamedTuple
 
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.trace.records import Call, Trace
-from swarm_ui.viz.svg import GREY, INK, RED, SMALL, WORDS, Box, group, rect, small, text
-from swarm_ui.viz.svg_text import clipped, listed, width
+from swarm_ui.viz.svg import (
+    GREY,
+    INK,
+    RED,
+    SMALL,
+    WORDS,
+    Box,
+    Markup,
+    clipped,
+    group,
+    join,
+    listed,
+    rect,
+    small,
+    text,
+    width,
+)
 
 # Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
 _PALETTE = ("#4c8dff", "#e8912d", "#3fae6a", "#b974e8", "#2fb5c4", "#d978a8", "#a3952f", "#8f7a66")
@@ -36,25 +50,17 @@ class Cell:
         return None if self.call is None else self.call.message.action
 
 
-class Palette(NamedTuple):
-    """A colour for each proposal of a trace."""
+class Palette:
+    """A colour for each proposal of a trace: by the weights of the ballot, then in their order."""
 
-    colours: Mapping[ActionKey, str]
+    def __init__(self, trace: Trace) -> None:
+        voted = (action for action, _ in votes(trace.ballot) if isinstance(action, Action))
+        said = (message.action for message in trace.messages if message.action is not None)
+        order = dict.fromkeys(action.key for action in (*voted, *said))
+        self._colours: Mapping[ActionKey, str] = dict(zip(order, _PALETTE, strict=False))
 
     def of(self, action: Action | None) -> str:
-        return GREY if action is None else self.colours.get(action.key, GREY)
-
-
-def palette(trace: Trace) -> Palette:
-    """Assign colours by the weights of the ballot, then in the order of the proposals."""
-    order: dict[ActionKey, None] = {}
-    for action, _ in votes(trace.ballot):
-        if isinstance(action, Action):
-            order[action.key] = None
-    for message in trace.messages:
-        if message.action is not None:
-            order[message.action.key] = None
-    return Palette(dict(zip(order, _PALETTE, strict=False)))
+        return GREY if action is None else self._colours.get(action.key, GREY)
 
 
 def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
@@ -138,7 +144,7 @@ def ballot_rows(ballot: Mapping[str, float]) -> int:
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 
-def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
+def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> Markup:
     """Draw the box of a call. ``last``: the call closes the graph. ``most``: see `tooltip_text`."""
     call = cell.call
     room = box.width - 20
@@ -168,19 +174,19 @@ def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) 
     return group(tooltip_text(cell, most), *parts)
 
 
-def _words(cell: Cell, x: float, y: float) -> str:
+def _words(cell: Cell, x: float, y: float) -> Markup:
     opacity = 0.75 if cell.action is None else None
     return text(x, y + 15, proposal(cell), size=WORDS, room=SIZE[0] - 20, opacity=opacity)
 
 
-def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
+def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> Markup:
     """Draw a bar for each entry of a ballot, heaviest first, from the top of ``room``."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
     shown = entries[:_BARS]
     written = [f"{w:.0f}" if float(w).is_integer() else f"{w:.2f}" for _, w in shown]
     aside = 52 + max((width(figure, SMALL) for figure in written), default=0.0) + 6
-    parts: list[str] = []
+    parts: list[Markup] = []
     for k, (voted, weight) in enumerate(shown):
         y = room.y + k * BAR
         colour = colours.of(voted) if isinstance(voted, Action) else GREY
@@ -192,4 +198,4 @@ def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> st
     if len(entries) > _BARS:
         rest = f"and {len(entries) - _BARS} more"
         parts.append(small(room.x + 50, room.y + _BARS * BAR + 10, rest, opacity=0.7))
-    return "".join(parts)
+    return join(*parts)

@@ -1,0 +1,123 @@
+"""The first screen: one figure, and a decision of the team."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from swarm_ui.report import measured
+from swarm_ui.report.html_tables import bounds, note, points
+from swarm_ui.report.measured import Tested
+from swarm_ui.report.read import Contents, EpisodeSet
+from swarm_ui.stats import Interval
+from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.viz import trace_svg
+from swarm_ui.viz.svg import Markup, tag
+from swarm_ui.viz.traces import MOST_CALLS
+
+_MOST_READ = 200
+_DIVIDED = 0.4
+"""The preferred share of dissenting proposals in the shown decision."""
+
+
+def headline(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[Markup]:
+    """Success of the last policy on the first split, and its difference to the first policy."""
+    here = [row for row in rows if row.split == rows[0].split and row.total.counted]
+    value = here[-1].total.success if here else None
+    if value is None:
+        return []
+    last, first = here[-1], here[0]
+    gap = measured.gain(last, first) if last is not first else None
+    against = [] if gap is None else [_gain(gap, first.policy)]
+    label = f"Success: {last.policy}" if last.policy else "Success"
+    return [_card(label, value, splits.get(last.split) or last.split, against)]
+
+
+def last_rollouts(runs: Sequence[Contents]) -> list[Markup]:
+    """Success of the last rollouts of the last run that trained."""
+    found = [(run, last) for run in runs if (last := run.training.last) is not None]
+    if not found:
+        return []
+    run, (iteration, value) = found[-1]
+    of = f", {run.name}" if len(runs) > 1 else ""
+    where = f"Iteration {iteration + 1}{of}; sampled episodes of training, not a test."
+    return [_card("Success of rollouts", value, where, [])]
+
+
+def _card(label: str, value: Interval, where: str, more: Sequence[Markup]) -> Markup:
+    return tag(
+        "div",
+        tag("p", label, class_="label"),
+        tag("p", points(value.mean), tag("small", " %"), class_="value"),
+        tag("p", f"95 % interval {bounds(value)}, n = {value.n:,}", class_="around"),
+        *more,
+        note(where),
+        class_="headline",
+    )
+
+
+def _gain(gap: Interval, against: str) -> Markup:
+    words = "" if gap.excludes_zero else "; 0 is inside the interval"
+    number = tag("b" if gap.excludes_zero else "span", f"{points(gap.mean, signed=True)} points")
+    return tag("p", number, f" {bounds(gap, signed=True)} against {against}{words}", class_="gain")
+
+
+class Decision(NamedTuple):
+    """A step of an episode."""
+
+    episode: int
+    """Number of the episode in the viewer, from 0."""
+    step: int
+    """Number of the step, from 0."""
+    task: str
+    trace: Trace
+
+
+def team_decision(sets: Iterable[EpisodeSet]) -> Decision | None:
+    """The decision that best illustrates the team's vote; ``None``: no team of agents decided.
+
+    It is chosen from the first 200 episodes. Decisions that can be drawn call by call are
+    preferred, then those of solved episodes, those in which agents received each other's messages,
+    and those in which two fifths of the proposals were not the most frequent one. Earlier ones are
+    preferred among equals.
+    """
+    best, value = None, (False, False, False, -2.0)
+    episodes = (episode for part in sets for episode in part)
+    for number, episode in enumerate(islice(episodes, _MOST_READ)):
+        for k, step in enumerate(episode.steps):
+            found = _value(episode, step)
+            if found is not None and found > value:
+                best, value = Decision(number, k, episode.task, step.trace), found
+    return best
+
+
+def _value(episode: Episode, step: StepRecord) -> tuple[bool, bool, bool, float] | None:
+    trace, agents = step.trace, set(step.trace.agents)
+    said = [m for m in trace.messages if m.sender in agents and m.action is not None]
+    if trace.action is None or len({message.sender for message in said}) < 2:
+        return None
+    sender = {message.id: message.sender for message in trace.messages}
+    heard = any(
+        sender.get(id, call.node) != call.node
+        for call in trace.calls
+        if call.node in agents
+        for id in call.heard
+    )
+    counts = Counter(message.action.key for message in said if message.action is not None)
+    disagreed = 1.0 - counts.most_common(1)[0][1] / len(said)
+    near = -round(abs(disagreed - _DIVIDED), 3)
+    return len(trace.calls) <= MOST_CALLS, episode.success is True, heard, near
+
+
+def decided(found: Decision) -> Markup:
+    where = f"step {found.step + 1} of episode {found.episode + 1} ({found.task})"
+    link = tag("a", where, href=f"#{found.episode + 1}/{found.step + 1}")
+    return tag(
+        "figure",
+        tag("figcaption", "How the team decides"),
+        tag("div", Markup(trace_svg(found.trace)), class_="wide decided"),
+        tag("p", "In the viewer: ", link, class_="note"),
+        class_="full",
+    )

@@ -1,0 +1,314 @@
+"""What the folder of a run, or a trace file, holds for a report.
+
+Any part (settings, measurements, episodes, results) may be missing or damaged; it is then left out,
+and the report says so. Episodes are read one at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, SwarmError, TraceError
+from swarm_ui.graph.topology import Edge
+from swarm_ui.report.results import ArmResult, Results
+from swarm_ui.stats import Interval, wilson_of
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
+from swarm_ui.trace.records import Episode, StepRecord, Trace
+
+_ITERATION = re.compile(r"-\d{3,}$")
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+_Line = Mapping[str, Any]
+
+
+class EpisodeSet:
+    """The episodes of a trace file, up to the first that cannot be read; read again each time."""
+
+    def __init__(self, name: str, path: Path, count: int) -> None:
+        self.name, self.path, self._count = name, path, count
+
+    def __iter__(self) -> Iterator[Episode]:
+        return islice(episodes_in(self.path, whole=False), self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class Iteration(msgspec.Struct, kw_only=True):
+    """An iteration of training."""
+
+    iteration: int
+    success: _Share | None = None
+    """Of its rollouts, masked episodes left out."""
+    episodes: _Count = 0
+    masked: _Count = 0
+    staleness: _Count = 0
+    """Updates by which the acting weights lagged behind."""
+    credit: float | None = None
+    """Mean of all scored messages."""
+    graphs: list[list[Edge]] = []
+    """The edges of each graph that was played."""
+    rollout_seconds: float | None = None
+    update_seconds: float | None = None
+    cpu_seconds: float | None = None
+    loss: float | None = None
+    """Mean over adapters."""
+    learned: dict[Edge, float] = {}
+    """Probabilities of learned edges after the iteration."""
+
+    @property
+    def rate(self) -> Interval | None:
+        """Success of its rollouts with Wilson's interval; ``None`` if it is not known."""
+        counted = self.episodes - self.masked
+        if self.success is None or counted <= 0:
+            return None
+        return wilson_of(round(self.success * counted), counted)
+
+
+class Rollouts(msgspec.Struct, kw_only=True):
+    """The cost of the rollouts of an iteration."""
+
+    iteration: int
+    decisions: _Count | None = None
+    calls: _Count | None = None
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+
+
+class MeanCredit(msgspec.Struct, kw_only=True):
+    """Mean credit of each agent in each round of an iteration, shape ``[rounds, agents]``."""
+
+    iteration: int
+    agents: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.agents) for row in self.values):
+            raise ValueError(f"{len(self.agents)} agents, and another number of values of a round")
+
+
+@dataclass(slots=True)
+class Training:
+    """The measurements of a training, by iteration. Of several lines of a resumed run about an
+    iteration, the last one counts."""
+
+    iterations: dict[int, Iteration] = field(default_factory=dict)
+    rollouts: dict[int, Rollouts] = field(default_factory=dict)
+    credit: dict[int, MeanCredit] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lines: Iterable[_Line], missing: list[str]) -> Training:
+        """The measurements in the lines of ``metrics.jsonl``. If lines have another form, one line
+        in ``missing`` says so."""
+        found, wrong, number = cls(), list[str](), 0
+        for number, line in enumerate(lines, start=1):
+            try:
+                found._add(line)
+            except msgspec.ValidationError as error:
+                wrong.append(f"line {number}: {error}")
+        if wrong:
+            missing.append(
+                f"Measurements: left out {len(wrong)} of {number} lines of metrics.jsonl that have "
+                f"another form ({wrong[0]})."
+            )
+        found.iterations = dict(sorted(found.iterations.items()))
+        found.credit = dict(sorted(found.credit.items()))
+        return found
+
+    def _add(self, line: _Line) -> None:
+        kind = line.get("kind", "iteration" if "iteration" in line else None)
+        if kind == "rollouts":
+            work = msgspec.convert(line, Rollouts)
+            self.rollouts[work.iteration] = work
+        elif kind == "credit":
+            credit = msgspec.convert(line, MeanCredit)
+            self.credit[credit.iteration] = credit
+        elif kind == "iteration":
+            done = msgspec.convert(line, Iteration)
+            given = (v for name, v in line.items() if name.startswith("loss/"))
+            losses = [msgspec.convert(v, float) for v in given if v is not None]
+            done.loss = sum(losses) / len(losses) if losses else None
+            done.learned = {
+                (sender, listener): msgspec.convert(p, _Share)
+                for name, p in line.items()
+                for sender, arrow, listener in [name.removeprefix("edge/").partition(">")]
+                if name.startswith("edge/") and arrow
+            }
+            self.iterations[done.iteration] = done
+
+    @property
+    def last(self) -> tuple[int, Interval] | None:
+        """The last iteration with a success, and the success of its rollouts."""
+        rates = [(k, done.rate) for k, done in self.iterations.items()]
+        return next(((k, rate) for k, rate in reversed(rates) if rate is not None), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a run's folder or a trace file holds, as far as it can be read."""
+
+    name: str
+    results: Results
+    """The tested episodes; without them, the kept ones."""
+    tested: bool
+    """Whether these are all tested episodes, not a selection that was kept."""
+    training: Training
+    sets: tuple[EpisodeSet, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def read(path: Path) -> Contents:
+    """The contents of a run's folder or of a trace file. No episode is played again.
+
+    Raises:
+        ConfigError: there is no such folder or file.
+        TraceError: the trace file cannot be read.
+    """
+    if path.is_file():
+        return _trace_file(path)
+    if not path.is_dir():
+        raise ConfigError(f"there is no '{path}': expected a run's folder, or a trace file")
+    missing: list[str] = []
+    sets, kept = _sets(path, missing)
+    results = Results()
+    try:
+        results = Results.load(path)
+    except ConfigError as error:
+        missing.append(f"Results: {_line(error)}")
+    tested = bool(results.arms)
+    if not tested:
+        results.arms = kept
+    training = Training()
+    try:
+        training = Training.of(RunDirectory(path).metrics(), missing)
+    except (SwarmError, OSError) as error:
+        missing.append(f"Measurements: {_line(error)}")
+    if not any(map(len, sets)):
+        missing.append("Episodes: there is no trace file with episodes in traces/.")
+    if not training.iterations and not tested:
+        missing.append("Learning curves: the run has no measurements of iterations.")
+    return Contents(
+        name=path.resolve().name,
+        results=results,
+        tested=tested,
+        training=training,
+        sets=sets,
+        facts=_facts(path, missing),
+        missing=tuple(missing),
+    )
+
+
+def set_name(stem: str) -> str:
+    """The name of a set of episodes. All iterations of training are one set."""
+    return _ITERATION.sub("", stem)
+
+
+def episodes_in(path: Path, *, whole: bool = True) -> Iterator[Episode]:
+    """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
+    of one step without an outcome. ``whole``: see :func:`~swarm_ui.trace.jsonl.iter_jsonl`."""
+    if not holds_decisions(path):
+        yield from iter_jsonl(path, whole=whole)
+        return
+    for trace in iter_jsonl(path, Trace):
+        step = StepRecord(trace=trace, executed=trace.action)
+        yield Episode(
+            environment="", task=trace.run, seed=trace.seed, policy="one decision", steps=(step,)
+        )
+
+
+def _trace_file(path: Path) -> Contents:
+    arm = ArmResult.of_episodes("", episodes_in(path))
+    decisions = holds_decisions(path)
+    return Contents(
+        name=path.name,
+        results=Results(arms=[] if decisions else [arm]),
+        tested=False,
+        training=Training(),
+        sets=(EpisodeSet("", path, len(arm.jobs)),),
+        missing=("Outcomes: these are decisions without their episodes.",) if decisions else (),
+    )
+
+
+def _sets(run: Path, missing: list[str]) -> tuple[tuple[EpisodeSet, ...], list[ArmResult]]:
+    """The episodes of every trace file, tests first, and the outcomes of each set."""
+    found: list[EpisodeSet] = []
+    parts: dict[str, list[ArmResult]] = {}
+    for path in sorted((run / "traces").glob("*.jsonl"), key=_testing_first):
+        read = _Readable(path)
+        arm = ArmResult.of_episodes(set_name(path.stem), read)
+        count = len(arm.jobs)
+        if read.problem:
+            missing.append(f"Episodes of {path.name} after the first {count}: {read.problem}")
+        if count:
+            found.append(EpisodeSet(path.stem, path, count))
+            parts.setdefault(arm.name, []).append(arm)
+    kept = [ArmResult.total(arms, name) for name, arms in parts.items()]
+    return tuple(found), [msgspec.structs.replace(arm, split=arm.name) for arm in kept]
+
+
+class _Readable:
+    """The episodes of a file up to the first that cannot be read, and why it cannot."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.problem = path, ""
+
+    def __iter__(self) -> Iterator[Episode]:
+        try:
+            yield from iter_jsonl(self.path)
+        except (TraceError, ValueError) as error:
+            self.problem = _line(error)
+
+
+def _testing_first(path: Path) -> tuple[bool, str]:
+    return path.name.startswith("train"), path.name
+
+
+def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
+    try:
+        document = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        missing.append(f"Settings: config.json cannot be read ({_line(error)}).")
+        return ()
+    if not isinstance(document, dict):
+        missing.append("Settings: config.json holds no settings.")
+        return ()
+    facts = [(k, str(document[k])) for k in ("name", "created") if k in document]
+    for key, name in (("config", "settings"), ("packages", "packages")):
+        if isinstance(document.get(key), dict):
+            facts += _settings(document[key], name)
+    if "python" in document:
+        facts.append(("machine", f"Python {document['python']}, {document.get('platform', '')}"))
+    return tuple(facts)
+
+
+def _settings(values: _Line, name: str) -> list[tuple[str, str]]:
+    """The settings on one line, and a further line for each section. Unset ones are left out."""
+    # ``False`` is compared by identity, because it equals 0, which is a setting.
+    given = {k: v for k, v in values.items() if v is not None and v is not False}
+    said = {k: v for k, v in given.items() if v not in ("", [], {})}
+    plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
+    facts = [(name, plain)] if plain else []
+    for section, inner in said.items():
+        if isinstance(inner, dict):
+            facts += _settings(inner, section)
+    return facts
+
+
+def _described(value: object) -> str:
+    if value is True:
+        return "yes"
+    return " ".join(map(_described, value)) if isinstance(value, list) else str(value)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
