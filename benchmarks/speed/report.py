@@ -19,11 +19,11 @@ from rich.table import Table
 
 from benchmarks.speed.usage import OtherLoad
 from benchmarks.support.origin import origin
-from benchmarks.support.records import read_record, write_record
 from benchmarks.support.tables import markdown_table
 from swarm_ui.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- recorded: begin -->", "<!-- recorded: end -->"
 Figures = dict[str, Any]
 
@@ -84,16 +84,18 @@ def command(name: str, doc: str, sections: dict[str, Section], *options: tuple[s
         section = sections[part]
         if given.recorded and section.record is None:
             continue
-        figures = _recorded(section) if given.recorded else _measured(section, name, given)
+        figures = recorded(section) if given.recorded else _measured(section, name, given)
         show(section.tables(figures))
         found |= figures
     print(json.dumps(found))
     return 0
 
 
-def _recorded(section: Section) -> Figures:
+def recorded(section: Section) -> Figures:
+    """The figures of a section that were kept."""
     assert section.record is not None
-    return read_record(section.record, dict[str, Any])
+    found: Figures = json.loads((RESULTS / f"{section.record}.json").read_text("utf-8"))
+    return found
 
 
 def _measured(section: Section, name: str, given: argparse.Namespace) -> Figures:
@@ -103,7 +105,8 @@ def _measured(section: Section, name: str, given: argparse.Namespace) -> Figures
     figures = {"origin": where, **figures, "other_cores": round(load.cores(), 2)}
     if given.record and section.record is not None:
         load.check()
-        write_record(section.record, figures)
+        text = json.dumps(figures, indent=1, ensure_ascii=False)
+        write_atomic(RESULTS / f"{section.record}.json", text + "\n")
         if section.page is not None:
             page = ROOT / "docs" / section.page
             write_atomic(page, on_page(page.read_text(encoding="utf-8"), section, figures))

@@ -17,8 +17,7 @@ from vllm_stand_in import StandIn
 
 from benchmarks.speed import edges, engine, language_model, models, ray, served, worlds
 from benchmarks.speed.paced import Tally
-from benchmarks.speed.report import ROOT, Section, on_page, show
-from benchmarks.support.records import read_record
+from benchmarks.speed.report import ROOT, Section, on_page, recorded, show
 from swarm_ui.nodes import CausalModel
 from swarm_ui.trace.records import Episode
 
@@ -38,8 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=str)
 def test_a_page_shows_its_record(section: Section) -> None:
-    assert section.record is not None
-    record = read_record(section.record, dict[str, Any])
+    record = recorded(section)
     assert not record["origin"]["dirty"] and record["origin"]["commit"]
     for rows in section.tables(record):
         assert rows.cells and all(len(row) == len(rows.columns) for row in rows.cells)

@@ -1,1 +1,0 @@
-"""Learners of edges that only the benchmarks compare."""
