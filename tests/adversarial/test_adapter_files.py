@@ -22,17 +22,7 @@ Weights = dict[str, torch.Tensor]
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 LAYER = "base_model.model.model.layers.0.self_attn.q_proj"
 HARMLESS = (True, False, "gaussian", "eva", "orthogonal")
-FROM_THE_BASE = (
-    "pissa",
-    "pissa_niter_4",
-    "PiSSA",
-    "olora",
-    "OLoRA",
-    "corda",
-    "loftq",
-    "lora_ga",
-    "mica",
-)
+FROM_THE_BASE = ("pissa_niter_4", "PiSSA", "olora", "corda", "loftq", "lora_ga", "mica")
 
 
 @pytest.fixture(scope="module")
@@ -169,24 +159,6 @@ def test_expressions_that_choose_layers_are_not_run(
 
 
 DEEP = "[" * 100_000
-CONFIGS = (
-    "[]", "null", "7", '"LORA"', "", "{", DEEP, '{"peft_type": ' + DEEP, '{"peft_type": "LORA"',
-    '{"peft_type": ["LORA"]}', '{"peft_type": "LORA", "r": [4]}',
-    '{"peft_type": "LORA", "r": ' + "9" * 5_000 + "}", '{"peft_type": "LORA", "r": 4.5}',
-    '{"peft_type": "LORA", "lora_alpha": 1e400}', '{"peft_type": "LORA", "lora_alpha": NaN}',
-    '{"peft_type": "LORA", "target_modules": {"q_proj": 1}}',
-    '{"peft_type": "LORA", "target_modules": [1]}', "\ud800".encode("utf-8", "surrogatepass"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("text", CONFIGS, ids=range(len(CONFIGS)))
-def test_a_configuration_of_another_form_is_one_error(
-    model: LocalModel, saved: Path, tmp_path: Path, text: str | bytes
-) -> None:
-    folder = changed(saved / "agent_0", tmp_path / "x")
-    (folder / CONFIG).write_bytes(text if isinstance(text, bytes) else text.encode())
-    with nothing_changes(model), pytest.raises(ConfigError):
-        model.load_adapter(folder, "guest")
 
 
 def test_weights_that_are_cut_off_anywhere_are_one_error(
@@ -215,22 +187,6 @@ def test_numbers_that_are_not_finite_are_refused(
     folder = rewritten(saved / "agent_0", tmp_path / "x", spoil)
     with nothing_changes(model), pytest.raises(ConfigError, match="not finite"):
         model.load_adapter(folder, "guest")
-
-
-@pytest.mark.parametrize("text", [
-    "[]", "null", '{"agent_0": "7"}', '{"agent_0": -1}', '{"agent_0": 1.5}', "", DEEP,
-    '{"agent_0": ' + "9" * 5_000 + "}", '{"../agent_0": 0}', '{"agent_0": 0, "nobody": 0}',
-])  # fmt: skip
-def test_a_damaged_list_of_adapters_is_one_error_and_loads_none(
-    saved: Path, tmp_path: Path, text: str
-) -> None:
-    folder = tmp_path / "adapters"
-    shutil.copytree(saved, folder)
-    (folder / "versions.json").write_text(text)
-    model = untrained()
-    with pytest.raises(ConfigError):
-        model.load_adapters(folder)
-    assert model.adapters == ()
 
 
 @pytest.mark.parametrize("name, data", [

@@ -10,7 +10,7 @@ import torch
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from local_models import disturb, untrained
 from safetensors.torch import load_file
-from tiny_llama import save_llama
+from tiny_causal import save_llama
 
 from swarm_ui.adapter_metadata import METADATA_FILE, read_metadata
 from swarm_ui.nodes import CausalModel

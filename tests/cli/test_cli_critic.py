@@ -12,7 +12,7 @@ pytest.importorskip("peft")
 
 import torch
 from safetensors.torch import load_file
-from tiny_model import write_tiny_model
+from tiny_causal import write_tiny_model
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone

@@ -11,7 +11,7 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from demo_runs import demo
 from pretrained_samples import copy_as_folder, stand_in, wheel
-from tiny_llama import save_llama
+from tiny_causal import save_llama
 
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import kind_of

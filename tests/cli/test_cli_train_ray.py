@@ -19,7 +19,7 @@ from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from random_critic import save_random_critic
 from sent_rollouts import figures
-from tiny_model import write_tiny_model
+from tiny_causal import write_tiny_model
 from vllm_stand_in import StandIn
 
 from swarm_ui.trace.jsonl import read_jsonl

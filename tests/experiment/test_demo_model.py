@@ -53,7 +53,7 @@ def test_an_evaluation_of_an_earlier_version_stays_one() -> None:
 
 def test_adapters_that_do_not_fit_are_refused_before_anything_is_done(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from tiny_llama import save_llama
+    from tiny_causal import save_llama
 
     base = save_llama(tmp_path / "base")
     for words in (["--adapters", str(tmp_path)], ["--adapters", "nowhere", "--iterations", "1"]):
@@ -67,7 +67,7 @@ async def test_a_team_of_a_language_model_is_trained_from_adapters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("peft")
-    from tiny_model import write_tiny_model
+    from tiny_causal import write_tiny_model
 
     from swarm_ui.nodes import CausalModel
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import tiny_vision
-from tiny_llama import save_llama
+from tiny_causal import save_llama
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment

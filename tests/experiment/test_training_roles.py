@@ -14,7 +14,7 @@ from graph_fakes import SCREEN, HashModel
 from local_models import asking, disturb, requests
 from msgspec.structs import replace
 from random_critic import save_random_critic
-from tiny_llama import save_llama
+from tiny_causal import save_llama
 
 from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import site
 import subprocess
 import sys
 import tarfile
@@ -133,7 +132,7 @@ def test_the_wheel_plays_an_episode_in_a_new_environment(
     where = "import site; print(site.getsitepackages()[0])"
     packages = Path(run(clean / "python", "-c", where, cwd=tmp_path).strip())
     # A line of a .pth file adds a folder, but runs no .pth file in it: no editable installation.
-    lines = "".join(f"{folder}\n" for folder in site.getsitepackages())
+    lines = "".join(f"{folder}\n" for folder in sys.path if folder.endswith("site-packages"))
     (packages / "third_parties.pth").write_text(lines)
     play(clean, tmp_path / "empty")
 

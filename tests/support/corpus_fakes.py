@@ -50,38 +50,13 @@ def tiny_llama(
     folder: Path, *, template: str | None = None, width: int = 32, layers: int = 1
 ) -> Path:
     """A model of about 50,000 weights with a byte-level tokenizer trained on a few prompts."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from tiny_causal import made, save_model, sizes, trained
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.train_from_iterator(
-        [turn for texts in _prompts() for turn in texts],
-        trainers.BpeTrainer(
-            vocab_size=1500,
-            special_tokens=["<s>", "</s>", "<pad>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
-        chat_template=template,
-    )  # fmt: skip
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=2048,
-        bos_token_id=0, eos_token_id=1, pad_token_id=2,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = LlamaForCausalLM(config)
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    words = trained([turn for texts in _prompts() for turn in texts], 1500, template)
+    heads = {"num_hidden_layers": layers, "num_attention_heads": 2}
+    config = LlamaConfig(**{**sizes(len(words), 2048, width), **heads})
+    return save_model(folder, made(lambda: LlamaForCausalLM(config), size=1.0), words)
 
 
 def _prompts() -> Sequence[Sequence[str]]:

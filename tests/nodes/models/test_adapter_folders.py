@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import torch
 from local_models import disturb, untrained
-from tiny_llama import save_llama
+from tiny_causal import save_llama
 
 from swarm_ui.adapter_metadata import (
     METADATA_FILE,

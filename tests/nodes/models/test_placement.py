@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
-from text_models import text_model
+from tiny_causal import text_model
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection

@@ -124,7 +124,7 @@ def test_a_script_in_the_order_of_the_requests_is_not_sent() -> None:
 def test_weights_are_not_sent() -> None:
     pytest.importorskip("torch")
     from local_models import untrained
-    from text_models import text_model
+    from tiny_causal import text_model
 
     from swarm_ui.nodes import ActorModel
 

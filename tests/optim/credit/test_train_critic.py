@@ -11,7 +11,7 @@ from learning_fakes import BUTTONS, ButtonWorld, TinyModel, button_team, click, 
 
 pytest.importorskip("trl")
 
-from tiny_model import write_tiny_model
+from tiny_causal import write_tiny_model
 
 from swarm_ui.errors import LearningError
 from swarm_ui.nodes import CausalModel

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from learning_fakes import fitted
 from local_models import disturb
-from text_models import screen_of, text_model
+from tiny_causal import screen, text_model
 
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel
@@ -30,8 +30,8 @@ def played(
     )  # fmt: skip
     steps = []
     for seed in range(runs):
-        screen = screen_of("Save it " * (seed + 1)).observation
-        trace = asyncio.run(graph.run(screen, seed=seed))
+        shown = screen("Save it " * (seed + 1), 3).observation
+        trace = asyncio.run(graph.run(shown, seed=seed))
         credit = ((1.0, 0.0), (0.0, 1.0))
         steps.append(StepRecord(trace=trace, credit=credit))
     episode = Episode(environment="e", task="t", seed=0, steps=tuple(steps), success=True)
@@ -105,7 +105,7 @@ def test_reasons_are_learned() -> None:
     said = "It is the goal.\nclick Save [0]"
     action = Action(action_type="click", target="Save", index=0)
     pair = PreferencePair(
-        node="agent_0", decision=screen_of(), chosen=action, rejected=None, chosen_text=said,
+        node="agent_0", decision=screen(more=3), chosen=action, rejected=None, chosen_text=said,
         prompt_format="compact",
     )  # fmt: skip
     (example,) = encode(model, [pair], "one")

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import TinyModel, click, screen
 from local_models import disturb
-from text_models import screen_of, text_model
+from tiny_causal import screen as buttons
+from tiny_causal import text_model
 
 from swarm_ui import Action, ConfigError, Decision, LearningError
 from swarm_ui.nodes import CausalModel
@@ -314,7 +315,7 @@ def test_log_probabilities_do_not_depend_on_padding_or_neighbours() -> None:
 def lesson(count: int = 8) -> list[PreferencePair]:
     return [
         PreferencePair(
-            node="one", decision=screen_of("Save " * (k + 1)), source="own > mistake",
+            node="one", decision=buttons("Save " * (k + 1), 3), source="own > mistake",
             chosen=Action(action_type="click", index=0), chosen_text="It fits.\nclick Save [0]",
             rejected=Action(action_type="click", index=1), rejected_text="click Other 0 [1]",
         )
