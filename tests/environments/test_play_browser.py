@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import http.client
 import json
 from collections.abc import AsyncIterator
@@ -22,9 +21,7 @@ from swarm_ui import read_jsonl
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.play import play_in_browser, server
-from swarm_ui.environments.wrappers import recorder
-from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.environments.play import play_in_browser
 from swarm_ui.observation import Element
 from swarm_ui.trace.records import Episode
 
@@ -226,37 +223,6 @@ async def test_an_error_of_the_world_is_told_to_the_page_and_to_the_caller(tmp_p
     assert [step.executed for step in episode.steps] == [msgspec.convert(TYPED, Action)]
 
 
-async def test_a_disk_that_is_full_is_told_and_ends_the_game(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with game(Notebook(), path=tmp_path / "mine.jsonl") as (url, playing):
-
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(recorder, "append_jsonl", full)
-        assert (await ask(f"{url}act", {"turn": 0, "action": TYPED}))[0] == 200
-        save = {"action_type": "click", "index": SAVE}
-        status, told, _ = await ask(f"{url}act", {"turn": 1, "action": save})
-        assert status == 500 and "mine.jsonl: cannot be written: No space left" in told["error"]
-        with pytest.raises(TraceError, match="cannot be written"):
-            await playing
-
-
-async def test_a_page_that_is_closed_before_the_last_answer_does_not_keep_the_game(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def gone(*_: object) -> None:
-        raise BrokenPipeError
-
-    async with game(Notebook()) as (url, playing):
-        monkeypatch.setattr(server._Handler, "_send", gone)
-        with pytest.raises(http.client.HTTPException):
-            await ask(f"{url}leave", {"turn": 0})
-        assert await playing is None
-    assert capsys.readouterr().err == ""
-
-
 async def test_only_the_page_itself_may_ask() -> None:
     world = Notebook()
     press = {"turn": 0, "action": {"action_type": "click", "index": SAVE}}
@@ -291,15 +257,6 @@ async def test_the_page_loads_nothing_from_elsewhere() -> None:
         ):
             assert headers[name] == value
         assert "Python" not in headers["Server"]
-
-
-async def test_two_games_have_addresses_of_their_own() -> None:
-    async with game(Notebook()) as (one, _), game(Notebook()) as (two, _):
-        assert one != two
-        token = urlsplit(one).path
-        assert (await ask(f"http://{urlsplit(two).netloc}{token}state"))[0] == 404
-        with pytest.raises(ConfigError, match="cannot serve on port"):
-            await play_in_browser(Notebook(), "write", 3, port=urlsplit(one).port or 0)
 
 
 async def test_ctrl_c_keeps_what_was_done_and_frees_the_port(tmp_path: Path) -> None:

@@ -119,25 +119,12 @@ def test_lines_that_mean_something(line: str, action: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("7", "no element 7: the screen has 3"),
-        ("0 milk", "button 0 takes no text; press it with “0”"),
-        ("long", "“long” needs the number of an element"),
-        ("long 9", "no element 9"),
-        ("select 2", "needs the option after the number"),
-        ("drag 0", "needs the numbers of two elements"),
-        ("drag 0 9", "needs the numbers of two elements"),
-        ("open", "“open” means nothing here"),
-        ("9" * 5000, "means nothing here"),
-        ("dance", "“dance” means nothing here; “help” lists what does"),
-        ('{"action_type": "dance"}', "no action: unknown action_type"),
-        ("", ""),
-    ],
-)
-def test_slips_cost_no_step(line: str, why: str) -> None:
-    found = read_command(line, SCREEN)
-    assert isinstance(found, Mistake) and why in found.why
+    "line",
+    ["7", "0 milk", "long", "long 9", "select 2", "drag 0", "drag 0 9", "open", "9" * 5000, "dance",
+     '{"action_type": "dance"}', ""],
+)  # fmt: skip
+def test_slips_cost_no_step(line: str) -> None:
+    assert isinstance(read_command(line, SCREEN), Mistake)
 
 
 @given(st.text(max_size=40))

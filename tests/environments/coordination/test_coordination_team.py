@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable
 
 import pytest
 
-from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
-from swarm_ui import CollabGraph, RunFailed, rollout_many
+from benchmarks.support.coordination_agents import distributed, guessing, silent
+from swarm_ui import rollout_many
 from swarm_ui.environments.coordination import (
     KINDS,
     CoordinationEnvironment,
@@ -141,29 +140,7 @@ async def test_a_hundred_agents_solve_each_kind(kind: str) -> None:
     assert len(decision(episode).messages) == 100 * draw_problem(*task).rounds + 1
 
 
-GOLDEN = {
-    "colouring": "Rigi: 4; Muze: 1; Gogi: 2; Nasu: 3; Boga: 1; Gubi: 1; Vido: 5; Male: 3",
-    "consensus": "Rigi: 625; Muze: 625; Gogi: 625; Nasu: 625; Boga: 625; Gubi: 625; Vido: 625; "
-    "Male: 625",
-    "leader": "Rigi: no; Muze: no; Gogi: no; Nasu: no; Boga: no; Gubi: no; Vido: yes; Male: no",
-    "matching": "Rigi: Gogi; Muze: Vido; Gogi: Rigi; Nasu: Boga; Boga: Nasu; Gubi: Male; "
-    "Vido: Muze; Male: Gubi",
-    "cover": "Rigi: no; Muze: no; Gogi: yes; Nasu: yes; Boga: no; Gubi: no; Vido: yes; Male: yes",
-}
 """What the distributed algorithm answers, as of version 1 of the networks and the algorithms."""
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_golden_episodes(kind: str) -> None:
-    (episode,) = await play(distributed(), [(f"{kind}-preferential-8", 20_000_002)])
-    action = decision(episode).action
-    assert action is not None and (action.text or "").replace("\n", "; ") == GOLDEN[kind]
-
-
-def test_scripted_policies_can_be_sent_to_workers() -> None:
-    for make in (distributed, silent, guessing):
-        model: ScriptedAgents = pickle.loads(pickle.dumps(make()))
-        assert model.name.startswith("scripted")
 
 
 # -- agents that cannot be relied on ----------------------------------------------------------
@@ -224,14 +201,6 @@ async def test_a_lost_call_masks_the_episode(round: int) -> None:
     assert episode.fault.kind == "model" and f"agent '{name}' failed" in str(episode.fault)
     (episode,) = await play(failing(ReplyError("a reply without end"), lost))
     assert episode.fault is None and episode.success in (True, False)
-
-
-async def test_scripted_agents_say_what_they_need() -> None:
-    graph = CollabGraph.solo(distributed())
-    with pytest.raises(RunFailed, match="shows 8 agents"):
-        await graph.run(draw_problem(*JOB).observation())
-    with pytest.raises(RunFailed, match="expected a screen of the environment 'coordination'"):
-        await graph.run("go home")
 
 
 async def test_a_decision_can_be_replayed_with_one_message_changed() -> None:

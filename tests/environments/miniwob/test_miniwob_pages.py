@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from miniwob_browser import click, needs_browser, play, quoted, script
+from miniwob_browser import click, needs_browser, quoted, script
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
@@ -18,7 +18,6 @@ from swarm_ui.environments.miniwob import (
     MiniWobEnvironment,
     all_html_tasks,
 )
-from swarm_ui.errors import ConfigError, EnvironmentFault
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
 
@@ -155,39 +154,3 @@ async def test_the_clock_of_the_page_is_off(env: MiniWobEnvironment) -> None:
     step = await env.step(click(screen, "Click Me!"))
     assert await script(env, "[WOB_REWARD_GLOBAL, WOB_RAW_REWARD_GLOBAL]") == [0, 1]
     assert step.reward == 1.0
-
-
-async def test_senseless_actions_are_lost_steps_with_a_note(env: MiniWobEnvironment) -> None:
-    screen = await env.reset(task="enter-text", seed=1)
-    button = click(screen, "Submit").index
-    for action, note in (
-        (Action(action_type="click", index=99), "no element 99"),
-        (Action(action_type="navigate_home"), "does nothing on a web page"),
-        (Action(action_type="input_text", index=button, text="x"), "no text can be typed"),
-    ):
-        step = await env.step(action)
-        assert note in step.note
-        assert not step.ended
-        assert step.observation.history[-1].action == action
-        assert step.observation.elements == screen.elements
-
-
-async def test_the_budget_truncates_and_status_ends_without_reward() -> None:
-    async with MiniWobBrowser(pages=1, budget=3) as browser:
-        env = browser.environments[0]
-        await env.reset(task="enter-text", seed=1)
-        lost = Action(action_type="click", index=99)
-        step = await play(
-            env, Action(action_type="click", index=0), Action(action_type="wait"), lost
-        )
-        assert (step.truncated, step.terminated, step.reward) == (True, False, 0.0)
-        with pytest.raises(EnvironmentFault, match="no episode"):
-            await env.step(lost)
-        await env.reset(task="enter-text", seed=1)
-        step = await env.step(Action(action_type="status", goal_status="complete"))
-        assert (step.truncated, step.terminated, step.reward) == (False, True, 0.0)
-
-
-async def test_unknown_task_is_named(env: MiniWobEnvironment) -> None:
-    with pytest.raises(ConfigError, match="click-tset"):
-        await env.reset(task="click-tset", seed=1)

@@ -9,12 +9,11 @@ import pytest
 
 from swarm_ui.environments.miniwob import (
     REFERENCE_TASKS,
-    MiniWobBrowser,
     all_html_tasks,
     blind_tasks,
 )
 from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
-from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.errors import MissingExtra
 
 needs_wheel = pytest.mark.skipif(
     importlib.util.find_spec("miniwob") is None, reason="not installed: miniwob"
@@ -43,9 +42,3 @@ def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"swarm-ui\[web\]"):
         html_folder()
-
-
-@pytest.mark.parametrize("wrong", [{"pages": 0}, {"budget": 0}])
-def test_wrong_numbers_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        MiniWobBrowser(**wrong)

@@ -130,15 +130,3 @@ def test_held_out_devices_cannot_be_played_with_seeds_of_training(number: int) -
             with pytest.raises(ConfigError):
                 at_once(phone.reset(task=task, seed=seed))
         at_once(phone.reset(task=task, seed=TEST_SEEDS.start))
-
-
-def test_devices_of_training_are_played_with_all_seeds() -> None:
-    task = InventedPhone(devices=1, first=UNSEEN - 1).tasks[0]
-    for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS):
-        at_once(InventedPhone(devices=1).reset(task=task, seed=seeds.start))
-
-
-def test_the_setting_of_wordings_does_not_change_it() -> None:
-    few, many = (InventedPhone(first=BLIND, devices=1, wordings=w) for w in ("few", "many"))
-    for task in few.tasks[::9]:
-        assert few.assign(task, TEST_SEEDS[5]).text == many.assign(task, TEST_SEEDS[5]).text

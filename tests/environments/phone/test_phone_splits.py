@@ -113,11 +113,6 @@ def test_jobs_are_balanced_repeatable_and_from_the_right_ranges() -> None:
         jobs("days", 1, seed=0)  # type: ignore[arg-type]
 
 
-def test_unknown_task_is_named_in_the_error() -> None:
-    with pytest.raises(ConfigError, match="fly"):
-        at_once(PhoneEnvironment().reset(task="fly", seed=0))
-
-
 def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> None:
     known = set(vocabulary())
     assert {"recipes", "discard", "playlist", "shuffle"}.isdisjoint(known)
