@@ -424,8 +424,6 @@ def tables(found: Figures) -> Iterator[Rows]:
         limits = sorted(found["binds_at"]["scaled"].items(), key=lambda item: float(item[1]))
         cells = [[part, f"{workers:,.0f}"] for part, workers in limits]
         yield Rows("Always busy from this number of workers", ("part", "workers"), cells)
-        cells = [[size, f"{rate:,.0f}"] for size, rate in found["written_per_s"].items()]
-        yield Rows("Writing traces", ("episodes finished at once", "episodes/s on disk"), cells)
 
 
 SECTIONS = {"ray": Section(measure, tables, "scale", "scaling.md")}

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
-from benchmarks.support.long_phone import LongPhone
-from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import (
     Action,
     CollabGraph,
@@ -29,6 +27,7 @@ from swarm_ui import (
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
 from swarm_ui.agent_view import AgentView, Window, windowed, windows
 from swarm_ui.environments.base import at_once
+from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
@@ -36,7 +35,7 @@ from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.prompts import decision_chat
-from swarm_ui.rollout import GraphPolicy, rollout
+from swarm_ui.rollout import Decide, GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 
 
@@ -248,13 +247,13 @@ def credit_of_first(trace: Trace, **options: bool) -> list[float | None]:
         environment="phone", task="notes-create", seed=3, success=False,
         steps=(StepRecord(trace=trace, executed=trace.action),),
     )  # fmt: skip
-    critic = ScriptedCritic(lambda: LongPhone(memory=1), **options)
+    critic = ScriptedCritic(lambda: PhoneEnvironment(), **options)
     (credit,) = asyncio.run(critic([episode]))
     return list(credit.values[0][0])
 
 
 def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
-    phone = LongPhone(memory=1)
+    phone = PhoneEnvironment()
     screen = at_once(phone.reset(task="notes-create", seed=3))
     right = phone.expert()
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(
@@ -274,7 +273,7 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
 
 
 def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
-    phone = LongPhone(memory=1)
+    phone = PhoneEnvironment()
     screen = at_once(phone.reset(task="notes-create", seed=3))
     right, size = phone.expert(), len(screen.elements)
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))
@@ -293,10 +292,24 @@ def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
     assert values(speaks, [(others[at], told)]) == expected
 
 
+class Scroller:
+    """One agent that sees one window after the other."""
+
+    name = "scroller"
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        model = SeesOrPasses(13)
+        graphs = iter([CollabGraph.solo(model, view=window) for window in windows(4)])
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            return await next(graphs).run(observation, seed=seed, run_id=run)
+
+        return decide
+
+
 def test_outcome_credits_the_abstentions_of_solved_episodes_only() -> None:
     page = Page(10)
-    policy = SlidingWindowPolicy(SeesOrPasses(13), parts=4)
-    episode = asyncio.run(rollout(page, policy, task="press", seed=0))  # type: ignore[arg-type]
+    episode = asyncio.run(rollout(page, Scroller(), task="press", seed=0))  # type: ignore[arg-type]
     failed = msgspec.structs.replace(episode, success=False)
     solved, lost = asyncio.run(Outcome(abstentions=True)([episode, failed]))
     assert solved.values == (((1.0,),),) * 4
