@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import ConfigError, TraceError
-from swarm_ui.experiment.runs import configuration_of
-from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
+from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names
 from swarm_ui.files import replacing_folder
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
-from swarm_ui.model import ChatMessage, ChatModel
+from swarm_ui.model import ChatMessage
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.prompts import chat_of, format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import TRACE_VERSION, Episode, Trace
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.preferences import PreferencePair
 
 _ADAPTERS = "*/adapter_config.json"
-CORPUS_FORMATS = ("trl", "llama-factory")
 
 
 def corpus(folder: Path, form: str, out: Path) -> list[Path]:
@@ -39,13 +39,6 @@ def corpus(folder: Path, form: str, out: Path) -> list[Path]:
         return export(folder, form, out)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
-
-
-def counts(folder: Path) -> str:
-    """The samples and dropped items of a corpus as JSON. Raises ``ConfigError``."""
-    from swarm_ui.optim.stage1 import totals
-
-    return msgspec.json.format(msgspec.json.encode(totals(folder)), indent=2).decode() + "\n"
 
 
 def adapters(run: Path, out: Path) -> list[str]:
@@ -72,6 +65,51 @@ def adapters(run: Path, out: Path) -> list[str]:
     return [folder.name for folder in found]
 
 
+def lines(
+    run: Path, what: str, *, solved: bool = False, prompt_format: str | None = None
+) -> Iterator[str]:
+    """A part of a run, or the counts of a corpus, as text: one line at a time.
+
+    Args:
+        run: the folder.
+        what: ``episodes``, ``pairs``, ``edges``, ``mermaid``, or ``counts`` of a corpus.
+        solved: for episodes and pairs, only episodes that were solved.
+        prompt_format: rewrite prompts and replies of pairs in this format; ``None``: keep them.
+
+    Raises:
+        ConfigError: there is no such run or part, or no such format.
+    """
+    if what == "counts":
+        from swarm_ui.optim.stage1 import totals
+
+        yield msgspec.json.format(msgspec.json.encode(totals(run)), indent=2).decode() + "\n"
+        return
+    directory = RunDirectory.open_to_read(run)
+    if what == "episodes":
+        for episode in _episodes(directory):
+            if episode.success or not solved:
+                record = {"version": TRACE_VERSION, "episode": episode}
+                yield msgspec.json.encode(record).decode() + "\n"
+    elif what == "pairs":
+        yield from _pairs(directory, solved, prompt_format)
+    else:
+        team = _Team.of(directory)
+        yield team.mermaid() if what == "mermaid" else team.document()
+
+
+def _episodes(run: RunDirectory) -> Iterator[Episode]:
+    """The episodes, one at a time, those of training first."""
+    paths = sorted(run.traces.glob("*.jsonl"), key=lambda p: (not p.name.startswith("train"), p))
+    if not paths:
+        raise ConfigError(
+            f"'{run.path}' has no episodes to export; choose a run that has played some"
+        )
+    for path in paths:
+        _expect_no_link(path)
+        # A run that was killed, or still writes, may have a last line that is cut off.
+        yield from iter_jsonl(path, whole=False)
+
+
 def _expect_no_link(path: Path) -> None:
     """Raise ``ConfigError`` for a link, which may lead out of the folder."""
     if path.is_symlink():
@@ -81,126 +119,75 @@ def _expect_no_link(path: Path) -> None:
         )
 
 
-def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -> str:
-    """Pairs, edges or a drawing, as text that ends with a line break.
-
-    ``prompt_format``: rewrite prompts and replies of pairs in this format; ``None``: keep them.
-    Raises ``ConfigError`` if there is no such format.
-    """
-    if prompt_format is not None:
-        format_named(prompt_format)
-    directory = RunDirectory.open_to_read(run)
-    if what == "pairs":
-        return _pairs(directory, solved, prompt_format)
-    agents, edges, delays = _team(directory)
-    if what == "edges":
-        late = [{"from": a, "to": b, "delay": delay} for (a, b), delay in delays.items()]
-        document = {"agents": agents, "edges": edges, **({"delays": late} if late else {})}
-        return json.dumps({**document, **_probabilities(directory)}, indent=1) + "\n"
-    graph = _drawable(agents, edges, delays)
-    return graph.to_mermaid()
+# -- the team ---------------------------------------------------------------------------------
 
 
-def episodes(run: Path, solved: bool) -> Iterator[Episode]:
-    """The episodes of a run, one at a time; ``solved``: only those.
+class _Team(msgspec.Struct, kw_only=True):
+    """The agents and edges of a run: the learned ones, or else those of the largest team that was
+    recorded; of teams of one size, one with edges, and of these the last."""
 
-    Raises:
-        ConfigError: there is no such run, or it has no episodes.
-    """
-    return _episodes(RunDirectory.open_to_read(run), solved)
+    agents: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    delays: dict[Edge, int]
+    distribution: Any = None
+    """Of the edges, if the run saved one: an ``EdgeDistribution``."""
+    learned: bool = False
+    """Whether it was learned; other runs save the fixed distribution that they sample from."""
 
-
-def _episodes(
-    run: RunDirectory, solved: bool, *, training_first: bool = False
-) -> Iterator[Episode]:
-    paths = sorted(run.traces.glob("*.jsonl"))
-    if not paths:
-        raise ConfigError(
-            f"'{run.path}' has no episodes to export; choose a run that has played some"
+    @classmethod
+    def of(cls, run: RunDirectory) -> _Team:
+        found = _distribution(run)
+        config = run.config()
+        train = config.get("train", config)
+        learned = found and isinstance(train, dict) and train.get("edges") == "learned"
+        if found is not None and learned:
+            agents, edges = tuple(found.names), tuple(found.mode().edges)
+            delays = dict(found.delays)
+        else:
+            trace = _largest(run)
+            inside = tuple(edge for edge in trace.edges if {*edge} <= {*trace.agents})
+            late = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
+            agents, edges = trace.agents, inside
+            delays = {edge: late[edge] for edge in inside if late.get(edge)}
+        return cls(
+            agents=agents,
+            edges=edges,
+            delays=delays,
+            distribution=found,
+            learned=bool(learned),
         )
-    paths.sort(key=lambda path: training_first and not path.name.startswith("train-"))
-    return _read(paths, solved)
+
+    def document(self) -> str:
+        """The edges as JSON, with their probabilities, if the run saved them."""
+        late = [{"from": a, "to": b, "delay": delay} for (a, b), delay in self.delays.items()]
+        document: dict[str, Any] = {"agents": self.agents, "edges": self.edges}
+        document |= {"delays": late} if late else {}
+        if self.distribution is not None:
+            chances = self.distribution.marginals().items()
+            document["learned"] = self.learned
+            document["probabilities"] = [
+                {"from": a, "to": b, "probability": p} for (a, b), p in chances
+            ]
+            document["mode"] = self.distribution.mode().edges
+        return json.dumps(document, indent=1) + "\n"
+
+    def mermaid(self) -> str:
+        """A drawing of a team with these edges."""
+        model, count = ScriptedModel([]), len(self.agents)
+        rounds = 1 + max(self.delays.values(), default=0)
+        team = CollabGraph.solo(model)
+        if count > 1:
+            team = CollabGraph.collaborative(count, rounds, model=model, edges=())
+        # A graph of the user has names of its own.
+        team = team.rename(dict(zip(agent_names(count), self.agents, strict=True)))
+        return team.with_edges(self.edges, delays=self.delays).to_mermaid()
 
 
-def _read(paths: Sequence[Path], solved: bool) -> Iterator[Episode]:
-    for path in paths:
-        _expect_no_link(path)
-        # A run that was killed, or still writes, may have a last line that is cut off.
-        yield from (e for e in iter_jsonl(path, whole=False) if e.success or not solved)
-
-
-def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
-    """Preference pairs from the episodes whose messages have credit, as JSON lines.
-
-    Right replies without a rejected one are left out, because TRL reads only complete pairs.
-    """
-    from swarm_ui.optim.preferences import preference_pairs
-
-    made = preference_pairs(list(_episodes(run, solved)))
-    found = [pair for pair in made if pair.rejected_text is not None]
-    if not found:
-        why = (
-            "no right reply has a wrong one beside it"
-            if made
-            else ("no message of its episodes has credit; training runs have it (swarm-ui train)")
-        )
-        raise ConfigError(f"'{run.path}' has no pairs: {why}")
-    rows = (pair_row(p, prompt_format) for p in found)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _drawable(
-    agents: Sequence[str], edges: Sequence[Edge], delays: Mapping[Edge, int]
-) -> CollabGraph:
-    """A team with these edges, which is only drawn."""
-    model: ChatModel = ScriptedModel([])
-    rounds = 1 + max(delays.values(), default=0)
-    team = CollabGraph.solo(model)
-    if len(agents) > 1:
-        team = CollabGraph.collaborative(len(agents), rounds, model=model, edges=())
-    # A graph of the user has names of its own.
-    names = dict(zip(agent_names(len(agents)), agents, strict=True))
-    return team.rename(names).with_edges(edges, delays=delays)
-
-
-def _learned(run: RunDirectory) -> bool:
-    """Whether a run learned its edges; other runs save the fixed distribution they sample from."""
-    config = run.config()
-    train = config.get("train", config)  # a demo has one section for all
-    return isinstance(train, dict) and train.get("edges") == "learned"
-
-
-def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping[Edge, int]]:
-    """Agents, edges and delays: the learned ones; if there are none, the configured ones; if there
-    are none either, those of the largest recorded team."""
-    path = run.path / LEARNED_EDGES
-    if _learned(run) and path.is_file():
-        from swarm_ui.optim.edges.distribution import EdgeDistribution
-
-        distribution = EdgeDistribution.load(path)
-        edges = tuple(distribution.mode().edges)
-        return tuple(distribution.names), edges, distribution.delays
-    if run.config().get("made_by") == "swarm-ui":
-        team = configuration_of(run.path).team
-        return tuple(agent_names(team.agents)), configured_edges(team), {}
-    trace = _decision_of_team(run)
-    kept = tuple((a, b) for a, b in trace.edges if a in trace.agents and b in trace.agents)
-    delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
-    return trace.agents, kept, {edge: delays[edge] for edge in kept if delays.get(edge)}
-
-
-def _decision_of_team(run: RunDirectory) -> Trace:
-    """A decision of the largest team of a run, which may hold episodes of one agent too.
-
-    Of teams of one size, one with edges is taken, and of these the last that was not in training.
-    """
-    found: Trace | None = None
-    most = (0, False)
-    for episode in _episodes(run, False, training_first=True):
-        if not episode.steps:
-            continue
-        trace = episode.steps[-1].trace
-        size = (len(trace.agents), any(b in trace.agents for _, b in trace.edges))
+def _largest(run: RunDirectory) -> Trace:
+    """A decision of the largest team."""
+    found, most = None, (0, False)
+    for trace in (episode.steps[-1].trace for episode in _episodes(run) if episode.steps):
+        size = len(trace.agents), any(listener in trace.agents for _, listener in trace.edges)
         if size >= most:
             found, most = trace, size
     if found is None:
@@ -208,20 +195,45 @@ def _decision_of_team(run: RunDirectory) -> Trace:
     return found
 
 
-def _probabilities(run: RunDirectory) -> dict[str, Any]:
-    """The distribution of the edges, if the run saved one."""
+def _distribution(run: RunDirectory) -> EdgeDistribution | None:
     path = run.path / LEARNED_EDGES
     if not path.is_file():
-        return {}
+        return None
     from swarm_ui.optim.edges.distribution import EdgeDistribution
 
-    distribution = EdgeDistribution.load(path)
-    marginals = distribution.marginals().items()
-    return {
-        "learned": _learned(run),
-        "probabilities": [{"from": a, "to": b, "probability": p} for (a, b), p in marginals],
-        "mode": distribution.mode().edges,
-    }
+    return EdgeDistribution.load(path)
+
+
+# -- preference pairs -------------------------------------------------------------------------
+
+
+def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> Iterator[str]:
+    """Preference pairs from the episodes whose messages have credit, one episode at a time.
+
+    Right replies without a rejected one are left out, because TRL reads only complete pairs.
+    """
+    from swarm_ui.optim.preferences import preference_pairs
+
+    if prompt_format is not None:
+        format_named(prompt_format)
+    draws, made, seen = Random(0), False, set[int]()
+    for episode in _episodes(run):
+        if solved and not episode.success:
+            continue
+        for pair in preference_pairs([episode], rng=draws):
+            made = True
+            chosen = None if isinstance(pair.chosen, Abstain) else pair.chosen.key
+            key = hash((pair.node, pair.decision, chosen))
+            if pair.rejected_text is not None and key not in seen:
+                seen.add(key)
+                yield json.dumps(pair_row(pair, prompt_format), ensure_ascii=False) + "\n"
+    if not seen:
+        why = (
+            "no right reply has a wrong one beside it"
+            if made
+            else "no message of its episodes has credit; training runs have it (swarm-ui train)"
+        )
+        raise ConfigError(f"'{run.path}' has no pairs: {why}")
 
 
 def pair_row(found: PreferencePair, prompt_format: str | None = None) -> dict[str, Any]:
@@ -237,25 +249,19 @@ def pair_row(found: PreferencePair, prompt_format: str | None = None) -> dict[st
         prompt_format: rewrite the decision and both replies in this format, in the conversational
             form, to train another model; replies without a valid action are not changed.
     """
-    out: dict[str, Any] = {"node": found.node, "weight": found.weight, "source": found.source}
-    good, bad = found.chosen_text, found.rejected_text
-    if prompt_format is None:
-        turns = _turns(found)
-    else:
+    good, bad, turns = found.chosen_text, found.rejected_text, _turns(found)
+    if prompt_format is not None:
         turns = format_named(prompt_format).chat(found.decision)
         good = _rewritten(found, found.chosen, good, prompt_format)
         if found.rejected is not None and bad is not None:
             bad = _rewritten(found, found.rejected, bad, prompt_format)
-    if turns is None:
-        out |= {"prompt": found.prompt, "chosen": good}
-        return out if bad is None else out | {"rejected": bad}
-    out["prompt"] = [{"role": turn.role, "content": turn.content} for turn in turns]
-    out["chosen"] = [_said(good)]
-    return out if bad is None else out | {"rejected": [_said(bad)]}
-
-
-def _said(text: str) -> dict[str, str]:
-    return {"role": "assistant", "content": text}
+    said: dict[str, Any] = {"prompt": found.prompt, "chosen": good, "rejected": bad}
+    if turns is not None:
+        said = {k: [{"role": "assistant", "content": text}] for k, text in said.items()}
+        said["prompt"] = [{"role": turn.role, "content": turn.content} for turn in turns]
+    if bad is None:
+        del said["rejected"]
+    return {"node": found.node, "weight": found.weight, "source": found.source, **said}
 
 
 def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:

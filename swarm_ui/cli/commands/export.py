@@ -13,8 +13,8 @@ from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
-from swarm_ui.files import write_atomic
-from swarm_ui.trace.jsonl import write_jsonl
+from swarm_ui.files import replacing
+from swarm_ui.viz.svg import counted
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid",
                "trl", "llama-factory", "counts"]  # fmt: skip
@@ -50,51 +50,30 @@ def export(
         raise ConfigError(f"--prompt-format: rewrites pairs, not {what}; leave it out")
     if out is not None:
         flags.expect_new(out, force)
-    if what == "adapters":
+    if what in ("adapters", "trl", "llama-factory"):
         if out is None:
-            raise ConfigError("adapters are exported as several files: name a folder with --out")
-        names = exporting.adapters(run, out)
-        output.say(f"wrote {', '.join(names)} to {out}")
-        return output.done(out=str(out), adapters=names)
-    if what in exporting.CORPUS_FORMATS:
-        if out is None:
-            raise ConfigError("samples are exported as several files: name a folder with --out")
+            raise ConfigError(f"{what} are exported as several files: name a folder with --out")
+        if what == "adapters":
+            names = exporting.adapters(run, out)
+            output.say(f"wrote {', '.join(names)} to {out}")
+            return output.done(out=str(out), adapters=names)
         files = exporting.corpus(run, what, out)
         output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
         return output.done(out=str(out), files=[str(path) for path in files])
-    if what == "episodes":
-        return _export_episodes(run, solved, out, output)
-    if what == "counts":
-        text = exporting.counts(run)
-    else:
-        text = exporting.text(run, what, solved, prompt_format)
-    if out is None:
-        output.lines(text)
-        return output.done(what=what, text=text)
-    with writing(out):
-        write_atomic(out, text)
-    return _told(out, text.count("\n"), output)
-
-
-def _export_episodes(run: Path, solved: bool, out: Path | None, output: Output) -> int:
-    """Export episodes one at a time: a run may have more of them than fit in memory."""
-    found = exporting.episodes(run, solved)
+    found = exporting.lines(run, what, solved=solved, prompt_format=prompt_format)
     if out is not None:
-        with writing(out):
-            write_jsonl(out, found)
-        with out.open("rb") as file:
-            return _told(out, sum(1 for _ in file), output)
-    with tempfile.TemporaryDirectory() as folder:  # nothing is printed if one cannot be read
-        path = Path(folder) / "episodes.jsonl"
-        write_jsonl(path, found)
+        count = 0
+        with writing(out), replacing(out) as file:
+            for line in found:
+                file.write(line.encode())
+                count += line.count("\n")
+        output.say(f"wrote {out}, {counted(count, 'line')}")
+        return output.done(out=str(out), lines=count)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as held:
+        held.writelines(found)  # nothing is printed if one cannot be read
+        held.seek(0)
         if output.machine:
-            return output.done(what="episodes", text=path.read_text(encoding="utf-8"))
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                output.lines(line)
+            return output.done(what=what, text=held.read())
+        for line in held:
+            output.lines(line)
     return output.done()
-
-
-def _told(out: Path, lines: int, output: Output) -> int:
-    output.say(f"wrote {out}, {lines} lines")
-    return output.done(out=str(out), lines=lines)
