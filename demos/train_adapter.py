@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of de
 
 from demos.base_agent.environment import InventedScreens
 from swarm_ui.environment import Environment
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import spec_of
+from swarm_ui.environments.phone.benchmark import Invented, Phone
+from swarm_ui.experiment.benchmarks import held_out_rule
 from swarm_ui.nodes import model_folder
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.optim.stage1 import (
@@ -45,13 +45,11 @@ TRAINING = FinetuneConfig(preferences=False, batch_size=16, accumulate=1, max_le
 
 async def from_walks(name: str, count: int, folder: Path, config: CorpusConfig) -> None:
     """A corpus of walks on the phone, or on 512 invented phones with many wordings."""
-    many = {"devices": 512, "wordings": "many"} if name == "invented" else {}
-    spec = spec_of(name)
-    place = spec.for_training(EnvironmentSection(name=name, seed=config.seed, **many))
-    async with spec.opened(place) as opened:
-        names = await spec.task_names(place, opened)
-        jobs = spec.training_jobs(place, names, count, random.Random(place.seed), "train")
-        await make(opened.make, jobs, folder, spec.held_out_rule(), config)
+    env = Invented(devices=512) if name == "invented" else Phone()
+    async with env.open("train") as opened:
+        names = await env.task_names("train", opened)
+        jobs = env.training_jobs(names, count, random.Random(config.seed))
+        await make(opened.make, jobs, folder, held_out_rule([env]), config)
 
 
 async def from_screens(task: str, count: int, folder: Path) -> None:

@@ -7,13 +7,14 @@ library and were found on the embedded phone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
-
-from torch import nn
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences import PairConfig
 from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Share, check
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")

@@ -23,7 +23,7 @@ from swarm_ui.storage.run_directory import installed
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
 """The areas that ``doctor --need`` accepts."""
-_CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL")
+_CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL", "pydantic")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",
               ("torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib")),
@@ -94,13 +94,12 @@ def _extras() -> Iterator[Check]:
 def _plugins() -> Iterator[Check]:
     """The names that other packages add. Each is imported, to report what is wrong with it."""
     from swarm_ui.cli.plugin_help import OWN_NAMES
-    from swarm_ui.experiment.plugins.entry_points import KINDS, plugins
-    from swarm_ui.experiment.user_code import callable_of
+    from swarm_ui.experiment.plugins import KINDS, load, plugins
 
     for added in (found for kind in KINDS for found in plugins(kind)):
         problem = ""
         try:
-            callable_of(added.kind, added.name)
+            load(added.kind, added.name)
         except ConfigError as error:
             problem = str(error)
         if added.name in OWN_NAMES[added.kind]:
@@ -149,7 +148,7 @@ def _gpu() -> Iterator[Check]:
 
 def _models(named: str | None) -> Iterator[Check]:
     """The pretrained models; the one with the given name is required."""
-    from swarm_ui.experiment.config import ModelSection
+    from swarm_ui.experiment.model_settings import model_named
     from swarm_ui.experiment.models import describe_model
     from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder
 
@@ -162,7 +161,7 @@ def _models(named: str | None) -> Iterator[Check]:
         return
     found, problem = "", ""
     try:
-        found = describe_model(ModelSection(name=named))
+        found = describe_model(model_named(named))
     except ConfigError as error:
         problem = str(error)
     yield _check("model", f"model {named}", not problem, found, problem)
@@ -231,7 +230,7 @@ async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tup
         ModelError: the endpoint or the model does not answer.
         ConfigError: no model is named, and not exactly one is served.
     """
-    from swarm_ui.experiment.config import ModelSection
+    from swarm_ui.experiment.model_settings import Endpoint
     from swarm_ui.experiment.models import open_model
     from swarm_ui.model import Decision
     from swarm_ui.nodes import AgentNode, OpenAIModel
@@ -251,7 +250,7 @@ async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tup
             )
         model = names[0]
     screen = Observation(goal="save", elements=(Element(index=0, role="button", text="Save"),))
-    async with open_model(ModelSection(name=model, url=url, key_env=key_env)) as asked:
+    async with open_model(Endpoint(name=model, url=url, key_env=key_env)) as asked:
         await asked.generate([AgentNode("agent_0", asked).request(Decision(observation=screen))])
     return model, tuple([each.name for each in served])
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,18 +20,24 @@ from swarm_ui.cli.tables import (
     task_rows,
     tasks_table,
 )
-from swarm_ui.errors import BudgetExceeded, Failure
-from swarm_ui.experiment import runs
+from swarm_ui.environments.benchmark import Benchmark
+from swarm_ui.errors import BudgetExceeded, ConfigError, Failure
+from swarm_ui.experiment import Run, evaluate
 from swarm_ui.experiment.comparing import compare_runs
-from swarm_ui.experiment.config import Config, EnvironmentSection
+from swarm_ui.experiment.config import Config, Local
 from swarm_ui.experiment.evaluation import finished_episodes
-from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
-from swarm_ui.experiment.placement.place import on_ray
-from swarm_ui.experiment.progress import recorded_progress
-from swarm_ui.experiment.stored import running
+from swarm_ui.experiment.loading import expect_read, load
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Language
+from swarm_ui.experiment.models import describe_model, load_in_process
+from swarm_ui.experiment.place import describe_place
+from swarm_ui.experiment.playing import check_code, evaluation_of, expect_ready, trials_of
 from swarm_ui.experiment.teams import configured_edges, team_size
+from swarm_ui.files import being_written
 from swarm_ui.report.results import Results
-from swarm_ui.storage.run_directory import RunDirectory
+
+T = TypeVar("T")
+_UNREAD = ("train.", "critic.", "synthesize.", "finetune.", "model.actor", "env.held_out")
+"""Settings that are for other commands."""
 
 
 class Stopped(Exception):
@@ -43,97 +48,106 @@ class Stopped(Exception):
         self.run, self.resume, self.cause = run, resume, cause
 
 
-def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
+def loaded(model: AnyModel, out: Output, learned: Sequence[str] = ()) -> Any:
     """Load an in-process model outside the event loop, so that Ctrl-C works without delay.
 
     ``learned``: adapters that are to be trained. Returns ``None`` for other models.
     """
-    if kind_of(config.model) not in IN_PROCESS:
+    if not isinstance(model, Agent | Language):
         return None
-    with out.busy(f"loading {config.model.name} …"):
-        return load_in_process(config.model, learned)
+    with out.busy(f"loading {model.name} …"):
+        return load_in_process(model, learned)
 
 
-def perform(
-    arguments: flags.Arguments,
-    splits: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-    against: Path | None = None,
-) -> int:
+def perform(arguments: flags.Arguments, against: Path | None = None) -> int:
     """Play the episodes that the arguments name, or the rest of a run, and show the results.
 
     Args:
         arguments: what the user gave.
-        splits, seeds: used instead of those of the configuration.
         against: a run to compare with.
 
     Raises:
         Stopped: the run was interrupted, or the model's budget is used up.
     """
-    output = arguments.output
-    if arguments["resume"] is not None:
-        given = arguments.given("config", "split", "seed")
-        run = runs.resume(
-            arguments["resume"], "eval", arguments.draft(*flags.PLAYED, file=False), given,
-            trusted=arguments["trust"],
-        )  # fmt: skip
+    expect_read(arguments.overrides, _UNREAD, "eval")
+    output, run = arguments.output, _existing(arguments)
+    if run is None:
+        config = load(arguments["config"], arguments.in_environment())
+        config = config.model_copy(update={"eval": evaluation_of(config)})
     else:
-        config = runs.check_config(arguments.draft(*flags.PLAYED), splits=splits, seeds=seeds)
-        place = config.environment
-        first = place.split or runs.first_split(place)
-        run = runs.Run(config, "eval", tuple(splits or [first]), tuple(seeds or [place.seed]))
+        config = run.config
     if arguments["dry_run"]:
-        return _show_plan(run, output)
-    new, run = run.directory is None, begun(run)
+        return _show_plan(run, config, arguments)
+    new, named = run is None, arguments["out"] is not None
+    run = begun(config, arguments["out"], "eval") if run is None else run
+    tested, _ = run.tested()
 
-    def play() -> Any:
+    def play() -> Results:
         # Workers of a cluster load their own model.
-        model = None if on_ray(run.config) else load_model(run.config, output)
-        return asyncio.run(runs.evaluate(run, model, output.progress, output.warn))
+        here = isinstance(config.place, Local)
+        model = loaded(tested.model, output) if here else None
+        return evaluate(run, model=model, show=output.progress, warn=output.warn)
 
-    with recorded_progress(output.progress, run.folder.path, output.warn):
-        results: Results = stoppable(run, play, new=new)
+    results = stoppable(run, "eval", play, new=new, named=named)
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
 
 
-def begun(run: runs.Run) -> runs.Run:
-    """The run with its directory and the folders in it, which are made if they do not exist."""
-    if run.directory is None:
-        return asyncio.run(runs.begin(run))
-    return replace(run, directory=RunDirectory.open_existing(run.folder.path))
+def _existing(arguments: flags.Arguments) -> Run | None:
+    """The run to continue, or the training whose team is tested; ``None``: a new run."""
+    old, trust = arguments["resume"], arguments["trust"]
+    if old is not None:
+        flags.expect_none(arguments, "config", "out")
+        return Run.open(old, arguments.in_environment(), command="eval", trust=trust)
+    first = Path(next(iter(arguments.words), ""))
+    if not (first / "config.json").is_file():
+        return None
+    flags.expect_none(arguments, "config", "out")
+    if more := arguments.words[1:]:
+        raise ConfigError(f"'{more[0]}': the tasks of a trained team are those of the split")
+    return Run.open(first, arguments.overrides, trust=trust)
 
 
-def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
+def begun(config: Config, out: Path | None, command: str) -> Run:
+    """A new run with its folder, after a check of what it needs."""
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(
+            f"--out: '{out}' exists and is not empty; choose another, or continue the run with "
+            f"--resume {out}"
+        )
+    asyncio.run(expect_ready(config, learning=command == "train"))
+    return Run.create(out, config, command=command)
+
+
+def stoppable(run: Run, command: str, work: Callable[[], T], *, new: bool, named: bool) -> T:
     """Do the work of a run that has begun.
 
-    If the work of a ``new`` run fails before anything is written, its directory is deleted.
+    If the work of a ``new`` run fails before anything is written, its directory is deleted;
+    ``named``: the user chose it.
 
     Raises:
         Stopped: it was interrupted, or a budget is used up.
     """
-    path, command, ours = run.folder.path, run.resume_command, False
+    path, resume = run.path, run.resume_command(command)
     try:
-        with running(run.folder):
-            ours = True
-            return work()
+        return work()
     except KeyboardInterrupt as error:
-        raise Stopped(path, command, error) from None
+        raise Stopped(path, resume, error) from None
     except BudgetExceeded as error:
-        raise Stopped(path, command, error) from error
+        raise Stopped(path, resume, error) from error
     except Exception:
-        if new and ours:  # not the folder of a process that holds the lock
-            runs.discard_if_unused(run)
+        if new and not being_written(path):  # not the folder of a process that holds the lock
+            run.discard_if_unused(named=named)
         raise
 
 
 def _show_outcome(
-    run: runs.Run, results: Results, out: Output, against: Path | None, *, per_task: bool
+    run: Run, results: Results, out: Output, against: Path | None, *, per_task: bool
 ) -> int:
     """Show the results of a run; returns the exit code."""
-    path = run.folder.path
-    most = run.config.run.max_masked
+    path = run.path
+    most = run.config.eval.max_masked
     out.show(results_table(results, most))
     measures = measures_table(results)
     if measures is not None:
@@ -159,10 +173,10 @@ def _show_outcome(
     for arm in refused:
         out.warn(
             f"no conclusion about {arm.name}: {arm.masked} of {len(arm.outcomes)} episodes are "
-            f"masked, more than --max-masked {most:g}"
+            f"masked, more than eval.max_masked {most:g}"
         )
     if refused:
-        out.command("to play the masked episodes again", *run.resume_words)
+        out.command("to play the masked episodes again", *run.resume_words("eval"))
     if run.config.run.report:
         from swarm_ui.experiment.reporting import run_report
 
@@ -175,42 +189,45 @@ def _show_outcome(
     return code
 
 
-def _show_plan(run: runs.Run, out: Output) -> int:
+def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments) -> int:
     """Report which episodes would be played, or which episodes of a run remain."""
-    config, folder = run.config, run.directory
-    if folder is None:  # a dry run of a run that has begun makes no model
-        asyncio.run(runs.check_code(run))
-    trials = [t for split in run.splits for t in asyncio.run(runs.trials_of(run, split))]
+    output = arguments.output
+    team = config.team.filled(learning=False)
+    if run is None:  # a dry run of a run that has begun makes no model
+        asyncio.run(check_code(config, learning=False))
+    else:
+        config, team = run.tested()
+    trials = asyncio.run(trials_of(config, evaluation_of(config)))
     facts = {
-        "environment": environment_shown(config.environment),
+        "environment": environment_shown(config.env),
         "model": describe_model(config.model),
-        "team": team_size(config.team),
-        "edges": ", ".join(f"{a}>{b}" for a, b in configured_edges(config.team)) or "none",
-        "place": config.run.on or "local",
-        "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
+        "team": team_size(team),
+        "edges": ", ".join(f"{a}>{b}" for a, b in configured_edges(team)) or "none",
+        "place": describe_place(config),
+        "out": str(run.path if run is not None else arguments["out"] or "runs/<date>-…"),
         **{f"episodes: {trial.name}": str(len(trial.jobs)) for trial in trials},
     }
-    if folder is not None:
-        facts["of these done"] = str(sum(len(finished_episodes(folder, t)) for t in trials))
+    if run is not None:
+        facts["of these done"] = str(sum(len(finished_episodes(run.folder, t)) for t in trials))
     examples = [("such as", f"{task}, seed {seed}") for task, seed in trials[0].jobs[:3]]
     title = "would be played, nothing is written"
-    out.show(facts_table(title, [*facts.items(), *examples]))
-    return out.done(dry_run=True, **facts)
+    output.show(facts_table(title, [*facts.items(), *examples]))
+    return output.done(dry_run=True, **facts)
 
 
-def environment_shown(section: EnvironmentSection) -> str:
+def environment_shown(env: Benchmark) -> str:
     """The environment with its wrappers."""
-    return section.name + (f" in {', '.join(section.wrap)}" if section.wrap else "")
+    return env.name + (f" in {', '.join(env.wrap)}" if env.wrap else "")
 
 
-def _code(run: runs.Run, results: Results, faults: list[Failure], refused: bool) -> int:
+def _code(run: Run, results: Results, faults: list[Failure], refused: bool) -> int:
     counted = [value for value in results.outcomes if value is not None]
     if refused or not counted:
         if not faults:
             return exits.ENVIRONMENT
         return exits.code_of(faults[0])
     share = sum(counted) / len(counted)
-    floor = run.config.run.fail_under
+    floor = run.config.eval.fail_under
     if floor is None:  # a single episode must be solved
         floor = 1.0 if len(results.outcomes) == 1 else 0.0
     return exits.OK if share >= floor else exits.NOT_GOOD

@@ -6,22 +6,23 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from swarm_ui.experiment.environments import ENVIRONMENTS
-from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
-from swarm_ui.experiment.plugins.run_loggers import LOGGERS
-from swarm_ui.experiment.plugins.wrapping import WRAPPERS
+from swarm_ui.experiment.benchmarks import ENVIRONMENTS
+from swarm_ui.experiment.loggers import LOGGERS
+from swarm_ui.experiment.mistakes import CRITICS
+from swarm_ui.experiment.plugins import Kind, plugin_names
+from swarm_ui.experiment.wrapping import WRAPPERS
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 
 OWN_NAMES: dict[Kind, tuple[str, ...]] = {
     "environments": tuple(ENVIRONMENTS), "models": (*SHIPPED_AGENTS, *PRETRAINED),
     "wrappers": tuple(WRAPPERS), "loggers": tuple(LOGGERS),
+    "critics": CRITICS, "losses": (),
 }  # fmt: skip
 """The names of this package, which come before those of plug-ins."""
 
 _KINDS: dict[str, Kind] = {
-    "env": "environments", "envs": "environments", "model": "models", "wrap": "wrappers",
-    "log": "loggers",
+    "words": "environments", "model": "models", "critic": "critics", "loss": "losses",
 }  # fmt: skip
 """The plug-ins that an option or argument takes, by its name."""
 _LEARNERS = ("train", "critic", "finetune")

@@ -19,16 +19,13 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from swarm_ui.action import Action, parse_action
 from swarm_ui.addresses import without_credentials
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
-from swarm_ui.experiment.config import Config, read_draft
-from swarm_ui.experiment.permissions import expect_trust
-from swarm_ui.experiment.runs import check_config
+from swarm_ui.experiment.loading import load
+from swarm_ui.experiment.run import expect_trust
 from swarm_ui.experiment.terminal import SafeConsole
 from swarm_ui.files import whole_lines
 from swarm_ui.graph.graph import CollabGraph
@@ -75,9 +72,9 @@ def _terminal(folder: Path) -> str:
 
 
 def _stranger(folder: Path) -> str:
-    settings = {"model": {"name": "swarm_ui_self_test_module:model"}}
+    config = load(overrides=["model.name=swarm_ui_self_test_module:model"])
     try:
-        expect_trust(folder, msgspec.convert(settings, Config), (), trusted=False)
+        expect_trust(folder, config)
     except ConfigError:
         return ""
     return "a folder's settings would import a module without --trust"
@@ -86,10 +83,10 @@ def _stranger(folder: Path) -> str:
 def _configurations(folder: Path) -> str:
     path = folder / "a.toml"
     for text in ("x = " + "[" * 50_000, f"[team]\nseed = {'9' * 5_000}", "[team]\nseed = inf",
-                 '[run]\nout = "\\u0000"', "[train." + ".".join("a" * 500) + "]"):  # fmt: skip
+                 "[train." + ".".join("a" * 500) + "]"):  # fmt: skip
         path.write_text(text, encoding="utf-8")
         try:
-            check_config(read_draft(path, {}, []))
+            load(path)
         except ConfigError:
             continue
         return f"accepted {text[:40]!r}…"

@@ -11,13 +11,13 @@ import msgspec
 
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, Draft, checked, plain
+from swarm_ui.experiment.config import Config, FilledTeam
 from swarm_ui.experiment.demo.arm_settings import arm_configuration, is_demo_run
+from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
-from swarm_ui.experiment.permissions import expect_trust
-from swarm_ui.experiment.runs import configuration_of
+from swarm_ui.experiment.plugins import called, named_in_code
+from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import arm_of, parse_edges
-from swarm_ui.experiment.user_code import graph_named
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
@@ -69,8 +69,9 @@ async def replay_decision(
     episode: int,
     step: int,
     changes: Changes,
-    overrides: Draft,
+    overrides: Sequence[str] = (),
     *,
+    file: Path | None = None,
     trusted: bool = False,
     graph: str = "",
 ) -> Replayed:
@@ -82,9 +83,10 @@ async def replay_decision(
     Args:
         path: folder of a run, or a trace file; ``overrides`` override the team of the run.
         episode, step: which decision, counted from 1.
-        overrides: settings given on the command line.
+        overrides: ``section.name=value``, as :func:`~swarm_ui.experiment.loading.load` reads them.
+        file: settings that are used instead of those of the run.
         trusted: the run's settings may import code and open connections; see
-            :func:`~swarm_ui.experiment.permissions.expect_trust`.
+            :func:`~swarm_ui.experiment.run.expect_trust`.
             Without changes, no model is opened.
         graph: ``module:name`` of the graph that made the decision, used instead of the settings;
             its module is imported.
@@ -92,7 +94,7 @@ async def replay_decision(
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
     """
-    record, file, run = _found(path, episode)
+    record, trace, run = _found(path, episode)
     if not 1 <= step <= len(record.steps):
         raise ConfigError(
             f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
@@ -100,15 +102,16 @@ async def replay_decision(
     before = record.steps[step - 1].trace
     if graph:
         return await _replay_with(graph_named(graph), graph, before, changes, overrides)
-    config = _settings(run, file, overrides)
-    _check_team(config, before)
-    if run is not None and changes.any:
-        expect_trust(run, config, overrides.places, trusted=trusted, plays=False)
+    config, team = _settings(run, trace, overrides, file)
+    _check_team(team, before)
+    if run is not None and changes.any and not trusted:
+        given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
+        expect_trust(run, config, given, plays=False)
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
         counting: Any = _CountingModel(model)
-        names = adapter_names(config.model, config.team.agents)
-        team = _as_recorded(config, names, counting, before, _edges(before, changes))
-        after = await _replayed(team, before, changes)
+        names = adapter_names(config.model, team.agents)
+        graph_then = _as_recorded(team, names, counting, before, _edges(before, changes))
+        after = await _replayed(graph_then, before, changes)
     notes = [_unused_settings(overrides, changes)]
     if before.ended_by:
         notes.append(
@@ -125,11 +128,11 @@ async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trac
 
 
 async def _replay_with(
-    graph: CollabGraph, place: str, before: Trace, changes: Changes, overrides: Draft
+    graph: CollabGraph, place: str, before: Trace, changes: Changes, overrides: Sequence[str]
 ) -> Replayed:
     """Replay with a graph of the user, which has its own models and edges."""
-    if overrides.places:
-        given = ", ".join(dict.fromkeys(overrides.places.values()))
+    if overrides:
+        given = ", ".join(word.partition(" ")[0] for word in overrides)
         raise ConfigError(f"{given}: not used with --graph, whose nodes have their own settings")
     if set(graph.agents) != set(before.agents):
         raise ConfigError(
@@ -152,12 +155,16 @@ async def _replay_with(
 
 
 def _as_recorded(
-    config: Config, adapters: Sequence[str | None], model: Any, trace: Trace, edges: Sequence[Edge]
+    team: FilledTeam,
+    adapters: Sequence[str | None],
+    model: Any,
+    trace: Trace,
+    edges: Sequence[Edge],
 ) -> CollabGraph:
     """The configured team with these edges, the recorded delays, and as many rounds."""
     late = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
     at_once = [edge for edge in edges if not late.get(edge)]
-    graph = arm_of(config.team, adapters, edges=at_once).graph(model)
+    graph = arm_of(team, adapters, edges=at_once).graph(model)
     if late:
         graph = graph.with_edges(edges, delays=late)
     if not trace.ended_by:
@@ -167,7 +174,7 @@ def _as_recorded(
         return max((m.round for m in newest.values()), default=0) >= trace.rounds - 1
 
     ended.__name__ = ended.__qualname__ = trace.ended_by
-    return graph.with_rounds(config.team.rounds, until=ended)
+    return graph.with_rounds(team.rounds, until=ended)
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
@@ -243,32 +250,34 @@ def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
     raise ConfigError(f"'{path}' has {count} episodes, so there is no episode {number}")
 
 
-def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
-    """The settings of the run, overridden by those of the command line."""
-    if run is None:
-        return checked(overrides)
-    directory = RunDirectory.open_to_read(run)
-    if directory.config().get("made_by") == "swarm-ui":
-        values = plain(configuration_of(run))
-    elif is_demo_run(directory):
-        values = plain(arm_configuration(directory, file.stem))
-    elif overrides.places:
-        return checked(overrides)
-    else:
-        raise ConfigError(
-            f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
-            "settings with --config FILE, or --set"
-        )
-    for section, name in dict.fromkeys(path[:2] for path in overrides.places if len(path) > 1):
-        values.setdefault(section, {})[name] = overrides.values[section][name]
-    return checked(Draft(values, overrides.places, overrides.mistakes))
+def _settings(
+    run: Path | None, trace: Path, overrides: Sequence[str], file: Path | None
+) -> tuple[Config, FilledTeam]:
+    """The settings of the run and its team, overridden by those of the command line."""
+    learning, base = False, None
+    if run is not None and file is None:
+        directory = RunDirectory.open_to_read(run)
+        if directory.config().get("made_by") == "swarm-ui":
+            config = stored_config(directory)
+            learning = directory.config().get("command") == "train"
+        elif is_demo_run(directory):
+            config = arm_configuration(directory, trace.stem)
+        elif not overrides:
+            raise ConfigError(
+                f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
+                "settings with --config FILE, or as team.agents=4"
+            )
+        else:
+            config = Config()
+        base = config.plain()
+    config = load(file, overrides, base=base)
+    return config, config.team.filled(learning=learning)
 
 
-def _unused_settings(overrides: Draft, changes: Changes) -> str:
-    """A note about settings of the model on the command line that no call used; empty if there are
-    none. Those of a file are for other commands too."""
-    given = [place for (section, *_), place in overrides.places.items()
-             if section == "model" and place.startswith("--")]  # fmt: skip
+def _unused_settings(overrides: Sequence[str], changes: Changes) -> str:
+    """A note about settings of the model that no call used; empty if there are none."""
+    given = [word.partition("=")[0].partition(" ")[0] for word in overrides
+             if word.rpartition(" ")[2].startswith("model.") or " model." in word]  # fmt: skip
     if changes.any or not given:
         return ""
     return (
@@ -277,8 +286,27 @@ def _unused_settings(overrides: Draft, changes: Changes) -> str:
     )
 
 
-def _check_team(config: Config, trace: Trace) -> None:
-    team, early = config.team, bool(trace.ended_by)
+def graph_named(place: str) -> CollabGraph:
+    """The graph ``module:name``, or the one that this function returns without arguments.
+
+    The module is imported, so pass only a name that the user gave.
+
+    Raises:
+        ConfigError: it cannot be imported, or is not a graph.
+    """
+    found = named_in_code(place)
+    if not isinstance(found, CollabGraph):
+        found = called(place, found)
+    if not isinstance(found, CollabGraph):
+        raise ConfigError(
+            f"'{place}' is a {type(found).__name__}; expected a CollabGraph, or a function that "
+            "returns one"
+        )
+    return found
+
+
+def _check_team(team: FilledTeam, trace: Trace) -> None:
+    early = bool(trace.ended_by)
     rounds_fit = team.rounds > trace.rounds if early else team.rounds == trace.rounds
     if len(trace.agents) == team.agents and rounds_fit:
         return
@@ -287,7 +315,7 @@ def _check_team(config: Config, trace: Trace) -> None:
         made += f", ended by '{trace.ended_by}' before the last"
     raise ConfigError(
         f"the decision was made by {made}; the configuration says {team.agents} and {team.rounds}. "
-        "Give the team's settings with --config FILE or --set team.agents=…, or your own graph "
+        "Give the team's settings with --config FILE or as team.agents=…, or your own graph "
         "with --graph MODULE:NAME"
     )
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import plain as plain
 
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
@@ -146,6 +145,11 @@ class Settings:
         if self.over_endpoint:
             return f"{self.env}-endpoint"
         return f"{self.env}-model" if self.given_model else self.env
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """The settings as JSON-compatible objects."""
+    return msgspec.json.decode(msgspec.json.encode(settings), type=dict[str, Any])
 
 
 def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:

@@ -207,7 +207,7 @@ def _about(config: Mapping[str, Any]) -> tuple[str, str, str]:
         value = config.get(section)
         return str((value.get("name") if isinstance(value, dict) else value) or "")
 
-    return str(config.get("command") or ""), name("env") or name("environment"), name("model")
+    return str(config.get("command") or ""), name("env"), name("model")
 
 
 def _time(value: object) -> datetime | None:
@@ -393,8 +393,9 @@ def _planned(config: Mapping[str, Any]) -> list[str]:
     """The sets that an evaluation plays, in their order."""
     if config.get("command") == "eval":
         with suppress(msgspec.ValidationError):
-            splits = msgspec.convert(config.get("splits"), list[str])
-            seeds = msgspec.convert(config.get("seeds"), list[int])
+            wanted = msgspec.convert(config.get("eval"), dict[str, object])
+            splits = msgspec.convert(wanted.get("split"), list[str])
+            seeds = msgspec.convert(wanted.get("seed"), list[int])
             return [trace_name(split, seed, seeds) for split in splits for seed in seeds]
     return []
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from swarm_ui.agent_view import AgentView
+from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import ConfigError, GraphError
-from swarm_ui.experiment.config import Finding, TeamSection
+from swarm_ui.experiment.config import FilledTeam
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, predecessors, random_dag, topological
 from swarm_ui.model import ChatModel
-from swarm_ui.node import derive
+from swarm_ui.node import Node, derive
+from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.rollout import GraphPolicy, LoopEscapePolicy, Policy
 
 BASE, TRAINED, GENERAL = "base-greedy", "trained-greedy", "general-greedy"
@@ -94,13 +97,34 @@ class Arm:
         return self.adapters or names
 
 
+@dataclass(frozen=True, slots=True)
+class _MakeAgent:
+    """Makes the agent of each name: all use one model and one adapter. It can be sent to workers,
+    if the model can."""
+
+    model: ChatModel
+    arm: Arm
+
+    def __call__(self, name: str, view: AgentView) -> Node:
+        arm = self.arm
+        adapter = arm.adapters[0] if arm.adapters else None
+        heat = arm.temperatures[0] if arm.temperatures else arm.temperature
+        return AgentNode(name, self.model, adapter, heat, view, arm.max_tokens)
+
+
+def policy_in(env: Benchmark, arm: Arm, model: ChatModel) -> Policy:
+    """The policy of an arm in an environment, where each task may determine the team."""
+    own = env.team(_MakeAgent(model, arm), f"{model.name}, one agent for each name")
+    return arm.policy(model) if own is None else own
+
+
 def agent_names(count: int) -> list[str]:
     """The names of the agents of a team."""
     return [f"agent_{k}" for k in range(count)]
 
 
 def arm_of(
-    team: TeamSection,
+    team: FilledTeam,
     adapters: Sequence[str | None],
     *,
     model: str = "",
@@ -129,30 +153,14 @@ def arm_of(
     )
 
 
-def team_size(team: TeamSection) -> str:
+def team_size(team: FilledTeam) -> str:
     """A description of the size of a team."""
     if team.agents == 1:
         return "one agent"
     return f"{team.agents} agents, {team.rounds} round{'s' if team.rounds > 1 else ''}"
 
 
-def team_findings(team: TeamSection) -> Iterator[Finding]:
-    """Mistakes in the settings of a team."""
-    try:
-        configured_edges(team)
-    except ConfigError as error:
-        yield ("team", "edges"), str(error)
-    if team.temperatures and len(team.temperatures) != team.agents:
-        yield (
-            ("team", "temperatures"),
-            (
-                f"expected one temperature for each of {team.agents} agents, got "
-                f"{len(team.temperatures)}"
-            ),
-        )
-
-
-def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
+def configured_edges(team: FilledTeam) -> tuple[Edge, ...]:
     """The edges of a configuration: a shape, ``random``, pairs as ``agent_0>agent_1``, or the
     folder of a run that learned them, or a file of ``EdgeDistribution.save``.
 

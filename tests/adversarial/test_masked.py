@@ -44,7 +44,7 @@ def talker(shell: Shell) -> str:  # noqa: F811
 
 
 def test_lost_steps_are_printed_apart_from_masked_episodes(shell: Shell, talker: str) -> None:  # noqa: F811
-    line = f"eval {moody('calm')} -n 6 -j 1 -m {talker} --max-steps 1"
+    line = f"eval {moody('calm')} -n 6 -j 1 -m {talker} env.max_steps=1"
     done = shell(f"{line} --json")
     (row,) = done.json["plans"]
     assert done.code == 0 and done.json["no_conclusion"] == []
@@ -62,7 +62,7 @@ def test_nothing_is_concluded_where_faults_masked_too_much(shell: Shell) -> None
     assert done.json["success"] is None and done.json["no_conclusion"] == ["episodes"]
     assert done.json["plans"][0]["masked"] == 2 and done.json["plans"][0]["success"] is None
     said = " ".join(done.err.split())
-    assert "2 of 6 episodes are masked, more than --max-masked 0.2" in said
+    assert "2 of 6 episodes are masked, more than eval.max_masked=0.2" in said
     assert "swarm-ui eval --resume r --trust" in said
     again = shell("eval --resume r --trust --json")
     assert again.code == 0 and again.json["plans"][0]["masked"] == 0, "the masked are played again"
@@ -79,5 +79,5 @@ def test_a_comparison_of_masked_episodes_concludes_nothing(shell: Shell) -> None
 
 def test_more_may_be_allowed(shell: Shell) -> None:  # noqa: F811
     name = moody("allowed", 1, 2, 3, 4)
-    done = shell(f"eval {name} -n 6 -j 1 -m script:right.txt --max-masked 0.5 --json")
+    done = shell(f"eval {name} -n 6 -j 1 -m script:right.txt eval.max_masked=0.5 --json")
     assert done.code == 0 and done.json["success"]["mean"] == 1.0

@@ -86,7 +86,7 @@ def test_a_key_is_sent_only_with_trust(
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
         change(folder, "model", name="tiny", url=url, key_env="HOME_KEY")
         assert shell("replay r --json").json["asked"] == 0
-        for more in ("", "--set model.timeout=1"):
+        for more in ("", "model.timeout=1"):
             done = shell(f"{line} {more}")
             assert done.code == 2, done.err
             said = f"connect to {url} with the key in the variable HOME_KEY"

@@ -6,6 +6,7 @@ import pytest
 from cli_world import Shell, shell  # noqa: F401
 
 from swarm_ui.cli import self_test
+from swarm_ui.experiment import load
 
 
 def test_the_attacks_do_nothing_here(shell: Shell) -> None:  # noqa: F811
@@ -22,7 +23,7 @@ def test_the_attacks_do_nothing_here(shell: Shell) -> None:  # noqa: F811
         ("expect_trust", lambda *_, **__: None),
         ("without_credentials", lambda url: url),
         ("page", lambda data: data.title),
-        ("check_config", lambda draft: draft),
+        ("load", lambda path=None, **given: load(**given)),
         ("read_jsonl", lambda path: []),
     ],
 )
@@ -33,7 +34,5 @@ def test_a_missing_protection_is_found(
     without: object,
 ) -> None:
     monkeypatch.setattr(self_test, name, without)
-    if name == "check_config":
-        monkeypatch.setattr(self_test, "read_draft", lambda *_: None)
     done = shell("doctor --self-test")
     assert done.code == 1 and done.out.count("FAILED") == 1

@@ -184,22 +184,22 @@ def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
     written: bool,
 ) -> None:
     with serving() as server:
-        line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} --set model.max_calls=3"
-        first = shell(f"{line} --set run.report=false --out r")
+        line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} model.max_calls=3"
+        first = shell(f"{line} run.report=false --out r")
         assert first.code == 4 and len(server.requests) == 3
         if not written:  # as after a kill: only the traces tell what was spent
             (shell.folder / "r/spent.json").unlink(missing_ok=True)
         again = shell("eval --resume r --trust -j 1")
         assert again.code == 4 and len(server.requests) == 3
-        rest = shell("eval --resume r --trust -j 1 --set model.max_calls=6 --json")
+        rest = shell("eval --resume r --trust -j 1 model.max_calls=6 --json")
         assert rest.code == 0 and rest.json["plans"][0]["episodes"] == 6
         assert len(server.requests) == 6
 
 
 _SMALL = (
-    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 --set train.shared_iterations=1 "
-    "--set train.shared_steps=1 --set train.update.steps=1 --set train.update.batch_size=2 "
-    "--set train.rank=2 --set environment.max_steps=2 --set train.guide=0.0"
+    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 train.shared_iterations=1 "
+    "train.shared_steps=1 train.update.steps=1 train.update.batch_size=2 "
+    "train.rank=2 env.max_steps=2 train.guide=0.0"
 )
 
 
@@ -208,12 +208,12 @@ def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(
 ) -> None:
     pytest.importorskip("peft")
     with serving() as server:
-        critic = f"--critic llm --critic-model tiny --critic-url {server.url}"
-        first = shell(f"train phone {_SMALL} {critic} --set critic.max_calls=3 --out t")
+        critic = f"--critic llm critic.model=tiny critic.model.url={server.url}"
+        first = shell(f"train phone {_SMALL} {critic} critic.model.max_calls=3 --out t")
         assert first.code == 4 and len(server.requests) == 3
         again = shell("train --resume t --trust")
         assert again.code == 4 and len(server.requests) == 3
-        more = shell("train --resume t --trust --set critic.max_calls=5")
+        more = shell("train --resume t --trust critic.model.max_calls=5")
         assert more.code == 4 and 3 < len(server.requests) <= 5
 
 
@@ -229,8 +229,8 @@ def test_the_budget_of_an_actor_continues_when_a_training_is_resumed(
 
     learner = saved(tmp_path_factory.mktemp("model"))
     with StandIn("served", tokens=reads_alike(learner)) as server:
-        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
-        whole = shell(f"{line} --set model.max_calls=10 --out t")
+        line = f"train phone model.actor.url={server.address}/v1 --model {learner} {_SMALL}"
+        whole = shell(f"{line} model.max_calls=10 --out t")
         assert whole.code == 4 and len(server.asked) == 10  # in the second iteration
         if not written:  # as after a kill: the measurements tell what finished iterations spent
             (shell.folder / "t/spent.json").unlink()

@@ -15,7 +15,7 @@ from cli_world import LAMP, Done, Shell, shell  # noqa: F401
 from swarm_ui import read_jsonl
 from swarm_ui.viz import trace_svg
 
-TRAIN = "train phone --iterations 0 --agents 2 --max-steps 2 --set run.report=false"
+TRAIN = "train phone --iterations 0 --agents 2 env.max_steps=2 run.report=false"
 """A training that ends before its first episode."""
 
 
@@ -37,40 +37,33 @@ def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("settings", "changed"),
+    ("settings", "edges"),
     [
-        pytest.param(
-            "--set team.max_tokens=64 --rounds 2 --views same --vote probability "
-            "--set environment.screenshots=true "
-            "--wrap step-limit:steps=9",
-            {},
-            id="settings",
-        ),
-        pytest.param(
-            "--learn-edges fixed --set team.density=0.25 --set team.seed=7", {}, id="fixed edges"
-        ),
-        pytest.param("--edges chain", {}, id="named edges"),
-        pytest.param("--learn-edges learned", {("team", "edges"): "t"}, id="learned edges"),
-        pytest.param("--set team.density=0.25", {}, id="drawn edges"),
+        ("--rounds 2 team.vote=probability env.wrap=step-limit:steps=9", None),
+        ("--edges chain", [("agent_0", "agent_1")]),
+        ("--edges none", []),
+        ("--learn-edges learned", None),
     ],
 )
-def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
+def test_the_next_command_tests_the_team_as_it_was_trained(
     shell: Shell,  # noqa: F811
     settings: str,
-    changed: dict[tuple[str, str], object],
+    edges: list[tuple[str, str]] | None,
 ) -> None:
     done = trained(shell, "t", settings)
     (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
     words = shlex.split(told.removeprefix("next: swarm-ui "))
-    tested = shell("", *words, "-n", "1", "--set", "run.report=false", "--out", "e")
+    tested = shell("", *words, "-n", "1")
     assert tested.code in (0, 1), tested.err  # one episode may be failed
-
-    before, after = settings_of(shell, "t"), settings_of(shell, "e")
-    expected = {**before["environment"], "max_steps": 2, "split": "", "episodes": 1}
-    assert after["environment"] == expected
-    assert after["model"] == {**before["model"], "adapters": "t/adapters"}
-    greedy = {"temperature": None} | {name: value for (_, name), value in changed.items()}
-    assert after["team"] == {**before["team"], **greedy}
+    (episode,) = read_jsonl(shell.folder / "t/traces/parameters.jsonl")
+    trace = episode.steps[0].trace
+    assert len(episode.steps) <= 2 and len(trace.agents) == 2
+    assert trace.rounds == (2 if "--rounds" in settings else 3)
+    spoken = [call for call in trace.calls if call.node in trace.agents]
+    assert {call.adapter for call in spoken} == {"agent_0@0", "agent_1@0"}
+    assert not any(call.temperature for call in spoken)
+    if edges is not None:
+        assert [edge for edge in trace.edges if set(edge) <= {*trace.agents}] == edges
 
 
 # -- settings of a run that is continued ----------------------------------------------------------
@@ -79,12 +72,12 @@ def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param("--set run.concurrency=2", id="concurrency of an evaluation"),
-        pytest.param("--set run.fail_under=0.5", id="exit code of an evaluation"),
-        pytest.param("--set run.max_masked=0.5", id="masked episodes of an evaluation"),
-        pytest.param("--set model.timeout=5", id="time limit of an endpoint"),
-        pytest.param("--set critic.key_env=KEY", id="key of a judge"),
-        pytest.param("--set ray.workers=2", id="workers of a cluster"),
+        pytest.param("place.concurrency=2", id="concurrency of an evaluation"),
+        pytest.param("eval.fail_under=0.5", id="exit code of an evaluation"),
+        pytest.param("eval.max_masked=0.5", id="masked episodes of an evaluation"),
+        pytest.param("model.timeout=5", id="time limit of an endpoint"),
+        pytest.param("critic.model.key_env=KEY", id="key of a judge"),
+        pytest.param("place.workers=2", id="workers of a cluster"),
     ],
 )
 def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
@@ -95,7 +88,7 @@ def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
     before = settings_of(shell, "t")
     done = shell(f"train --resume t {given}")
     assert done.code == 2
-    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert given.partition("=")[0].rpartition(".")[0] in done.err
     assert settings_of(shell, "t") == before
     assert shell(f"{TRAIN} --out other {given}").code == 2, "as a new training refuses it"
 
@@ -103,28 +96,28 @@ def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param("--set model.rate_limit=5", id="limit of an endpoint"),
-        pytest.param("--set model.actor=http://127.0.0.1:9/v1", id="server of a training"),
-        pytest.param("--set ray.workers=2", id="workers of a cluster"),
-        pytest.param("--set model.device=cuda", id="device of a language model"),
+        pytest.param("model.rate_limit=5", id="limit of an endpoint"),
+        pytest.param("model.actor.url=http://127.0.0.1:9/v1", id="server of a training"),
+        pytest.param("place.workers=2", id="workers of a cluster"),
+        pytest.param("model.device=cuda", id="device of a language model"),
     ],
 )
 def test_an_evaluation_is_not_continued_with_a_setting_that_it_ignores(
     shell: Shell,  # noqa: F811
     given: str,
 ) -> None:
-    line = f"eval {LAMP} --model script:right.txt --set run.report=false"
+    line = f"eval {LAMP} --model script:right.txt run.report=false"
     assert shell(f"{line} --out e").code == 0
     done = shell(f"eval --resume e --trust {given}")
     assert done.code == 2
-    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert given.partition("=")[0].rpartition(".")[0] in done.err
     assert shell(f"{line} --out other {given}").code == 2, "as a new evaluation refuses it"
 
 
 def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell) -> None:  # noqa: F811
-    line = f"eval {LAMP} --model script:wrong.txt --set run.report=false"
+    line = f"eval {LAMP} --model script:wrong.txt run.report=false"
     assert shell(f"{line} --out e").code == 0
-    assert shell("eval --resume e --trust --concurrency 2 --max-masked 0.5").code == 0
+    assert shell("eval --resume e --trust --concurrency 2 eval.max_masked=0.5").code == 0
     assert shell("eval --resume e --trust --fail-under 0.5").code == 1
 
 
@@ -133,8 +126,8 @@ def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell)
 
 def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: F811
     """``status`` of an evaluation of which the first ``done`` episodes ended."""
-    line = f"eval phone --split {split} -n {of} --model script:right.txt --max-steps 1"
-    assert shell(f"{line} --set run.report=false --out e").code == 0
+    line = f"eval phone --split {split} -n {of} --model script:right.txt env.max_steps=1"
+    assert shell(f"{line} run.report=false --out e").code == 0
     for written_at_the_end in ("results.json", "status.json"):
         (shell.folder / "e" / written_at_the_end).unlink()
     (trace,) = (shell.folder / "e/traces").iterdir()
@@ -183,7 +176,7 @@ LETTERS = 20_000
 
 def large_run(shell: Shell, out: str, episodes: int) -> None:  # noqa: F811
     """A run with this many episodes of more than :data:`LETTERS` bytes."""
-    line = f"eval {LAMP} -n 2 --model script:wrong.txt --set run.report=false"
+    line = f"eval {LAMP} -n 2 --model script:wrong.txt run.report=false"
     assert shell(f"{line} --out {out}").code == 0
     (trace,) = (shell.folder / out / "traces").iterdir()
     one = json.loads(trace.read_bytes().splitlines()[0])
@@ -238,12 +231,12 @@ def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # n
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("train phone --set train.method=rft", "train.update.method"),
-        ("train phone --set train.lr=0.1", "train.update.lr"),
-        ("eval phone --set model.temperature=1", "team.temperature"),
-        ("eval phone --set environment.agents=2", "team.agents"),
-        ("eval phone --set team.max_steps=2", "environment.max_steps"),
-        ("eval phone --set team.agnets=2", "agents"),
+        ("train phone train.method=rft", "train.update.method"),
+        ("train phone train.lr=0.1", "train.update.lr"),
+        ("eval phone model.temperature=1", "team.temperature"),
+        ("eval phone env.agents=2", "team.agents"),
+        ("eval phone team.max_steps=2", "env.max_steps"),
+        ("eval phone team.agnets=2", "team.agents"),
     ],
 )
 def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(

@@ -132,8 +132,8 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: 
         line = f"eval {LAMP} light --model tiny --url {server.address}/v1"
         plain = shell(f"{line} --out plain")
         chosen = shell(
-            f"{line} --out chosen --temperature 0.5 --set team.max_tokens=64 "
-            "--set model.token_field=max_completion_tokens --set model.send_seed=true"
+            f"{line} --out chosen team.temperature=0.5 team.max_tokens=64 "
+            "model.token_field=max_completion_tokens model.send_seed=true"
         )
     assert plain.code == chosen.code == 0, plain.err + chosen.err
     first, second = seen
@@ -144,7 +144,7 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: 
 
 def test_settings_of_an_endpoint_are_a_mistake_without_one(shell: Shell) -> None:  # noqa: F811
     for setting in ("token_field=max_completion_tokens", "send_seed=true"):
-        done = shell(f"eval phone --dry-run --set model.{setting}")
+        done = shell(f"eval phone --dry-run model.{setting}")
         assert done.code == 2 and setting.partition("=")[0] in done.err
 
 

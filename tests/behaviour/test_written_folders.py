@@ -23,8 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:iteration .* no adapter was trai
 """So few episodes hold nothing to learn."""
 _PLAYED = "eval phone -n 2 -m script:right.txt"
 _TRAINED = (
-    "train phone --iterations 2 --rollouts 1 --agents 2 --rounds 1 --max-steps 1 --critic outcome "
-    "--set train.rank=2 --set train.shared_iterations=0 --set train.update.steps=1"
+    "train phone --iterations 2 --rollouts 1 --agents 2 --rounds 1 env.max_steps=1 "
+    "--critic outcome train.rank=2 train.shared_iterations=0 train.update.steps=1"
 )
 _SOON = (".run.lock", ".episodes.lock", ".training.lock", "checkpoints/adapters",
          "edges/edges.json", "plots/success.svg", "agent", "wandb")  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_continued_demo_writes_through_no_link(shell: Shell) -> None:  # noqa:
 
 
 def test_a_corpus_is_continued_through_no_link(shell: Shell) -> None:  # noqa: F811
-    line = "synthesize phone -n 1 --levels 1 -o c"
+    line = "synthesize phone -n 1 synthesize.levels=[1] -o c"
     assert shell(line).code == 0
     for place in dict.fromkeys([*places(shell.folder / "c"), "calls.jsonl", "journal.jsonl"]):
         expect_refused(shell, line, shell.folder / "c", place)
@@ -117,7 +117,7 @@ def test_a_fine_tuning_and_a_critic_write_through_no_link(shell: Shell) -> None:
     from corpus_fakes import tiny_llama
 
     tiny_llama(shell.folder / "tiny")
-    assert shell("synthesize phone -n 1 --levels 1 -o c").code == 0
+    assert shell("synthesize phone -n 1 synthesize.levels=[1] -o c").code == 0
     (shell.folder / "f").mkdir()
     for place in ("level1", "judged/1-phone-train.jsonl"):
         expect_refused(shell, "finetune tiny c f", shell.folder / "f", place)

@@ -1,4 +1,4 @@
-"""``train --actor URL --learner FOLDER``: a server acts, this process learns."""
+"""``train model.actor.url=URL --model FOLDER``: a server acts, this process learns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from swarm_ui.trace.jsonl import read_jsonl
 pytest.importorskip("peft")
 
 _SMALL = (
-    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 --set train.shared_iterations=1 "
-    "--set train.shared_steps=1 --set train.update.steps=1 --set train.update.batch_size=2 "
-    "--set train.rank=2 --set environment.max_steps=2 --set train.guide=0.0"
+    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 train.shared_iterations=1 "
+    "train.shared_steps=1 train.update.steps=1 train.update.batch_size=2 "
+    "train.rank=2 env.max_steps=2 train.guide=0.0"
 )
 
 
@@ -32,7 +32,7 @@ def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) 
     from tiny_causal import reads_alike
 
     with StandIn("served", tokens=reads_alike(learner)) as server:
-        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
+        line = f"train phone model.actor.url={server.address}/v1 --model {learner} {_SMALL}"
         done = shell(f"{line} --out t --json")
         assert done.code == 0, done.err
         assert server.adapters == {}
@@ -50,15 +50,13 @@ def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) 
 
 
 def test_what_cannot_act_or_learn_is_one_clear_line(shell: Shell, learner: Path) -> None:  # noqa: F811
-    base = shell("train phone --actor http://127.0.0.1:9/v1 --dry-run")
-    assert base.code == 2 and "--actor: 'base' cannot be trained for a server that acts" in base.err
-    acting = shell("eval phone --set model.actor=http://127.0.0.1:9/v1 --dry-run")
-    assert acting.code == 2 and "an actor is for training" in acting.err
+    base = shell("train phone model.actor.url=http://127.0.0.1:9/v1 --dry-run")
+    assert base.code == 2 and "only in model local" in base.err
     with StandIn("served", tokens=lambda turns: [1]) as server:
-        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
+        line = f"train phone model.actor.url={server.address}/v1 --model {learner} {_SMALL}"
         other = shell(f"{line} --out a")
         assert other.code == 2 and "the same model and chat template" in " ".join(other.err.split())
-        named = shell(f"{line} --set model.actor_name=another --out b")
+        named = shell(f"{line} model.actor.name=another --out b")
         assert named.code == 2 and "expected 'another' at" in " ".join(named.err.split())
     gone = shell(f"{line} --out c")
     assert gone.code != 0 and "no connection" in " ".join(gone.err.split())

@@ -35,7 +35,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 
 
 def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:  # noqa: F811
-    line = "eval handset --family miniwob_subset --suite-seed 30 --combinations 2"
+    line = "eval handset env.family=miniwob_subset env.suite_seed=30 env.combinations=2"
     done = shell(f"{line} -m script:mixed.txt --per-task --out r --json")
     assert done.code == 0, done.err
     assert {settings.family for settings in device.seen} == {"miniwob_subset"}
@@ -52,7 +52,7 @@ def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Devic
 
 
 def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:  # noqa: F811
-    line = "eval handset WifiOn --suite-seed 7 --dry-run --json -m script:right.txt"
+    line = "eval handset WifiOn env.suite_seed=7 --dry-run --json -m script:right.txt"
     assert shell(line).json["episodes: episodes"] == "1"
     assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
 
@@ -62,10 +62,10 @@ def test_what_there_is_not_is_said_before_anything_starts(
     device: type[Device],
 ) -> None:
     for line, said in (
-        ("eval handset --family miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
-        ("eval handset --combinations 2", "combinations are those of a suite: --suite-seed N"),
-        ("eval autowebbench", "--data FOLDER"),
-        ("train autowebbench --data x", "'autowebbench' has only tests"),
+        ("eval handset env.family=miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
+        ("eval handset env.combinations=2", "combinations are those of a suite"),
+        ("eval autowebbench", "env.data=PATH"),
+        ("train autowebbench env.data=x", "'autowebbench' has only tests"),
     ):
         done = shell(line)
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
@@ -73,7 +73,7 @@ def test_what_there_is_not_is_said_before_anything_starts(
 
 
 def test_autowebbench_with_its_own_measures(shell: Shell) -> None:  # noqa: F811
-    words = ["--split", SPLITS[0], "--split", SPLITS[2], "--data", str(synthetic())]
+    words = ["--split", SPLITS[0], "--split", SPLITS[2], f"env.data={synthetic()}"]
     done = shell("eval autowebbench -m script:mixed.txt --per-task --json --out r", *words)
     assert done.code == 0, done.err
     assert [row["name"] for row in done.json["plans"]] == ["en-ind", "zh-ind"]

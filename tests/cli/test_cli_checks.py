@@ -8,7 +8,7 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.errors import ConfigError, SwarmError
-from swarm_ui.experiment import runs
+from swarm_ui.experiment import Run
 
 RIGHT = f"eval {LAMP} light --model script:right.txt"
 
@@ -30,7 +30,7 @@ RIGHT = f"eval {LAMP} light --model script:right.txt"
         (f"eval {LAMP} ligth --model script:right.txt", "no task 'ligth'; did you mean 'light'?"),
         ("train phone --model script:right.txt", "'script:right.txt' cannot be trained"),
         ("train phone -a 2 --edges agent_0>agent_1,agent_1>agent_0", "form a cycle"),
-        (f"train {LAMP} --task ligth", "no task 'ligth'; did you mean 'light'?"),
+        (f"train {LAMP} ligth", "no task 'ligth'; did you mean 'light'?"),
     ],
 )  # fmt: skip
 def test_mistakes_are_found_before_anything_is_written(
@@ -50,7 +50,7 @@ def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:  # no
 
 
 def failing(error: SwarmError) -> Any:
-    async def evaluate(run: runs.Run, *_: object) -> None:
+    def evaluate(run: Run, **_: object) -> None:
         raise error
 
     return evaluate
@@ -61,7 +61,9 @@ def test_a_failed_start_leaves_no_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert shell(f"{RIGHT} --out kept").code == 0
-    monkeypatch.setattr(runs, "evaluate", failing(ConfigError("the weights do not fit")))
+    monkeypatch.setattr(
+        "swarm_ui.cli.outcome.evaluate", failing(ConfigError("the weights do not fit"))
+    )
     for more in ("", "--out r"):
         done = shell(f"{RIGHT} {more}")
         assert done.code == 2 and "the weights do not fit" in done.err
@@ -77,11 +79,11 @@ def test_what_was_written_is_kept(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def evaluate(run: runs.Run, *_: object) -> None:
+    def evaluate(run: Run, **_: object) -> None:
         run.folder.write_episodes("episodes", [])
         raise ConfigError("late")
 
-    monkeypatch.setattr(runs, "evaluate", evaluate)
+    monkeypatch.setattr("swarm_ui.cli.outcome.evaluate", evaluate)
     assert shell(f"{RIGHT} --out r").code == 2
     assert (shell.folder / "r/config.json").exists()
 

@@ -15,20 +15,18 @@ from swarm_ui.environments.coordination import (
     VALIDATION_SEEDS,
     task_names,
 )
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import spec_of
-from swarm_ui.experiment.runs import first_split, open_environment
-from swarm_ui.experiment.teams import Arm
+from swarm_ui.environments.coordination.benchmark import Coordination
+from swarm_ui.experiment.benchmarks import held_out_rule, opened
+from swarm_ui.experiment.teams import Arm, policy_in
 from swarm_ui.trace.jsonl import read_jsonl
 
-SPEC = spec_of("coordination")
 SCRIPTED = "benchmarks.support.coordination_agents"
 
 
 def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
     did = shell(
         f"eval coordination matching-geometric-8 --model {SCRIPTED}:distributed --out r "
-        "--set run.report=false"
+        "run.report=false"
     )
     assert did.code == 0, did.err
     assert "scripted, distributed algorithm, one agent for each name" in did.out
@@ -39,7 +37,7 @@ def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
 
 def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> None:  # noqa: F811
     did = shell(
-        f"eval coordination --episodes 3 --model {SCRIPTED}:guessing --out r --set run.report=false"
+        f"eval coordination --episodes 3 --model {SCRIPTED}:guessing --out r run.report=false"
     )
     assert did.code == 0, did.err
     results = json.loads((shell.folder / "r" / "results.json").read_text())
@@ -47,12 +45,13 @@ def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> Non
     assert measure["name"] == "score" and 0.0 <= measure["value"] <= 1.0
 
 
-@pytest.mark.parametrize("option", ["--agents 4", "--rounds 2", "--edges chain", "--vote majority"])
+@pytest.mark.parametrize(
+    "option", ["--agents 4", "--rounds 2", "--edges chain", "team.vote=majority"]
+)
 def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:  # noqa: F811
     did = shell(f"eval coordination leader-geometric-4 {option}")
-    flag = option.split()[0]
     assert did.code == 2
-    assert f"{flag}: each task of 'coordination' has its own agents, edges and rounds" in did.err
+    assert "each task of 'coordination' has its own agents, edges and rounds" in did.err
 
 
 def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:  # noqa: F811
@@ -68,22 +67,22 @@ def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:  # noqa: 
      ("validation", {4, 8, 16}, VALIDATION_SEEDS)],
 )  # fmt: skip
 async def test_splits(split: str, sizes: set[int], seeds: range) -> None:
-    section = EnvironmentSection(name="coordination", split=split, episodes=60)
-    async with open_environment(section) as environment:
-        jobs = await SPEC.jobs(section, environment)
+    env = Coordination()
+    async with opened(env, split) as environment:
+        jobs = await env.jobs(split, 60, 0, environment)
     assert len(jobs) == 60 and {int(task.rpartition("-")[2]) for task, _ in jobs} == sizes
     assert all(seed in seeds for _, seed in jobs)
-    rule = SPEC.held_out_rule()
+    rule = held_out_rule([env])
     assert all(rule.why("coordination", task, seed) for task, seed in jobs)
 
 
 def test_the_split_of_named_tasks() -> None:
     large, small = task_names(LARGE)[:1], task_names((4,))[:1]
     for tasks, split in ((large, "large"), (small, "small"), (large + small, "")):
-        assert first_split(EnvironmentSection(name="coordination", tasks=tasks)) == split
+        assert Coordination(tasks=tasks).test_split() == split
 
 
 def test_the_policy_can_be_sent_to_the_workers_of_a_cluster() -> None:
     arm = Arm(name="", label="", temperature=0.5, max_tokens=99, adapters=("one",))
-    policy = pickle.loads(pickle.dumps(SPEC.policy(arm, distributed())))
+    policy = pickle.loads(pickle.dumps(policy_in(Coordination(), arm, distributed())))
     assert policy.name == "scripted, distributed algorithm, one agent for each name"

@@ -16,10 +16,12 @@ from tiny_causal import write_tiny_model
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
-from swarm_ui.experiment.config import Config, CriticSection, ModelSection
+from swarm_ui.experiment.config import Config, Critic
 from swarm_ui.experiment.critics import critic_run
 from swarm_ui.experiment.critics.critic_run import read_replies
-from swarm_ui.experiment.training.roles import critic_findings, open_critics
+from swarm_ui.experiment.mistakes import critic_mistakes
+from swarm_ui.experiment.model_settings import Language
+from swarm_ui.experiment.roles import open_critics
 
 QUICK = "--episodes 1 --validation 1 --minutes 0.02"
 
@@ -35,7 +37,7 @@ def test_a_critic_is_made_measured_and_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base, out = write_tiny_model(shell.folder / "tiny"), shell.folder / "out"
-    line = f"critic tiny phone invented out {QUICK} --devices 1 --json"
+    line = f"critic tiny phone invented out {QUICK} env.devices=1 --json"
     done = shell(line)
     assert done.code == 0, done.err
     assert done.json["critic"] == "out/final" and done.json["replies"] > 0
@@ -52,10 +54,10 @@ def test_a_critic_is_made_measured_and_used(
 
     async def opened() -> str:
         config = Config(
-            model=ModelSection(name=str(base)),
-            critic=CriticSection(kind="learned", model=str(out / "final")),
+            model=Language(name=str(base)),
+            critic=Critic(kind="learned", folder=str(out / "final")),
         )
-        assert not list(critic_findings(config))
+        assert not list(critic_mistakes(config))
         async with open_critics(config, object()) as roles:
             assert roles.critic is not None
             return roles.critic.name
@@ -67,7 +69,7 @@ def test_a_critic_is_made_measured_and_used(
     again = shell(line)
     assert again.json["environments"] == figures
     other = shell(f"{line} --learning-rate 1e-3")
-    assert other.code == 2 and "another 'learning_rate' ('0.0005', now '0.001')" in other.err
+    assert other.code == 2 and "learning_rate: 0.0005 then, 0.001 now" in other.err
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noq
     assert figures["labels"] == "outcome" and 0.0 < figures["right"] < 1.0
     shown = shell(f"critic tiny {LAMP} out {few}")
     assert "outcome" in shown.out and "right steps of failed episodes count as wrong" in shown.err
-    assert "--critic learned --critic-model out/final" in " ".join(shown.err.split())
+    assert "--critic learned critic.folder=out/final" in " ".join(shown.err.split())
 
 
 def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
@@ -132,15 +134,15 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
         ("nowhere phone out", "no model 'nowhere'"),
         ("base phone out", "'base' cannot be trained as a critic"),
         ("tiny phon out", "did you mean 'phone'?"),
-        ("tiny autowebbench out --set environment.data=x", "is for tests only"),
+        ("tiny autowebbench out env.data=x", "is for tests only"),
         ("tiny phone phone out", "an environment is named twice"),
-        ("tiny phone out --episodes 0", "--episodes must be at least 1"),
-        ("tiny phone out --minutes 0", "--minutes must be above 0"),
+        ("tiny phone out --episodes 0", "episodes: got 0"),
+        ("tiny phone out --minutes 0", "minutes: got 0"),
         ("tiny phone out --learning-rate -1", "learning_rate"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
         ("tiny phone out --start nobody", "'nobody'"),
         ("tiny phone full", "is not empty and holds no critic"),
-        ("tiny phone", "Missing argument"),
+        ("tiny phone", "name a model, at least one environment"),
     ],
 )
 def test_what_cannot_be_learned(shell: Shell, line: str, said: str) -> None:  # noqa: F811

@@ -58,7 +58,7 @@ def test_decisions_of_a_demos_run_are_replayed(shell: Shell, demo: Path) -> None
 def test_a_change_in_a_demos_run_asks_those_who_hear_it(shell: Shell, demo: Path) -> None:  # noqa: F811
     (shell.folder / "wrong.txt").write_text(WRONG + "\n", encoding="utf-8")
     done = shell(
-        "replay demo/traces/train-000.jsonl --set model.adapters= --model script:wrong.txt --json"
+        "replay demo/traces/train-000.jsonl model.adapters= --model script:wrong.txt --json"
     )
     assert done.code == 0, done.err
     assert done.json["asked"] == 6 and "off" in done.json["after"]
@@ -78,7 +78,7 @@ def test_what_replay_writes_can_be_viewed_and_replayed(shell: Shell, demo: Path)
     assert seen.code == 0, seen.err
     page = Path(seen.json["report"]).read_text(encoding="utf-8")
     assert "decisions without their episodes" in page
-    again = shell("replay new.jsonl --set team.agents=3 --set team.rounds=2 --json")
+    again = shell("replay new.jsonl team.agents=3 team.rounds=2 --json")
     assert again.code == 0 and again.json["same"] is True, again.err
 
 
@@ -87,7 +87,7 @@ def test_a_run_of_another_program_needs_the_settings_of_its_team(shell: Shell) -
     run.write_episodes("episodes", played(Arm(name="", label="one")))
     done = shell("replay mine")
     assert done.code == 2 and "give the team's settings with --config FILE" in done.err
-    assert shell("replay mine --set team.agents=1 --json").json["same"] is True
+    assert shell("replay mine team.agents=1 --json").json["same"] is True
 
 
 def test_the_edges_that_a_demo_learned_are_exported_as_learned(shell: Shell) -> None:  # noqa: F811

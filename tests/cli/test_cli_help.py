@@ -1,19 +1,18 @@
-"""The help of the commands: it shows the default of every setting, and they are the real ones."""
+"""The help of the commands: options show their defaults, and they are the real ones."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
 from cli_world import commands
 
-from swarm_ui.cli.flags import _LEARNING_DEFAULTS
-from swarm_ui.experiment.config import Draft
-from swarm_ui.experiment.runs import check_training_config, trainer_config
+from swarm_ui.experiment.config import Config
 
 NO_DEFAULT = {
-    "config", "settings", "out", "resume", "against", "help", "task", "critics", "plots", "say",
-    "without", "add", "cut", "file", "need", "base",
+    "config", "out", "resume", "against", "help", "say", "without", "add", "cut", "file", "need",
+    "base", "adapters", "on", "url",
 }  # fmt: skip
 """Options for what is nothing if it is not given."""
 
@@ -39,29 +38,22 @@ def test_every_option_shows_its_default(name: str) -> None:
     assert silent == []
 
 
-def test_train_shows_its_own_defaults() -> None:
-    for name, text in (("agents", "4"), ("rounds", "3"), ("views", "shuffle"),
-                       ("temperature", "0.8"), ("method", "rft")):  # fmt: skip
-        assert described("train")[name].help.endswith(f"(default: {text})")
-    served = "the endpoint's own, or 0 in this process"
-    for name, text in (("agents", "1"), ("rounds", "1"), ("views", "same"),
-                       ("temperature", served)):  # fmt: skip
-        assert described("eval")[name].help.endswith(f"(default: {text})")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("eval", {"agents": "team.agents", "rounds": "team.rounds", "model": "model.name",
+               "concurrency": "place.concurrency", "edges": "team.edges"}),
+     ("train", {"agents": "team.agents", "rounds": "team.rounds", "iterations": "train.iterations",
+                "rollouts": "train.episodes", "method": "train.update.method",
+                "seed": "train.seed"})],
+)  # fmt: skip
+def test_shown_defaults_are_those_of_the_settings(name: str, options: dict[str, str]) -> None:
+    config = Config()
+    filled = config.model_copy(update={"team": config.team.filled(learning=name == "train")})
+    for option, setting in options.items():
+        value = attrgetter(setting)(filled)
+        assert described(name)[option].help.endswith(f"(default: {value})")
 
 
-def test_defaults_of_learning_are_those_of_its_settings() -> None:
-    pytest.importorskip("torch")
-    from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig
-
-    found: dict[str, Any] = {
-        "train": trainer_config(check_training_config(Draft())),
-        "synthesize": CorpusConfig(),
-        "finetune": FinetuneConfig(),
-    }
-    for setting, shown in _LEARNING_DEFAULTS.items():
-        section, *path = setting.split(".")
-        if section in found:
-            value = found[section]
-            for part in path:
-                value = getattr(value, part)
-            assert type(value)(shown) == value, setting
+def test_there_are_few_options() -> None:
+    assert {*commands()} >= {"eval", "train", "config"}
+    assert sum(len(described(name)) for name in commands()) < 120

@@ -37,8 +37,8 @@ def nothing(folder, settings):
 '''
 SMALL = (
     "train phone --iterations 2 --rollouts 6 --agents 2 --rounds 1 --critic outcome "
-    "--set train.shared_iterations=1 --set train.shared_steps=2 --set train.update.steps=2 "
-    "--set train.rank=2"
+    "train.shared_iterations=1 train.shared_steps=2 train.update.steps=2 "
+    "train.rank=2"
 )
 
 
@@ -57,13 +57,13 @@ def notes(code: Shell, run: str) -> list[dict[str, Any]]:
 
 def test_an_evaluation_logs_success_by_split_with_its_interval(code: Shell) -> None:
     done = code(
-        "eval phone --split parameters --split apps -n 2 --model script:wrong.txt --max-steps 1 "
-        "--log user_loggers:Notes --out e --json"
+        "eval phone --split parameters --split apps -n 2 --model script:wrong.txt env.max_steps=1 "
+        "run.log=user_loggers:Notes --out e --json"
     )
     assert done.code == 0, done.err
     logged, ended = notes(code, "e")
-    assert logged["settings"]["environment.name"] == "phone"
-    assert logged["settings"]["splits"] == "parameters, apps"
+    assert logged["settings"]["env.name"] == "phone"
+    assert logged["settings"]["eval.split"] == "parameters, apps"
     for split in ("parameters", "apps"):
         found = {
             name: logged["numbers"][f"success/{split}{name}"] for name in ("", "_low", "_high")
@@ -77,7 +77,7 @@ def test_an_evaluation_logs_success_by_split_with_its_interval(code: Shell) -> N
 def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
     pytest.importorskip("torch")
     done = code(
-        f"{SMALL} --wrap step-limit:steps=4 --log user_loggers:Notes --log tensorboard "
+        f"{SMALL} env.wrap=step-limit:steps=4 run.log=['user_loggers:Notes','tensorboard'] "
         "--out t --json"
     )
     assert done.code == 0, done.err
@@ -89,16 +89,16 @@ def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
     rows = done.json["iterations"]
     assert [line["numbers"]["success"] for line in steps] == [row["success"] for row in rows]
     assert list((code.folder / "t/tensorboard").glob("events*"))
-    assert "--wrap step-limit:steps=4" in done.err, "the next command wraps in the same way"
+    assert "env.wrap=step-limit:steps=4" in done.err, "the next command wraps in the same way"
     refused = code("train --resume t")
     assert refused.code == 2
     assert "import and call 'user_loggers:Notes' (a logger)" in " ".join(refused.err.split())
-    assert code("train --resume t --log tensorboard").code == 0, "loggers may be chosen anew"
+    assert code("train --resume t run.log=tensorboard").code == 0, "loggers may be chosen anew"
 
 
 def test_a_logger_that_fails_ends_nothing(code: Shell) -> None:
-    line = f"eval {LAMP} -n 2 --model script:right.txt --log user_loggers:Breaks"
-    done = code(f"{line} --log user_loggers:Notes --out e")
+    line = f"eval {LAMP} -n 2 --model script:right.txt"
+    done = code(f"{line} run.log=['user_loggers:Breaks','user_loggers:Notes'] --out e")
     told = " ".join(done.err.split())
     assert done.code == 0, done.err
     assert told.count("the logger user_loggers:Breaks failed: OSError: the server is gone") == 1
@@ -109,11 +109,11 @@ def test_a_logger_that_fails_ends_nothing(code: Shell) -> None:
     ("log", "said"),
     [
         ("tensorbord", "no logger 'tensorbord': expected tensorboard, wandb, mlflow, or "
-         "module:factory; did you mean 'tensorboard'?"),
+         "module:name; did you mean 'tensorboard'?"),
         ("user_loggers:none", "'user_loggers' has no 'none'"),
         ("wandb", "Weights & Biases needs the module 'wandb'"),
         ("mlflow", "pip install 'swarm-ui[mlflow]'"),
-        ("wandb --log wandb", "the logger 'wandb' is named twice"),
+        ("['wandb','wandb']", "the logger 'wandb' is named twice"),
     ],
 )  # fmt: skip
 def test_a_wrong_logger_is_found_before_anything_is_written(
@@ -122,15 +122,15 @@ def test_a_wrong_logger_is_found_before_anything_is_written(
     for package in ("wandb", "mlflow"):
         monkeypatch.setitem(sys.modules, package, None)
     for more in ("", "--dry-run"):
-        done = code(f"eval {LAMP} -n 2 --model script:right.txt --log {log} {more}")
+        done = code(f"eval {LAMP} -n 2 --model script:right.txt run.log={log} {more}")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
     assert not (code.folder / "runs").exists()
 
 
 def test_a_factory_that_returns_no_logger_is_wrong_usage(code: Shell) -> None:
-    done = code(f"eval {LAMP} -n 2 --model script:right.txt --log user_loggers:nothing --out e")
+    done = code(f"eval {LAMP} -n 2 --model script:right.txt run.log=user_loggers:nothing --out e")
     assert done.code == 2
-    assert "returns a NoneType, expected a" in " ".join(done.err.split())
+    assert "returns a NoneType, which is no logger" in " ".join(done.err.split())
     assert not (code.folder / "e").exists()
 
 

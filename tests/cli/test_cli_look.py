@@ -46,7 +46,7 @@ def test_view_writes_a_report_where_there_is_none(
 ) -> None:
     shown: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: bool(shown.append(address)) or True)
-    shell(f"{TEAM} --set run.report=false")
+    shell(f"{TEAM} run.report=false")
     report = shell.folder / "r/report.html"
     assert not report.exists()
     assert shell("view r").code == 0 and shown == [report.as_uri()]
@@ -92,10 +92,10 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
 
 def test_a_replay_says_that_settings_of_the_model_were_not_used(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
-    other = "--set model.name=script:wrong.txt --set model.timeout=9"
+    other = "model.name=script:wrong.txt"
     done = shell(f"replay r {other}")
     assert "0 of 3 calls were made again" in done.out
-    said = "--set model.name, --set model.timeout: without effect"
+    said = "model.name: without effect"
     assert said in done.err and "--again calls every agent again" in " ".join(done.err.split())
     for change, asked in ((("--again",), 2), (("--say", f"agent_0:0={WRONG}"), 1)):
         done = shell(f"replay r --trust --json {other}", *change)
@@ -134,7 +134,7 @@ def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
         ("replay r --trust --cut agent_1>agent_0", "there is no such edge"),
         ("replay r --say nonsense", "expected ID=TEXT"),
         ("replay r --trust --say nobody:0=x", "it has agent_0:0, agent_1:0"),
-        ("replay r --set team.agents=3", "made by 2 agents in 1 rounds"),
+        ("replay r team.agents=3", "made by 2 agents in 1 rounds"),
     ):
         done = shell(line)
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
@@ -213,7 +213,7 @@ def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
                 ("swarm-ui eval p", {"phone", "phone-split"}),
-                ("swarm-ui eval phone --views s", {"same", "shuffle"}),
+                ("swarm-ui eval phone team.views=s", {"same", "shuffle"}),
                 ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
                 ("swarm-ui export r e", {"episodes", "edges"}),
             )
@@ -314,7 +314,7 @@ def test_a_graph_of_the_user_replays_its_own_decisions(shell: Shell) -> None:  #
         ("--graph test_cli_look:feedback --model base", "--model: not used with --graph"),
         ("--graph test_cli_look:TEAM", "expected a callable"),
         ("--graph test_cli_look:other_graph", "its agents are writer; the decision was made by"),
-        ("--set team.agents=2 --set team.rounds=2", "ended by 'approved' before the last"),
+        ("team.agents=2 team.rounds=2", "ended by 'approved' before the last"),
     ):
         done = shell(f"replay trace.jsonl {words}")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
@@ -336,7 +336,7 @@ def test_delays_and_an_early_end_of_a_configured_team_are_as_recorded(shell: She
     trace = team.run_sync(screen)
     assert (trace.rounds, trace.ended_by, trace.delays) == (2, "twice", (0, 2))
     write_jsonl(shell.folder / "trace.jsonl", [trace])
-    settings = "--set team.agents=2 --set team.rounds=4 --set model.name=test_cli_look:follower"
+    settings = "team.agents=2 team.rounds=4 model.name=test_cli_look:follower"
     done = shell(f"replay trace.jsonl {settings} --out same.jsonl --json")
     assert done.json["asked"] == 0 and done.json["same"] is True
     assert "'twice' is not evaluated" in " ".join(done.err.split())

@@ -13,8 +13,7 @@ from demo_runs import demo
 from pretrained_samples import copy_as_folder, stand_in, wheel
 from tiny_causal import save_llama
 
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import kind_of
+from swarm_ui.experiment.model_settings import kind_of
 from swarm_ui.nodes.models.pretrained import PRETRAINED
 
 CONTENT = b"weights " * 512
@@ -56,8 +55,7 @@ def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
     ("train phone --model smollm2", "run: swarm-ui models pull smollm2"),
     ("eval phone --model smollm2 --dry-run", "run: swarm-ui models pull smollm2"),
     ("doctor --model smollm2", "swarm-ui models pull smollm2"),
-    ("eval phone contacts-add --prompt-format compact", "'base' is not a language model"),
-    ("eval phone contacts-add --prompt-format xml", "expected '', 'json', 'compact'"),
+    ("eval phone contacts-add model.prompt_format=compact", "only in model local, endpoint"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
     done = shell(line)
@@ -103,7 +101,8 @@ def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa:
     run = shell.folder / "run"
     assert shell(f"eval {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
     config = run / "config.json"
-    config.write_text(config.read_text().replace("script:right.txt", "some-org/some-model"))
+    text = config.read_text().replace("script:right.txt", "some-org/some-model")
+    config.write_text(text.replace('"script"', '"local"'))
     done = shell(f"eval --resume {run}")
     assert done.code == 2
     assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
@@ -115,9 +114,9 @@ def test_names_are_read_as_before(
     monkeypatch.chdir(tmp_path)
 
     def kind(name: str, url: str = "") -> str:
-        return kind_of(ModelSection(name=name, url=url))
+        return kind_of(name, url)
 
-    assert kind("base") == "base"
+    assert kind("base") == "agent"
     assert kind("script:any/file") == "script"
     assert kind("module:factory") == kind("a.b:factory") == "code"
     assert kind("smollm2", url="http://127.0.0.1:9/v1") == "endpoint"
@@ -139,8 +138,8 @@ def test_a_pulled_model_acts_in_the_chosen_format(
     cache: Path,
 ) -> None:
     save_llama(cache / "models" / "tiny")
-    done = shell(f"eval {LAMP} light -n 1 --model tiny --prompt-format compact --out run "
-                 "--set team.max_tokens=4 --json")  # fmt: skip
+    done = shell(f"eval {LAMP} light -n 1 --model tiny model.prompt_format=compact --out run "
+                 "team.max_tokens=4 --json")  # fmt: skip
     assert done.code == 1, done.err  # random weights solve nothing
     trace = next((shell.folder / "run" / "traces").glob("*.jsonl")).read_text()
     assert '"prompt_format":"compact"' in trace and "Goal: light" in trace

@@ -72,7 +72,7 @@ def test_a_list_of_what_was_played(shell: Shell) -> None:  # noqa: F811
 def test_filters(shell: Shell) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
     shell(f"eval {LAMP} -n 2 -m script:wrong.txt --out runs/two")
-    made(Path("runs/three"), environment={"name": "phone"})
+    made(Path("runs/three"), env={"name": "phone"})
 
     def found(options: str) -> set[str]:
         return {Path(path).name for path in listed(shell, f"runs {options}")}

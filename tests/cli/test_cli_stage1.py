@@ -12,12 +12,13 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.experiment.environments import ENVIRONMENTS
+from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule
+from swarm_ui.experiment.model_settings import AnyModel
 from swarm_ui.experiment.stage1 import synthesis
 from swarm_ui.optim.stage1 import HeldOut
 from swarm_ui.optim.stage1.corpus import Corpus
 
-FEW = "--set synthesize.questions=2 --set synthesize.instructions=2 --set synthesize.screens=2"
+FEW = "synthesize.questions=2 synthesize.instructions=2 synthesize.screens=2"
 
 
 def small(shell: Shell, folder: str = "c", more: str = "") -> None:  # noqa: F811
@@ -47,7 +48,7 @@ def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa
 
 
 def test_a_corpus_of_a_scripted_team(shell: Shell) -> None:  # noqa: F811
-    line = "synthesize phone-split --apps 4 -n 2 --levels 3 --prompt-format compact"
+    line = "synthesize phone-split env.apps=4 -n 2 synthesize.levels=[3] --prompt-format compact"
     done = shell(f"{line} -o c --json")
     assert done.code == 0, done.err
     made = samples(shell.folder / "c")
@@ -56,28 +57,32 @@ def test_a_corpus_of_a_scripted_team(shell: Shell) -> None:  # noqa: F811
 
 
 def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
-    small(shell, "c", "--levels 3 --reasons")
+    small(shell, "c", "synthesize.levels=[3] synthesize.reasons=true")
     made = samples(shell.folder / "c")
     assert {sample["level"] for sample in made} == {3}
     assert all("\n" in str(sample["response"]) for sample in made)
-    done = shell("synthesize phone -o d --levels 1,5 --set synthesize.foo=3")
-    assert done.code == 2 and "[synthesize] has no setting 'foo'" in done.err
-    assert "must be some of 1, 2 and 3" in done.err
-    assert "expected numbers" in shell("synthesize phone -o d --levels one").err
+    done = shell("synthesize phone -o d synthesize.levels=[1,5] synthesize.foo=3")
+    assert done.code == 2 and "synthesize.foo: no such setting" in done.err
+    assert (
+        "must be some of 1, 2 and 3" in shell("synthesize phone -o d synthesize.levels=[1,5]").err
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("phone", "name the folder of the corpus with --out"),
-        ("fridge -o d", "or a source of demonstrations: demonstrations"),
-        ("autowebbench --data x -o d", "is for tests only and must not be used for training"),
-        ("demonstrations -o d", "needs your recordings: --data FILE"),
-        ("phone --task recipes-star -o d", "would leak a test split into training"),
+        ("fridge -o d", "no environment 'fridge'"),
+        ("autowebbench env.data=x -o d", "is for tests only and must not be used for training"),
+        ("demonstrations -o d", "needs your copy of the data: env.data=PATH"),
+        ("phone recipes-star -o d", "would leak a test split into training"),
         ("phone-split -o d", "add --prompt-format compact"),
-        ("phone-split --apps 3 --prompt-format compact -o d", "expected 4 to 10 agents, got 3"),
         (
-            "phone-split --task split-note-message --prompt-format compact -o d",
+            "phone-split env.apps=3 --prompt-format compact -o d",
+            "env.apps: got 3, expected greater than or equal to 4",
+        ),
+        (
+            "phone-split split-note-message --prompt-format compact -o d",
             "would leak a test split",
         ),
         ("phone --adversary none -o d", "only the critic can be left out"),
@@ -100,17 +105,17 @@ def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:  # noqa: F
             await session.act(phone.expert())
 
     asyncio.run(play("mine.jsonl", 7))
-    done = shell("synthesize demonstrations --data mine.jsonl --levels 3 -o c --json")
+    done = shell("synthesize demonstrations env.data=mine.jsonl synthesize.levels=[3] -o c --json")
     assert done.code == 0 and done.json["samples"]["level 3"] >= 3
     asyncio.run(play("test.jsonl", 20_000_007))
-    leak = shell("synthesize demonstrations --data test.jsonl -o d")
+    leak = shell("synthesize demonstrations env.data=test.jsonl -o d")
     assert leak.code == 2 and "seed 20000007 is held out" in leak.err
     assert not (shell.folder / "d").exists()
 
 
 def test_every_environment_says_what_is_held_out() -> None:
-    for spec in ENVIRONMENTS.values():
-        rule = spec.held_out_rule()
+    for kind in ENVIRONMENTS.values():
+        rule = held_out_rule([kind()])
         assert isinstance(rule, HeldOut) and rule.seeds
 
 
@@ -155,7 +160,7 @@ def test_a_model_is_opened_once_for_all_its_roles(
     opened: list[str] = []
     before = synthesis.open_model
 
-    def counted(section: synthesis.ModelSection) -> object:
+    def counted(section: AnyModel) -> object:
         opened.append(section.name)
         return before(section)
 
@@ -185,7 +190,7 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
 
     tiny_llama(shell.folder / "tiny")
     small(shell)
-    quick = "--set finetune.max_steps=1 --set finetune.batch_size=2 --set finetune.accumulate=1"
+    quick = "finetune.max_steps=1 finetune.batch_size=2 finetune.accumulate=1"
     done = shell(f"finetune tiny c out {quick} --layers 0 --minutes 5 --json")
     assert done.code == 0, done.err
     assert done.json["final"] == "out/final" and len(done.json["stages"]) == 4
@@ -201,9 +206,9 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
         ("nowhere c out", "no model 'nowhere'"),
         ("tiny nowhere out", "no corpus in 'nowhere'"),
         ("tiny c out --layers some", "expected numbers such as 8-29"),
-        ("tiny c out --minutes 0", "minutes = 0.0: expected a number > 0"),
-        ("tiny c out --set finetune.epochs=-1 --set finetune.foo=1", "has no setting 'foo'"),
-        ("tiny", "Missing argument"),
+        ("tiny c out --minutes 0", "minutes"),
+        ("tiny c out finetune.epochs=-1 finetune.foo=1", "finetune.foo: no such setting"),
+        ("tiny", "name a model, at least one corpus"),
     ],
 )
 def test_what_cannot_be_fine_tuned(shell: Shell, line: str, said: str) -> None:  # noqa: F811

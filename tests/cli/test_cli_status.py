@@ -106,7 +106,11 @@ def wait_until(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> N
 
 
 def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
-    config = {"made_by": "swarm-ui", "command": "eval", "splits": ["a", "b/c"], "seeds": [0, 1]}
+    config = {
+        "made_by": "swarm-ui",
+        "command": "eval",
+        "eval": {"split": ["a", "b/c"], "seed": [0, 1]},
+    }
     RunDirectory.create(tmp_path / "run", config=config)
     found = snapshot(tmp_path / "run")
     assert [each.name for each in found.sets] == ["a-seed0", "a-seed1", "b-c-seed0", "b-c-seed1"]

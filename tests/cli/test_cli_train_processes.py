@@ -24,8 +24,8 @@ _LAUNCH = (
     "--mixed_precision no --dynamo_backend no --main_process_port 0 -m swarm_ui"
 )
 _SMALL = (
-    "train phone --rollouts 4 --agents 2 --rounds 1 --max-steps 4 --set train.rank=2 "
-    "--set train.shared_iterations=1 --set train.shared_steps=3 --set train.update.steps=3"
+    "train phone --rollouts 4 --agents 2 --rounds 1 env.max_steps=4 train.rank=2 "
+    "train.shared_iterations=1 train.shared_steps=3 train.update.steps=3"
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SMALL = (
-    "train phone --rollouts 4 --agents 2 --rounds 1 --max-steps 3 "
-    "--set train.shared_iterations=1 --set train.shared_steps=2 --set train.update.steps=2 "
-    "--set train.rank=2 --set run.report=false"
+    "train phone --rollouts 4 --agents 2 --rounds 1 env.max_steps=3 "
+    "train.shared_iterations=1 train.shared_steps=2 train.update.steps=2 "
+    "train.rank=2 run.report=false"
 )
 
 
@@ -50,7 +50,7 @@ def left(folder: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
 
 
 def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: F811
-    for folder, options in (("here", ""), ("there", "--on ray --workers 2")):
+    for folder, options in (("here", ""), ("there", "--on ray place.workers=2")):
         done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err
     here, there = left(shell.folder / "here"), left(shell.folder / "there")
@@ -60,8 +60,8 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     assert resumed.code == 0, resumed.err
     assert left(shell.folder / "there") == here
     done = shell(
-        f"{_SMALL} --iterations 2 --on ray --workers 2 --set ray.shared_folder=true "
-        "--set train.overlap=true --out ahead --json"
+        f"{_SMALL} --iterations 2 --on ray place.workers=2 place.shared_folder=true "
+        "train.overlap=true --out ahead --json"
     )
     assert done.code == 0, done.err
     lines, _ = left(shell.folder / "ahead")
@@ -84,12 +84,12 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
     save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
     # The critic has the base model to itself where workers play, so the last digits may differ.
     line = (
-        f"{_SMALL} --iterations 2 --model tiny --set model.prompt_format=compact "
-        "--critic learned --critic-model judge"
+        f"{_SMALL} --iterations 2 --model tiny model.prompt_format=compact "
+        "--critic learned critic.folder=judge"
     )
     places = {
-        "here": "--set train.concurrency=1",
-        "there": "--on ray --workers 2 --set ray.episodes=1",
+        "here": "train.concurrency=1",
+        "there": "--on ray place.workers=2 place.episodes=1",
     }
     for folder, options in places.items():
         done = shell(f"{line} {options} --out {folder} --json")
@@ -104,7 +104,10 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
 
 
 def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
-    for folder, options in (("here", ""), ("there", "--on ray --workers 2 --model-actors 1")):
+    for folder, options in (
+        ("here", ""),
+        ("there", "--on ray place.workers=2 place.model_actors=1"),
+    ):
         done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err
     assert left(shell.folder / "here") == left(shell.folder / "there")
@@ -126,17 +129,17 @@ def test_a_server_acts_for_the_workers(
     learner = saved(tmp_path_factory.mktemp("model"))
     with StandIn("served", tokens=reads_alike(learner), reply=_click) as server:
         line = (
-            f"{_SMALL} --actor {server.address}/v1 --learner {learner} --iterations 3 "
-            "--set train.update.batch_size=2 --set model.max_calls=500"
+            f"{_SMALL} model.actor.url={server.address}/v1 --model {learner} --iterations 3 "
+            "train.update.batch_size=2 model.max_calls=500"
         )
-        for folder, options in (("here", ""), ("there", "--on ray --workers 2")):
+        for folder, options in (("here", ""), ("there", "--on ray place.workers=2")):
             server.loads.clear()
             done = shell(f"{line} {options} --out {folder} --json")
             assert done.code == 0, done.err
             assert server.adapters == {} and len(server.loads) == len(set(server.loads)) > 2
         assert "served" not in server.asked
-        line = f"{line} --iterations 1 --critic llm --set critic.adversary=none"
-        done = shell(f"{line} --on ray --workers 2 --out critic --json")  # asks the base model
+        line = f"{line} --iterations 1 --critic llm critic.adversary=none"
+        done = shell(f"{line} --on ray place.workers=2 --out critic --json")  # asks the base model
         assert done.code == 5 and "served" in server.asked, done.err  # it scores nothing
     (here, weights), (there, others) = left(shell.folder / "here"), left(shell.folder / "there")
     assert weights == others and here == there
@@ -146,7 +149,7 @@ def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
     shell: Shell,  # noqa: F811
     cluster: str,
 ) -> None:
-    line = f"{_SMALL} --iterations 3 --set train.overlap=true"
+    line = f"{_SMALL} --iterations 3 train.overlap=true"
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err
     words = [*line.split(), "--on", f"ray:{cluster}", "--workers", "2", "--out", "r"]

@@ -86,7 +86,7 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
          "drawer (user_code_here.py:7)"),
         ("user_code_here:needs", "missing a required argument: 'path' (user_code_here.py:9)"),
         ("user_code_here:later", "is an async function (user_code_here.py:12)"),
-        ("user_code_here:NotOne", "returns a NotOne, expected"),
+        ("user_code_here:NotOne", "returns a NotOne, which is no"),
     ],
 )  # fmt: skip
 def test_a_factory_that_cannot_be_used_is_wrong_usage(code: Shell, place: str, said: str) -> None:

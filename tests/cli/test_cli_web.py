@@ -25,8 +25,8 @@ def test_a_file_of_tasks_is_played(shell: Shell, monkeypatch: pytest.MonkeyPatch
     (shell.folder / "done.txt").write_text(done, encoding="utf-8")
     with site() as shop:
         monkeypatch.setenv("SHOP", shop.url)
-        assert shell("play web --data tasks.json").out.split() == ["terms", "shop"]
-        ended = shell("eval web --data tasks.json --model script:done.txt --out r --json")
+        assert shell("play web env.data=tasks.json").out.split() == ["terms", "shop"]
+        ended = shell("eval web env.data=tasks.json --model script:done.txt --out r --json")
     assert ended.code == 0, ended.err
     (plan,) = ended.json["plans"]
     assert (plan["solved"], plan["masked"]) == (1, 0), plan

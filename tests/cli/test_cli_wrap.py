@@ -8,11 +8,11 @@ import sys
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
+from swarm_ui.environments.benchmark import Opened
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.environments.spec import OpenEnvironment
-from swarm_ui.experiment.plugins.wrapping import wrapped
+from swarm_ui.experiment.wrapping import wrapped
 from swarm_ui.trace.jsonl import read_jsonl
 
 SOURCE = '''\
@@ -48,8 +48,8 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
 
 def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
     line = (
-        "eval phone contacts-add --model script:wait.txt --wrap step-limit:steps=2 "
-        "--wrap recorder:path=mine.jsonl,actor=me --wrap user_wrappers:Quiet"
+        "eval phone contacts-add --model script:wait.txt "
+        'env.wrap=["step-limit:steps=2","recorder:path=mine.jsonl,actor=me","user_wrappers:Quiet"]'
     )
     done = code(f"{line} --out r --json")
     assert done.code == 1, done.err
@@ -57,7 +57,7 @@ def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
     assert len(episode.steps) == 2 and episode.steps[-1].truncated
     (recorded,) = read_jsonl(code.folder / "mine.jsonl")
     assert recorded.policy == "me" and recorded.steps[-1].truncated, "it wraps the limit"
-    kept = json.loads((code.folder / "r/config.json").read_text())["config"]["environment"]["wrap"]
+    kept = json.loads((code.folder / "r/config.json").read_text())["config"]["env"]["wrap"]
     assert kept == [
         "step-limit:steps=2", "recorder:path=mine.jsonl,actor=me", "user_wrappers:Quiet",
     ]  # fmt: skip
@@ -68,29 +68,32 @@ def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
 
 
 def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
-    done = code(f"eval {LAMP} --model script:right.txt --wrap fault-injector:step=1 --out r")
+    done = code(f"eval {LAMP} --model script:right.txt env.wrap=fault-injector:step=1 --out r")
     assert done.code == 3 and "injected fault in step" in done.err
     again = code("eval --resume r --trust")
     assert again.code == 3 and "injected fault in step" in again.err
-    other = code("eval --resume r --trust --wrap step-limit:steps=3")
-    assert other.code == 2 and "--wrap: cannot be changed" in " ".join(other.err.split())
-    right = code(f"eval {LAMP} --model script:right.txt --wrap fault-injector --out s --json")
+    other = code("eval --resume r --trust env.wrap=step-limit:steps=3")
+    assert other.code == 2 and "env.wrap: cannot be changed" in " ".join(other.err.split())
+    right = code(f"eval {LAMP} --model script:right.txt env.wrap=fault-injector --out s --json")
     assert right.code == 0, "without faults the lamp is lit"
 
 
 @pytest.mark.parametrize(
     ("wrap", "said"),
     [
-        ("step-limit", "wrapper 'step-limit': it needs 'steps'; for example step-limit:steps=12"),
-        ("step-limit:steps=0", "'steps': Expected 'int' >= 1"),
+        (
+            "step-limit",
+            "'steps': field required; for example step-limit:steps=12",
+        ),
+        ("step-limit:steps=0", "'steps': input should be greater than or equal to 1"),
         ("step-limit:steps", "expected KEY=VALUE with steps, got 'steps'"),
         ("step-limit:steps=1,steps=2", "'steps' is given twice"),
-        ("action-filter:deny=pay", "'deny': Invalid enum value 'pay'"),
+        ("action-filter:deny=pay", "'deny': input should be 'payment'"),
         ("stop-limit", "did you mean 'step-limit'?"),
         ("user_wrappers:none", "'user_wrappers' has no 'none'"),
         ("user_wrappers:two", "is called with 1 argument: missing a required argument: 'more'"),
         ("user_wrappers:fails", "RuntimeError: no wrapping paper (user_wrappers.py:11)"),
-        ("user_wrappers:nothing", "returns a NoneType, expected a Environment; it lacks name"),
+        ("user_wrappers:nothing", "returns a NoneType, which is no wrapper: it lacks name"),
         ("no_such_module:make", "no module 'no_such_module' is installed"),
     ],
 )
@@ -98,27 +101,27 @@ def test_a_wrong_wrapper_is_found_before_anything_is_written(
     code: Shell, wrap: str, said: str
 ) -> None:
     for more in ("", "--dry-run"):
-        done = code(f"eval {LAMP} --model script:right.txt --wrap {wrap} {more}")
+        done = code(f"eval {LAMP} --model script:right.txt env.wrap={wrap} {more}")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
         assert "Traceback" not in done.err
     assert not (code.folder / "runs").exists()
 
 
 def test_a_wrapper_that_raises_is_a_fault_that_names_the_line(code: Shell) -> None:
-    done = code(f"eval {LAMP} --model script:right.txt --wrap user_wrappers:Breaks --out r")
+    done = code(f"eval {LAMP} --model script:right.txt env.wrap=user_wrappers:Breaks --out r")
     assert done.code == 3
     assert "ValueError: the wrapper broke (user_wrappers.py:8)" in " ".join(done.err.split())
 
 
 def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
-    assert code("eval phone contacts-add --model script:wait.txt --max-steps 1 --out r").code == 1
+    assert code("eval phone contacts-add --model script:wait.txt env.max_steps=1 --out r").code == 1
     path = code.folder / "r/config.json"
     document = json.loads(path.read_text())
     for wrap, said in (
         ("os:abort", "import and call 'os:abort' (a wrapper)"),
         ("recorder:path=/etc/passwd", "write episodes to '/etc/passwd'"),
     ):
-        document["config"]["environment"]["wrap"] = [wrap]
+        document["config"]["env"]["wrap"] = [wrap]
         path.write_text(json.dumps(document))
         done = code("eval --resume r")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
@@ -132,7 +135,7 @@ async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> 
             closed.append(True)
             await super().close()
 
-    opened = OpenEnvironment(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"]))
+    opened = Opened(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"]))
     with pytest.raises(ConfigError, match="Recorder"):
         async with opened.one():
             pass
@@ -141,8 +144,6 @@ async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> 
 
 async def test_no_wrapper_changes_nothing_and_several_nest() -> None:
     assert wrapped(PhoneEnvironment, []) is PhoneEnvironment
-    opened = OpenEnvironment(
-        wrapped(PhoneEnvironment, ["step-limit:steps=3", "action-filter:deny=sending"])
-    )
+    opened = Opened(wrapped(PhoneEnvironment, ["step-limit:steps=3", "action-filter:deny=sending"]))
     async with opened.one() as made:
         assert isinstance(made.env, StepLimit) and not isinstance(made.env.env, Recorder)

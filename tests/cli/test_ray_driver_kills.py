@@ -55,9 +55,9 @@ def started(mark: str, *words: str) -> subprocess.Popen[bytes]:
 
 def evaluation(out: Path, place: str) -> list[str]:
     model = ["phone", "--split", "parameters", "-n", str(EPISODES), "--max-steps", "4"]
-    workers = ["--set", "run.report=false"]
+    workers = ["run.report=false"]
     if place != "local":
-        workers += ["--workers", "2", "--set", "ray.episodes=4"]
+        workers += ["place.workers=2", "place.episodes=4"]
     return [*model, "--model", "paced_model:paced", "--on", place, *workers, "--out", str(out)]
 
 

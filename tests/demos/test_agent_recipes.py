@@ -28,8 +28,8 @@ from demos.base_agent.recipes import (
 from demos.base_agent.training import Stage1Config
 from swarm_ui.environments.phone.invented import UNSEEN
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import describe_model, kind_of, load_in_process
+from swarm_ui.experiment.model_settings import Agent, model_named
+from swarm_ui.experiment.models import describe_model, load_in_process
 from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.stage1 import read_corpus
 from swarm_ui.rollout import Job
@@ -111,9 +111,9 @@ def test_the_shipped_one_was_trained_with_the_defaults() -> None:
 
 
 def test_commands_know_it_by_name() -> None:
-    section = ModelSection(name="general")
-    assert kind_of(section) == "base"
+    section = model_named("general")
+    assert isinstance(section, Agent)
     assert describe_model(section) == "the general agent that ships (in this process)"
     assert load_in_process(section).name == "general-agent"
     with pytest.raises(ConfigError, match="expected base, general, smollm2"):
-        kind_of(ModelSection(name="specific"))
+        model_named("specific")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import TeamSection
+from swarm_ui.experiment.config import Team
 from swarm_ui.experiment.teams import configured_edges
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.report.results import existing_results
@@ -26,7 +26,8 @@ def learned(file: Path, agents: int) -> str:
 
 def test_a_file_gives_its_most_probable_graph(tmp_path: Path) -> None:
     file = learned(tmp_path / "mine.safetensors", agents=3)
-    assert configured_edges(TeamSection(agents=3, edges=file)) == (("agent_1", "agent_0"),)
+    team = Team(agents=3, edges=file).filled(learning=False)
+    assert configured_edges(team) == (("agent_1", "agent_0"),)
 
 
 def test_the_nodes_of_the_file_must_be_the_agents(tmp_path: Path) -> None:
@@ -34,12 +35,12 @@ def test_the_nodes_of_the_file_must_be_the_agents(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match="has the edges of agent_0, agent_1, agent_2; expected the edges"
     ):
-        configured_edges(TeamSection(agents=2, edges=file))
+        configured_edges(Team(agents=2, edges=file).filled(learning=False))
 
 
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"there is no file .none\.safetensors"):
-        configured_edges(TeamSection(agents=2, edges="none.safetensors"))
+        configured_edges(Team(agents=2, edges="none.safetensors").filled(learning=False))
 
 
 def test_a_missing_run_is_not_called_a_run_without_results(tmp_path: Path) -> None:

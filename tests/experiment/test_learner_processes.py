@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.training.learner_processes import (
-    join_processes,
-    leading,
-    placed,
-)
+from swarm_ui.experiment.learner_processes import join_processes, leading, placed
+from swarm_ui.experiment.model_settings import Agent, Language
 from swarm_ui.optim.distributed import Processes
 
 
@@ -31,9 +27,10 @@ def test_one_process_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_process_has_a_device_of_its_own() -> None:
     group = second_of_two()
-    assert placed(ModelSection(device="cuda"), group).device == "cuda:1"
-    assert placed(ModelSection(device="cuda"), None).device == "cuda"
-    assert placed(ModelSection(), group).device == "cpu"
+    cuda = Language(name="m", device="cuda")
+    assert placed(cuda, group) == Language(name="m", device="cuda:1")
+    assert placed(cuda, None) == cuda
+    assert placed(Agent(), group) == Agent()
     for one in ("cuda:0", "auto"):
         with pytest.raises(ConfigError, match=rf"with 2 processes.* got '{one}'"):
-            placed(ModelSection(device=one), group)
+            placed(Language(name="m", device=one), group)

@@ -10,8 +10,8 @@ from tiny_causal import save_llama
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import load_in_process, model_findings, open_model
+from swarm_ui.experiment.model_settings import Language
+from swarm_ui.experiment.models import load_in_process, open_model
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
@@ -24,9 +24,7 @@ def test_vision_opens_a_model_that_is_shown_the_screenshot(tmp_path: Path) -> No
     reader = tiny_vision.processor("idefics3")
     tiny_vision.network("idefics3", reader).save_pretrained(folder)
     reader.save_pretrained(folder)
-    section = ModelSection(
-        name=str(folder), vision=True, prompt_format="compact", prompt_tokens=900
-    )
+    section = Language(name=str(folder), vision=True, prompt_format="compact", prompt_tokens=900)
     model = load_in_process(section)
     assert isinstance(model, VisionModel) and model.prompt_tokens == 900
     asyncio.run(one_decision(model))
@@ -44,19 +42,9 @@ async def one_decision(model: VisionModel) -> None:
 
 
 def test_a_limit_of_prompts_is_for_language_models(tmp_path: Path) -> None:
-    section = ModelSection(name=str(save_llama(tmp_path)), prompt_tokens=50)
-    assert [*model_findings(section, 1)] == []
+    section = Language(name=str(save_llama(tmp_path)), prompt_tokens=50)
     model = load_in_process(section)
     assert isinstance(model, CausalModel) and model.prompt_tokens == 50
-    [(where, problem)] = model_findings(ModelSection(prompt_tokens=50), 1)
-    assert where == ("model", "prompt_tokens") and "'base' is not a language model" in problem
-
-
-def test_no_server_acts_for_a_model_that_sees(tmp_path: Path) -> None:
-    folder = str(save_llama(tmp_path))
-    section = ModelSection(name=folder, vision=True, actor="http://127.0.0.1:9/v1")
-    [(where, problem)] = model_findings(section, 1)
-    assert where == ("model", "actor") and "a server cannot act for a vision-language" in problem
 
 
 def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> None:
@@ -65,7 +53,7 @@ def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> N
     request = Request(decision=Decision(observation=observation), seed=1, max_tokens=64)
 
     async def reply(constrained: bool | None) -> str:
-        section = ModelSection(name=folder, prompt_format="compact", constrained=constrained)
+        section = Language(name=folder, prompt_format="compact", constrained=constrained)
         async with open_model(section) as model:
             (completion,) = await model.generate([request])
             return completion.text
@@ -73,5 +61,3 @@ def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> N
     possible = format_named("compact").parse
     assert isinstance(possible(asyncio.run(reply(None)), observation), Action)
     assert not isinstance(possible(asyncio.run(reply(False)), observation), Action)
-    ((_, problem),) = model_findings(ModelSection(constrained=True), 1)
-    assert "not a language model in this process" in problem

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from swarm_ui.environments.benchmark import Opened
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.recorded.demonstrations import Recordings
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.environments.spec import OpenEnvironment
-from swarm_ui.experiment.stage1.synthesis import _rule_of_recordings
+from swarm_ui.experiment.stage1.synthesis import rule_of_recordings
 
 
 async def check(environment: str, task: str) -> None:
     recordings = Recordings(f"demonstrations on {environment}", [((task, TRAIN_SEEDS[0]), ())])
-    rule = await _rule_of_recordings(OpenEnvironment(recordings.environment), recordings.jobs())
+    rule = await rule_of_recordings(Opened(recordings.environment), recordings.jobs())
     assert rule.seeds
 
 

@@ -15,12 +15,13 @@ from loopback import Loopback
 from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
-from swarm_ui.experiment.config import Config, ModelSection, RaySection
-from swarm_ui.experiment.placement.shared_model import model_actors, open_shared_model
+from swarm_ui.experiment.config import Config, Ray
+from swarm_ui.experiment.model_settings import model_named
+from swarm_ui.experiment.place import model_actors, open_shared_model
 
 
 def config(name: str, actors: int | None = None, **model: Any) -> Config:
-    return Config(model=ModelSection(name=name, **model), ray=RaySection(model_actors=actors))
+    return Config(model=model_named(name, **model), place=Ray(model_actors=actors))
 
 
 @pytest.fixture

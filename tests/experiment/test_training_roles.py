@@ -21,10 +21,14 @@ from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.credit import Judge
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import models
-from swarm_ui.experiment.config import Config, CriticSection, EnvironmentSection, ModelSection
-from swarm_ui.experiment.models import model_findings
-from swarm_ui.experiment.training import roles as roles_module
-from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
+from swarm_ui.experiment import roles as roles_module
+from swarm_ui.experiment.acting import WorkerBase
+from swarm_ui.experiment.benchmarks import ENVIRONMENTS
+from swarm_ui.experiment.config import Config, Critic
+from swarm_ui.experiment.mistakes import critic_mistakes
+from swarm_ui.experiment.model_settings import Endpoint, Language
+from swarm_ui.experiment.models import check_adapters
+from swarm_ui.experiment.roles import open_critics
 from swarm_ui.nodes import CausalModel, PublishedModel
 from swarm_ui.optim.credit.critic import name_of
 
@@ -45,7 +49,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         made.cache_clear()
 
 
-def loaded(section: ModelSection) -> CausalModel:
+def loaded(section: Language) -> CausalModel:
     LOADED.append(CausalModel.from_pretrained(Path(section.name)))
     return LOADED[-1]
 
@@ -61,10 +65,10 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
     base = save_llama(tmp_path / "base")
     folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
-        model=ModelSection(name=str(base)),
-        critic=CriticSection(kind="learned", model=str(folder), judge="scripted"),
+        model=Language(name=str(base)),
+        critic=Critic(kind="learned", folder=str(folder), judge="scripted"),
     )
-    assert not list(critic_findings(config))
+    assert not list(critic_mistakes(config))
     async with open_critics(config, object()) as roles:
         assert name_of(roles.critic).startswith("learned critic")
         assert "scripted" in name_of(roles.judge)
@@ -72,24 +76,23 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
 
 
 def test_the_critic_of_this_package_is_named() -> None:
-    section = CriticSection(kind="learned", model="smollm2-critic", judge="scripted")
-    assert not list(critic_findings(Config(critic=section)))
+    section = Critic(kind="learned", folder="smollm2-critic", judge="scripted")
+    assert not list(critic_mistakes(Config(critic=section)))
 
 
 def test_agents_refuse_a_critic_as_their_adapter(tmp_path: Path) -> None:
     base = save_llama(tmp_path / "base")
     for critic in ("smollm2-critic", str(save_random_critic(base, tmp_path / "critic"))):
-        section = ModelSection(name=str(base), adapters=critic)
-        (finding,) = model_findings(section, 2)
-        assert "is a critic, which scores replies" in finding[1]
-        assert f"--critic-model {critic}" in finding[1]
+        section = Language(name=str(base), adapters=critic)
+        with pytest.raises(ConfigError, match="is a critic, which scores replies"):
+            check_adapters(section, 2)
 
 
 async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> None:
     folder = save_random_critic(save_llama(tmp_path / "base"), tmp_path / "critics")
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     write_metadata(folder, AdapterMetadata(base_model=f"{tmp_path.name}.evil:make"))
-    config = Config(critic=CriticSection(kind="learned", model=str(folder)))
+    config = Config(critic=Critic(kind="learned", folder=str(folder)))
     with pytest.raises(
         ConfigError, match=r"was trained on '.*evil:make', and the agents use 'base'"
     ):
@@ -99,19 +102,19 @@ async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "section",
-    [CriticSection(kind="llm"), CriticSection(adversary="llm"), CriticSection(teacher="llm")],
+    [Critic(kind="llm"), Critic(adversary="llm"), Critic(teacher="llm")],
 )
-def test_the_embedded_agent_cannot_judge_in_words(section: CriticSection) -> None:
-    [(name, mistake)] = critic_findings(Config(critic=section))
+def test_the_embedded_agent_cannot_judge_in_words(section: Critic) -> None:
+    [(name, mistake)] = critic_mistakes(Config(critic=section))
     assert name == ("critic", "model")
-    assert "name a language model with --critic-model" in mistake
+    assert "name a language model" in mistake
 
 
 async def test_a_scripted_teacher_is_of_the_environment() -> None:
     for name in ("phone", "invented", "phone-split"):
-        section = CriticSection(teacher="scripted")
-        config = Config(environment=EnvironmentSection(name=name), critic=section)
-        assert not list(critic_findings(config))
+        section = Critic(teacher="scripted")
+        config = Config(env=ENVIRONMENTS[name](), critic=section)
+        assert not list(critic_mistakes(config))
         async with open_critics(config, object()) as roles:
             assert roles.teacher is not None and roles.teacher.name == "scripted teacher"
             assert sent(roles.teacher).name == roles.teacher.name  # to workers
@@ -120,29 +123,27 @@ async def test_a_scripted_teacher_is_of_the_environment() -> None:
 @pytest.mark.parametrize(
     ("environment", "section", "told"),
     [
-        ("miniwob", CriticSection(teacher="scripted", kind="llm", model="m", url="http://h/v1"),
-         "'miniwob' has no scripted teacher; expected llm or none"),
-        ("phone", CriticSection(teacher="scripted", kind="outcome"), "needs a judge"),
-        ("phone", CriticSection(teacher="llm", kind="learned", model="smollm2-critic"),
-         "the model of a learned critic writes no actions"),
+        ("miniwob", Critic(teacher="scripted", kind="llm", model=Endpoint(name="m", url="http://h/v1")),
+         "'miniwob' has no solver"),
+        ("phone", Critic(teacher="scripted", kind="outcome"), "needs a judge"),
     ],
 )  # fmt: skip
-def test_a_teacher_that_cannot_be_had(environment: str, section: CriticSection, told: str) -> None:
-    config = Config(environment=EnvironmentSection(name=environment), critic=section)
-    [(name, mistake)] = critic_findings(config)
+def test_a_teacher_that_cannot_be_had(environment: str, section: Critic, told: str) -> None:
+    config = Config(env=ENVIRONMENTS[environment](), critic=section)
+    [(name, mistake)] = critic_mistakes(config)
     assert name == ("critic", "teacher") and told in mistake
 
 
 async def test_a_language_model_can_be_critic_and_teacher() -> None:
-    section = CriticSection(teacher="llm", kind="llm")
-    config = Config(model=ModelSection(name="gpt", url="http://localhost:1/v1"), critic=section)
-    assert not list(critic_findings(config))
+    section = Critic(teacher="llm", kind="llm")
+    config = Config(model=Endpoint(name="gpt", url="http://localhost:1/v1"), critic=section)
+    assert not list(critic_mistakes(config))
     async with open_critics(config, HashModel()) as roles:
         assert roles.teacher is not None and roles.teacher.name.startswith("LLM teacher")
 
 
 async def test_the_outcome_needs_no_role(tmp_path: Path) -> None:
-    config = Config(critic=CriticSection(kind="outcome", adversary="none"))
+    config = Config(critic=Critic(kind="outcome", adversary="none"))
     async with open_critics(config, object()) as roles:
         assert (roles.critic, roles.judge, roles.adversary) == (None, None, None)
 
@@ -151,9 +152,8 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     base = save_llama(tmp_path / "base")
     folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
-        model=ModelSection(name=str(base)),
-        critic=CriticSection(kind="learned", model=str(folder)),
-        train={"adapters": {"critic": ["agent_0"], "other": ["agent_1"]}},
+        model=Language(name=str(base)),
+        critic=Critic(kind="learned", folder=str(folder)),
     )
     learner = CausalModel.named(str(base))
     for seed, name in enumerate(("critic", "other")):  # an agents' adapter of the critic's name
@@ -170,7 +170,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     replies = [reply.text for reply in await learner.generate(asked)]
 
     LOADED.clear()
-    section = ModelSection(name=str(base))
+    section = Language(name=str(base))
     published = PublishedModel(
         learner, partial(models.model_of_process, section), tmp_path / "published"
     )
@@ -188,9 +188,9 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
     base = save_llama(tmp_path / "base")
     folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
-        model=ModelSection(name=str(base)), critic=CriticSection(kind="learned", model=str(folder))
+        model=Language(name=str(base)), critic=Critic(kind="learned", folder=str(folder))
     )
-    section = ModelSection(name=str(base))
+    section = Language(name=str(base))
     async with open_critics(config, object(), WorkerBase("base", section)) as roles:
         judge: Judge = sent(roles.judge)
         kept = folder.rename(tmp_path / "elsewhere")

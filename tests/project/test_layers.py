@@ -12,7 +12,8 @@ import networkx as nx
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("nodes", "environments", "optim")
-CORE = {"msgspec", "networkx", "openai", "asyncio_throttle", "rich", "typer", "PIL", "swarm_ui"}
+CORE = {"msgspec", "networkx", "openai", "asyncio_throttle", "rich", "typer", "PIL", "pydantic",
+        "swarm_ui"}  # fmt: skip
 """What the core may import when it is imported."""
 ABOVE = {
     "core": {"core"},

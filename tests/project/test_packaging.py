@@ -167,6 +167,7 @@ def test_requirements_are_few_and_pinned_to_public_versions() -> None:
     core = {re.split("[><=]", wanted)[0] for wanted in PROJECT["dependencies"]}
     assert core == {
         "msgspec", "networkx", "openai", "asyncio-throttle", "rich", "typer", "pillow",
+        "pydantic",
     }  # fmt: skip
     wanted = [*extras["train"], *extras["web"], *extras["dev"]]
     assert core | {re.split("[><=]", each)[0] for each in wanted} <= set(pins)

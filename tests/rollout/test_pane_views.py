@@ -11,10 +11,9 @@ from swarm_ui.action import Abstain
 from swarm_ui.agent_view import Pane, paned, panes
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.phone.benchmark import SplitScreen
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.experiment.split_facts import scripted_reply
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
@@ -125,15 +124,13 @@ def test_a_team_with_views_by_pane_has_the_acting_app_first() -> None:
 
 
 def test_the_command_line_s_splits_hold_out_templates_and_seeds() -> None:
-    spec = spec_of("phone-split")
+    env = SplitScreen()
     for split, names, seeds in (
         ("parameters", split_tasks("train"), TEST_SEEDS),
         ("templates", split_tasks("new_templates"), TEST_SEEDS),
         ("validation", split_tasks("train"), VALIDATION_SEEDS),
         ("train", split_tasks("train"), TRAIN_SEEDS),
     ):
-        assert spec.test_jobs is not None
-        section = EnvironmentSection(name="phone-split", split=split, episodes=30)
-        jobs = spec.test_jobs(section)
+        jobs = env.test_jobs(split, tuple(env.split_tasks(split)), 30, 0)
         assert {task for task, _ in jobs} == set(names) and all(s in seeds for _, s in jobs)
-        assert not list(environment_findings(section))
+        assert not list(env.mistakes((split,)))

@@ -35,7 +35,7 @@ class Apron(Wrapper):
 
 class Cookbook:
     def __init__(self, folder, settings):
-        self.path, self.name = folder / "cookbook.txt", settings["environment.name"]
+        self.path, self.name = folder / "cookbook.txt", settings["env.name"]
 
     def __call__(self, numbers):
         self.path.write_text(self.name)

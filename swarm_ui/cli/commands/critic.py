@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from pydantic import ValidationError
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, facts_table, table
-from swarm_ui.errors import BudgetExceeded
-from swarm_ui.experiment.config import ModelSection, checked
-from swarm_ui.experiment.environments import ENVIRONMENTS
+from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
+from swarm_ui.experiment.loading import listed, parsed_settings
+from swarm_ui.experiment.model_settings import Language, SettingsError, model_named
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 
 
 @flags.command(
-    flags.needed("model", str, "MODEL", f"the model that learns to judge: {flags.LANGUAGE_MODEL}"),
-    flags.needed("envs", list[str], "ENV...", f"{', '.join(ENVIRONMENTS)}, or module:factory; "
-                 "only training tasks are played"),
-    flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it continues"),
+    flags.words("MODEL ENV... OUT [SETTING=VALUE...]", f"the model that learns to judge: "
+                f"{flags.LANGUAGE_MODEL}; environments, whose training tasks are played; the "
+                "folder to write, where an interrupted training continues; settings as "
+                "env.devices=16", flags.one_of(*ENVIRONMENTS)),
     flags.option("episodes", int, "N", "training episodes in each environment (default: 300)", "-n",
                  panel=""),
     flags.option("validation", int, "N", "episodes in each environment on which scores are scaled "
@@ -41,11 +43,8 @@ if TYPE_CHECKING:
     flags.option("prompt_format", str, "NAME", "how screens and replies are written in the "
                  "questions: compact or json (default: compact)", panel="",
                  complete=flags.one_of("compact", "json")),
-    *flags.INVENTED,
     flags.option("seed", int, "N", "equal seeds give equal episodes and, without --minutes, equal "
-                 "weights", setting="environment.seed"),
-    flags.CONFIG,
-    flags.SET,
+                 "weights (default: 0)", panel=""),
     flags.switch("dry_run", "--dry-run", help="check the settings, show the "
                  "work, and stop"),
     flags.JSON,
@@ -60,8 +59,8 @@ def critic(arguments: flags.Arguments) -> int:
 
     Example: [bold]swarm-ui critic smollm2 phone invented critic --minutes 16[/]
     """
-    output, out = arguments.output, arguments["out"]
-    work = _work(arguments)
+    output, work = arguments.output, _work(arguments)
+    out = Path(arguments.words[-1])
     if arguments["dry_run"]:
         work.check()
         return _show_plan(work, output)
@@ -79,19 +78,40 @@ def _work(arguments: flags.Arguments) -> CriticRun:
     """The run that the arguments describe. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.experiment.critics.critic_run import CriticRun
 
-    config = checked(arguments.draft("environment", "model"))
+    if len(arguments.words) < 3:
+        raise ConfigError("name a model, at least one environment, and the folder to write")
+    model, *envs, _ = arguments.words
+    section = parsed_settings(arguments.overrides).get("env", {})
     names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format",
-             "start")  # fmt: skip
+             "start", "seed")  # fmt: skip
     given = {name: arguments[name] for name in names if arguments[name] is not None}
-    return CriticRun(
-        model=msgspec.structs.replace(config.model, name=arguments["model"]),
-        agent=ModelSection(name=arguments["agent"] or "base", adapters=arguments["adapters"] or ""),
-        places=tuple(
-            msgspec.structs.replace(config.environment, name=name) for name in arguments["envs"]
-        ),
-        seed=config.environment.seed,
-        **given,
-    )
+    agent = model_named(arguments["agent"] or "base", adapters=arguments["adapters"])
+    try:
+        return CriticRun(
+            model=language_model(model),
+            agent=agent,
+            places=tuple(_place(name, section) for name in envs),
+            **given,
+        )
+    except ValidationError as error:
+        raise SettingsError(listed(error, {})) from error
+
+
+def _place(name: str, section: dict[str, object]) -> Any:
+    """The section of an environment, with those of the given settings that it has."""
+    known = kind_of_environment(name).model_fields
+    return {"name": name, **{key: value for key, value in section.items() if key in known}}
+
+
+def language_model(name: str) -> Language:
+    """The model that learns. Raises ``ConfigError`` if it is no language model of this process."""
+    found = model_named(name)
+    if not isinstance(found, Language):
+        raise ConfigError(
+            f"'{name}' cannot be trained as a critic: expected a language model in this process "
+            "(smollm2, a folder, or org/name on the Hugging Face Hub)"
+        )
+    return found
 
 
 def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
@@ -115,7 +135,7 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
     if "outcome" in made.labels.values():
         output.say("labels by outcome: right steps of failed episodes count as wrong")
     output.command("next", "swarm-ui", "train", "ENV", "--model", work.model.name, "--critic",
-                   "learned", "--critic-model", str(made.folder))  # fmt: skip
+                   "learned", f"critic.folder={made.folder}")  # fmt: skip
     return output.done(
         critic=str(made.folder),
         replies=made.card.replies,

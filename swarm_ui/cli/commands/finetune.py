@@ -11,7 +11,7 @@ from swarm_ui.cli import exits, flags
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import checked
+from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.stage1.finetuning import finetune_model, leads
 
 if TYPE_CHECKING:
@@ -19,39 +19,34 @@ if TYPE_CHECKING:
 
 
 @flags.command(
-    flags.needed("model", str, "MODEL", flags.LANGUAGE_MODEL),
-    flags.needed("corpus", list[Path], "CORPUS...",
-                 "folder of a corpus, or several of the same format"),
-    flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it continues"),
-    flags.option("method", str, "NAME", "lora or full", setting="finetune.method", panel="",
-                 complete=flags.one_of("lora", "full")),
-    flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
-                 panel=""),
+    flags.words("MODEL CORPUS... OUT [SETTING=VALUE...]", f"{flags.LANGUAGE_MODEL}; folders of "
+                "corpora of one format; folder to write, where an interrupted fine-tuning "
+                "continues; settings as finetune.rank=8", flags.one_of()),
     flags.option("adapters", str, "FOLDER", "adapter to start from: its folder, or smollm2-phone "
                  "(default: a new one)", panel=""),
+    flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
+                 panel=""),
     flags.option("minutes", float, "N", "stop after this time, for all stages together "
                  "(default: no limit)", setting="finetune.minutes", panel=""),
-    flags.option("epochs", float, "N", "how often each sample is seen",
-                 setting="finetune.epochs", panel=""),
-    flags.option("learning_rate", float, "RATE", "learning rate of the supervised stages",
-                 setting="finetune.learning_rate", panel=""),
     flags.CONFIG,
-    flags.SET,
     flags.JSON,
     flags.QUIET,
 )  # fmt: skip
 def finetune(arguments: flags.Arguments) -> int:
     """Train a language model on a corpus: SFT on each level in order, then DPO on level 3.
 
-    OUT/final holds the adapter (or with --method full the model), and the prompt format it was
-    trained with. Repeat the command to continue after an interruption. Every field of the class
-    FinetuneConfig is a setting in the section \\[finetune] of a TOML file; see docs/training.md.
+    OUT/final holds the adapter (or with finetune.method=full the model), and the prompt format
+    it was trained with. Repeat the command to continue after an interruption. Every field of the
+    class FinetuneConfig is a setting in the section \\[finetune]; see docs/training.md.
 
     Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
     """
     output = arguments.output if leads() else Output(quiet=True)
     config = _config(arguments)
-    model, corpus, out = arguments["model"], arguments["corpus"], arguments["out"]
+    if len(arguments.words) < 3:
+        raise ConfigError("name a model, at least one corpus, and the folder to write")
+    model, out = arguments.words[0], Path(arguments.words[-1])
+    corpus = [Path(word) for word in arguments.words[1:-1]]
     try:
         with output.progress.bar("finetune", 1.0) as bar:
             adapter = arguments["adapters"] or ""
@@ -81,10 +76,10 @@ def _config(arguments: flags.Arguments) -> FinetuneConfig:
     """The settings of ``[finetune]``. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.optim.stage1 import FinetuneConfig
 
-    draft = arguments.draft("finetune")
+    more = []
     if arguments["layers"] is not None:
-        draft.put(("finetune", "layers"), _layers(arguments["layers"]), "--layers")
-    config = checked(draft, stage1={"finetune": FinetuneConfig})
+        more.append(f"--layers finetune.layers={_layers(arguments['layers'])}")
+    config = load(arguments["config"], [*arguments.overrides, *more])
     return msgspec.convert(config.finetune, FinetuneConfig)
 
 

@@ -14,9 +14,9 @@ from swarm_ui.adapter_metadata import METADATA_FILE, AdapterMetadata
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import IN_PROCESS, SINGLE, kind_of, load_in_process
-from swarm_ui.experiment.plugins.entry_points import plugins
+from swarm_ui.experiment.model_settings import Agent, Language, model_named
+from swarm_ui.experiment.models import SINGLE, load_in_process
+from swarm_ui.experiment.plugins import plugins
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
@@ -227,8 +227,8 @@ def merge_adapter(
     output = Output(machine=json, quiet=quiet)
     _expect_replaceable(out, force)
     facts = _files().one_adapter(adapter_folder(adapter))
-    section = ModelSection(name=model, adapters=str(facts.folder))
-    if kind_of(section) not in IN_PROCESS:
+    section = model_named(model, adapters=str(facts.folder))
+    if not isinstance(section, Agent | Language):
         raise ConfigError(
             f"'{model}' is not a model that runs in this process; name a folder, or base"
         )

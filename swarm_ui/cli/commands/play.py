@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from json import dumps as json_text
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from swarm_ui.cli import exits, flags
+from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.experiment.benchmarks import kind_of_environment, opened
+from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.terminal import printable
 
 
 def play(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob, web or module:factory",
-                                  autocompletion=flags.named("environments", "phone",
-                                                             "miniwob", "web"))],
-    task: Annotated[str | None, typer.Argument(metavar="TASK",
-                                          help="task to do; without it, tasks are listed",
-                                          autocompletion=flags.tasks)]
-    = None,
-    data: Annotated[
-        str,
-        flags.declare("--data", value="FILE", help="web: file of tasks (default: none)", panel=""),
-    ] = "",
+    words: Annotated[list[str], typer.Argument(metavar="ENV [TASK] [SETTING=VALUE...]", help="an "
+                     "environment; a task to do (without it, tasks are listed); settings of "
+                     "[env], such as env.data=TASKS.json", autocompletion=flags.words_of)],
     seed: Annotated[int, typer.Option(metavar="N", help="seed of the episode")] = 0,
     browser: Annotated[
         bool, flags.declare("--browser", help="play on a web page, with the mouse", panel="")
@@ -49,31 +43,33 @@ def play(
     """
     if port and not browser:
         raise ConfigError("--port: only a web page has one; add --browser")
-    section = EnvironmentSection(name=env, data=data, screenshots=browser)
-    for _, mistake in environment_findings(section):
+    env, *rest = [word for word in words if "=" not in word] or [""]
+    task, given = next(iter(rest), None), [word for word in words if "=" in word]
+    if browser and "screenshots" in kind_of_environment(env).model_fields:
+        given = ["env.screenshots=true", *given]
+    section = load(overrides=[f"ENV env.name={json_text(env)}", *given]).env
+    if task is not None and (mistake := section.unknown_task(task)):
         raise ConfigError(mistake)
-    if task is not None and (mistake := spec_of(env).unknown_task(task)):
-        raise ConfigError(mistake)
-    asyncio.run(_play(section, task, seed, port, out, actor))
+    asyncio.run(_play(section, task, seed, port if browser else None, out, actor))
     return exits.OK
 
 
 async def _play(
-    section: EnvironmentSection,
+    section: Benchmark,
     task: str | None,
     seed: int,
-    port: int,
+    port: int | None,
     out: Path | None,
     actor: str,
 ) -> None:
     from swarm_ui.environments.play import play_in_browser, play_in_terminal
 
-    async with spec_of(section.name).opened(section) as opened:
+    async with opened(section, section.test_split()) as found:
         if task is None:
-            print(printable("\n".join(await opened.tasks())))
+            print(printable("\n".join(await found.tasks())))
             return
-        async with opened.one() as env:
-            if not section.screenshots:
+        async with found.one() as env:
+            if port is None:
                 await play_in_terminal(env, task, seed, path=out, actor=actor)
                 return
             episode = await play_in_browser(

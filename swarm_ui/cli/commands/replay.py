@@ -12,6 +12,7 @@ from rich.text import Text
 from swarm_ui.cli import flags
 from swarm_ui.cli.out_files import expect_file_place, write_trace
 from swarm_ui.cli.output import table
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.replaying import (
     Changes,
     Replayed,
@@ -23,7 +24,8 @@ from swarm_ui.experiment.replaying import (
 
 
 @flags.command(
-    flags.needed("trace", Path, "TRACE", "a run's folder, or a trace file"),
+    flags.words("TRACE [SETTING=VALUE...]", "a run's folder, or a trace file; settings as "
+                "team.agents=4", flags.one_of()),
     flags.Option("episode", int, typer.Option("--episode", "-e", metavar="N", min=1,
                                               help="number of the episode in the file"), default=1),
     flags.Option("step", int, typer.Option("--step", "-s", metavar="N", min=1,
@@ -42,7 +44,6 @@ from swarm_ui.experiment.replaying import (
     flags.switch("again", "--again", help="call every agent again", panel=""),
     flags.TRUST,
     flags.CONFIG,
-    flags.SET,
     flags.option("out", Path, "FILE", "JSON lines file for the new trace", "-o", panel=""),
     flags.switch("force", "--force", help="replace an existing file", panel=""),
     flags.JSON,
@@ -64,12 +65,15 @@ def replay(arguments: flags.Arguments) -> int:
         cut=tuple(arguments["cut"] or ()),
         again=arguments["again"] or bool(arguments.given("model", "url")),
     )
-    where = (arguments["trace"], arguments["episode"], arguments["step"])
+    if len(arguments.words) != 1:
+        raise ConfigError("name one run's folder, or one trace file")
+    where = (Path(arguments.words[0]), arguments["episode"], arguments["step"])
     done = asyncio.run(
         replay_decision(
             *where,
             changes,
-            arguments.draft("model", "team"),
+            arguments.overrides,
+            file=arguments["config"],
             trusted=arguments["trust"],
             graph=arguments["graph"],
         )

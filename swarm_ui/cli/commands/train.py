@@ -6,18 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.outcome import Stopped, begun, environment_shown, load_model, stoppable
+from swarm_ui.cli.outcome import Stopped, begun, environment_shown, loaded, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import LearningError
-from swarm_ui.experiment import runs
+from swarm_ui.experiment import Run
+from swarm_ui.experiment import train as train_run
 from swarm_ui.experiment.config import Config
-from swarm_ui.experiment.models import describe_model, learned_adapters
-from swarm_ui.experiment.progress import recorded_progress
-from swarm_ui.experiment.teams import team_size
-from swarm_ui.experiment.training.learner_processes import (
+from swarm_ui.experiment.learner_processes import (
     EndedByLauncher,
     follow_training,
     join_processes,
@@ -25,27 +21,50 @@ from swarm_ui.experiment.training.learner_processes import (
     placed,
     tell_model,
 )
-from swarm_ui.experiment.training.roles import describe_credit, describe_teacher
+from swarm_ui.experiment.loading import expect_read, load
+from swarm_ui.experiment.models import describe_model
+from swarm_ui.experiment.place import describe_place
+from swarm_ui.experiment.playing import check_code
+from swarm_ui.experiment.teams import agent_names, team_size
 
 if TYPE_CHECKING:
     from swarm_ui.optim.distributed import Processes
     from swarm_ui.optim.metrics import Metrics
 
+_UNREAD = ("eval.", "synthesize.", "finetune.", "place.concurrency")
+"""Settings that are for other commands; episodes at once are ``train.concurrency``."""
+
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, *flags.INVENTED,
-    flags.MAX_STEPS, flags.DATA, flags.WRAP,
-    *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
-    flags.ON, flags.WORKERS, flags.MODEL_ACTORS,
-    *flags.ENDING,
-    defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
+    flags.ENVIRONMENT,
+    flags.option("iterations", int, "N", "number of iterations of rollouts and updates",
+                 setting="train.iterations"),
+    flags.option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
+    flags.option("method", str, "NAME", "rft, dpo, ipo, grpo or gspo",
+                 setting="train.update.method",
+                 complete=flags.one_of("rft", "dpo", "ipo", "grpo", "gspo")),
+    flags.option("loss", str, "NAME", "a loss of your own, module:name of a function of (model, "
+                 "batch) (default: that of the method)", setting="train.loss"),
+    flags.option("learn_edges", str, "HOW", "redraw (new random edges in each iteration), fixed or "
+                 "learned (default: redraw; fixed if --edges is given)", setting="train.edges",
+                 complete=flags.one_of("redraw", "fixed", "learned")),
+    flags.option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), "
+                 "llm, learned, outcome, or module:name; default: scripted where the environment "
+                 "has one, else outcome", setting="critic.kind",
+                 complete=flags.named("critics", "scripted", "llm", "learned", "outcome")),
+    flags.option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
+    flags.MODEL, flags.ADAPTERS, flags.AGENTS, flags.ROUNDS, flags.EDGES,
+    flags.ON, flags.OUT, *flags.ENDING,
+    defaults={"train.iterations": 5, "train.episodes": 128, "train.update.method": "rft",
+              "train.seed": 0, "model.name": "base", "team.agents": 4, "team.rounds": 3,
+              "team.edges": "random"},
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
 
     Training can be interrupted at any time and resumed from a checkpoint.
     Several processes share the updates if accelerate launch starts them.
-    Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24[/]
+    Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24 team.temperature=1.0[/]
     """
     processes = join_processes()
     if processes is not None and processes.rank:
@@ -56,44 +75,44 @@ def train(arguments: flags.Arguments) -> int:
 
 def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
     """The command in its first process."""
-    output = arguments.output
-    if arguments["resume"] is not None:
-        more = arguments.given("config")
-        overrides, trusted = arguments.draft(*flags.TRAINED, file=False), arguments["trust"]
-        run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
+    expect_read(arguments.overrides, _UNREAD, "train")
+    output, old = arguments.output, arguments["resume"]
+    run: Run | None = None
+    if old is not None:
+        flags.expect_none(arguments, "config", "out")
+        run = Run.open(old, arguments.in_environment(), command="train", trust=arguments["trust"])
+        config = run.config
     else:
-        draft = arguments.draft(*flags.TRAINED)
-        run = runs.Run(runs.check_training_config(draft), "train")
+        config = load(arguments["config"], arguments.in_environment(), learning=True)
     if processes is not None:
-        placed(run.config.model, processes)
+        placed(config.model, processes)
     if arguments["dry_run"]:
-        return _show_plan(run, output, 1 if processes is None else processes.size)
-    new = run.directory is None
-    run = begun(run)
-    with recorded_progress(output.progress, run.folder.path, output.warn):
-        history = _learn(run, output, processes, new=new)
+        return _show_plan(run, config, arguments, 1 if processes is None else processes.size)
+    new = run is None
+    run = begun(config, arguments["out"], "train") if run is None else run
+    history = _learn(run, output, processes, new=new, named=arguments["out"] is not None)
     return _show_training(run, output, history)
 
 
 def _learn(
-    run: runs.Run, output: Output, processes: Processes | None, *, new: bool
+    run: Run, output: Output, processes: Processes | None, *, new: bool, named: bool
 ) -> Sequence[Metrics]:
     """Train; returns the metrics of all iterations."""
-    config = run.config
 
     def learn() -> Any:
-        model = _load(config, output, processes)
-        training = runs.train_run(run, model, output.progress, output.warn, processes)
-        return asyncio.run(training)
+        model = _load(run.config, output, processes)
+        return train_run(
+            run, model=model, show=output.progress, warn=output.warn, processes=processes
+        )
 
     from swarm_ui.optim.distributed import LostProcess
 
     try:
-        history: Sequence[Metrics] = stoppable(run, learn, new=new)
+        history: Sequence[Metrics] = stoppable(run, "train", learn, new=new, named=named)
     except LostProcess as error:
-        if not run.folder.path.exists():  # it was new, and nothing was saved
+        if not run.path.exists():  # it was new, and nothing was saved
             raise
-        raise Stopped(run.folder.path, run.resume_command, error) from error
+        raise Stopped(run.path, run.resume_command("train"), error) from error
     except Stopped as stop:
         if isinstance(stop.cause, EndedByLauncher):
             cause = LearningError(
@@ -107,18 +126,17 @@ def _learn(
 
 def _load(config: Config, output: Output, processes: Processes | None) -> Any:
     """The model that is trained, loaded by all processes at the same time."""
-    learned = learned_adapters(config)
+    learned = agent_names(config.team.filled(learning=True).agents)
     if processes is not None:
-        tell_model(processes, config, learned, runs.trainer_config(config).rank)
-        config = msgspec.structs.replace(config, model=placed(config.model, processes))
-    return load_model(config, output, learned)
+        tell_model(processes, config, learned, config.train.rank)
+    return loaded(placed(config.model, processes), output, learned)
 
 
-def _show_training(run: runs.Run, output: Output, history: Sequence[Metrics]) -> int:
+def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     """Show the metrics of each iteration; returns the exit code."""
     config, folder = run.config, run.folder
     made = table(
-        f"{team_size(config.team)} on {config.environment.name}",
+        f"{team_size(config.team.filled(learning=True))} on {config.env.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
         caption="Rollouts are sampled and, with a critic, guided: not comparable with a test.",
     )
@@ -139,40 +157,42 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[Metrics]) ->
         output.say(f"report: {run_report(folder.path)}")
     shown = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
     rows = [{name: at[name] for name in shown} for at in history]
-    found = {"run": str(folder.path), "adapters": str(folder.adapters), "iterations": rows}
+    found = {"run": str(run.path), "adapters": str(run.adapters), "iterations": rows}
     edges_moved = any(at.get("edges_moved") for at in history)
     if not history or edges_moved or any(not at["nothing_learned"] for at in history):
-        output.command("next", "swarm-ui", "eval", *flags.words(runs.evaluation_settings(run)))
+        output.command("next", "swarm-ui", "eval", str(run.path))
         return output.done(**found)
     reason = history[-1]["nothing_learned"]
     output.warn(f"nothing was learned: {reason}. Then train in a new folder")
-    output.command("to see the episodes", "swarm-ui", "view", str(folder.path))
+    output.command("to see the episodes", "swarm-ui", "view", str(run.path))
     broken = all(at["masked"] == at["episodes"] for at in history)
     code = exits.ENVIRONMENT if broken else exits.LEARNING
     output.record({"ok": False, "exit": code, "reason": reason, **found})
     return code
 
 
-def _show_plan(run: runs.Run, output: Output, processes: int) -> int:
-    from swarm_ui.experiment.training.plan import training_facts
+def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, processes: int) -> int:
+    from swarm_ui.experiment.roles import describe_credit
+    from swarm_ui.experiment.training.stage2 import update_facts
 
-    config, folder = run.config, run.directory
-    if folder is None:  # a dry run of a run that has begun makes no model
-        asyncio.run(runs.check_code(run))
-    learning = runs.trainer_config(config)
+    if run is None:  # a dry run of a run that has begun makes no model
+        asyncio.run(check_code(config, learning=True))
+    learning, team = config.train, config.team.filled(learning=True)
     facts = {
-        "environment": environment_shown(config.environment),
+        "environment": environment_shown(config.env),
         "model": describe_model(config.model),
         "start": config.model.adapters or "new adapters",
-        "team": team_size(config.team),
+        "team": team_size(team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        **training_facts(config, learning, processes),
+        **update_facts(learning, processes),
+        "adapters": ", ".join(agent_names(team.agents)),
         "edges": learning.edges,
         "credit": describe_credit(config),
-        **({"teacher": describe_teacher(config)} if config.critic.teacher != "none" else {}),
-        "place": config.run.on or "local",
+        **({"teacher": config.critic.teacher} if config.critic.teacher != "none" else {}),
+        "place": describe_place(config),
         **({"rollouts": "beside the update"} if learning.overlap else {}),
-        "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
+        "out": str(run.path if run else arguments["out"] or "runs/<date>-…"),
     }
+    output = arguments.output
     output.show(facts_table("would be trained, nothing is written", facts.items()))
     return output.done(dry_run=True, **facts)

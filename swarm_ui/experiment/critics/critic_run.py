@@ -16,23 +16,24 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swarm_ui.environment import Graded
+from swarm_ui.environments.benchmark import Benchmark, Count
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import EnvironmentSection, ModelSection
-from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.experiment.benchmarks import held_out_rule, opened
+from swarm_ui.experiment.config import Environment
+from swarm_ui.experiment.model_settings import Agent, Language, Model
 from swarm_ui.experiment.models import (
     adapter_names,
-    kind_of,
+    check_adapters,
     load_in_process,
-    model_findings,
     open_model,
 )
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.experiment.stage1.finetuning import quiet
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
@@ -63,39 +64,38 @@ _GRADED_AT_ONCE, _PLAYED_AT_ONCE = 32, 8
 """Numbers of concurrent episodes, with and without graded actions."""
 
 
-class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
+class CriticRun(BaseModel):
     """The settings of a critic's training. They cannot change when it is continued."""
 
-    model: ModelSection
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Language
     """The language model that gets the adapter."""
     start: str = ""
     """The adapter that the training starts from: its folder, or its name in this package. Empty: a
     new one."""
-    agent: ModelSection
+    agent: Model
     """The model whose replies are judged."""
-    places: tuple[EnvironmentSection, ...]
-    """The environments; the ``seed`` of each chooses its episodes."""
-    episodes: int = 300
+    places: tuple[Environment, ...]
+    """The environments."""
+    episodes: Count = 300
     """Training episodes in each environment."""
-    validation: int = 60
+    validation: Count = 60
     """Validation episodes in each environment: training tasks with seeds of validation."""
-    minutes: float | None = None
+    minutes: Annotated[float, Field(gt=0.0)] | None = None
     """Maximum duration of the training; ``None``: no limit."""
     epochs: float = 1.0
     learning_rate: float = 5e-4
     prompt_format: str = "compact"
     seed: int = 0
-    """Seed of the training."""
+    """Chooses the episodes; also that of the training."""
 
-    def __post_init__(self) -> None:
-        few = [name for name in ("episodes", "validation") if getattr(self, name) < 1]
-        if few:
-            raise ConfigError(f"critic: --{few[0]} must be at least 1, got {getattr(self, few[0])}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ConfigError(f"critic: --minutes must be above 0, got {self.minutes:g}")
+    @model_validator(mode="after")
+    def _each_once(self) -> CriticRun:
         names = [place.name for place in self.places]
         if len({*names}) < len(names):
-            raise ConfigError(f"critic: an environment is named twice: {', '.join(names)}")
+            raise ValueError(f"an environment is named twice: {', '.join(names)}")
+        return self
 
     def training(self) -> FinetuneConfig:
         """The settings of the training. Raises ``ConfigError`` for wrong ones."""
@@ -112,14 +112,8 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise ``ConfigError`` for a wrong setting or a missing package, before anything is
         done."""
-        for section, agents in ((self.agent, AGENTS), (self.model, 0)):
-            for _, mistake in model_findings(section, agents):
-                raise ConfigError(mistake)
-        if kind_of(self.model) != "local":
-            raise ConfigError(
-                f"'{self.model.name}' cannot be trained as a critic: expected a language model in "
-                "this process (smollm2, a folder, or org/name on the Hugging Face Hub)"
-            )
+        if isinstance(self.agent, Agent | Language) and self.agent.adapters:
+            check_adapters(self.agent, AGENTS)
         try:
             self.training()
         except ImportError as error:
@@ -128,12 +122,10 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
             from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
 
             read_adapter(adapter_folder(self.start))  # one clear error for a foreign file
-        specs = [spec_of(place.name) for place in self.places]
         for place in self.places:
-            unused = unused_environment_settings(place, specs)
-            for _, mistake in [*environment_findings(place), *unused]:
+            for _, mistake in place.mistakes():
                 raise ConfigError(mistake)
-            spec_of(place.name).for_training(place)
+            place.training_split()
 
 
 class CriticResult(NamedTuple):
@@ -178,7 +170,7 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
     return CriticResult(out / FINAL, read_card(out / FINAL), figures, labels)
 
 
-def replies_file(work: CriticRun, out: Path, section: EnvironmentSection, split: Split) -> Path:
+def replies_file(work: CriticRun, out: Path, section: Benchmark, split: Split) -> Path:
     """The file of an environment's replies."""
     name = f"{work.places.index(section) + 1}-{section.name}".replace(":", ".").replace("/", ".")
     return out / "replies" / f"{name}-{split}.jsonl"
@@ -194,16 +186,15 @@ class _Place(NamedTuple):
 
 
 @asynccontextmanager
-async def _opened(work: CriticRun, section: EnvironmentSection) -> AsyncIterator[_Place]:
+async def _opened(work: CriticRun, section: Benchmark) -> AsyncIterator[_Place]:
     """Open an environment and choose its episodes. Equal sections give equal episodes.
 
     Raises:
         ConfigError: the environment is for tests only, or an episode has a held-out task or, in
             training, a held-out seed.
     """
-    spec = spec_of(section.name)
-    section = spec.for_training(section)
-    async with spec.opened(section) as environment:
+    split = section.training_split()
+    async with opened(section, split) as environment:
         if environment.jobs is not None:
             raise ConfigError(
                 f"'{section.name}' replays recorded episodes; a critic learns from replies on "
@@ -211,13 +202,13 @@ async def _opened(work: CriticRun, section: EnvironmentSection) -> AsyncIterator
             )
         async with environment.one() as one:
             name, graded = one.name, isinstance(one, Graded)
-        tasks = await spec.task_names(section, environment)
-        rng = random.Random(derive(section.seed, "critic", section.name))
+        tasks = await section.task_names(split, environment)
+        rng = random.Random(derive(work.seed, "critic", section.name))
         jobs: dict[Split, list[Job]] = {
-            "train": spec.training_jobs(section, tasks, work.episodes, rng, "train"),
-            "validation": spec.training_jobs(section, tasks, work.validation, rng, "validation"),
+            "train": section.training_jobs(tasks, work.episodes, rng),
+            "validation": section.training_jobs(tasks, work.validation, rng, "validation"),
         }
-        rule = spec.held_out_rule()
+        rule = held_out_rule([section])
         rule.check(name, jobs["train"], "critic")
         msgspec.structs.replace(rule, seeds=()).check(name, jobs["validation"], "critic")
         most = _GRADED_AT_ONCE if graded else _PLAYED_AT_ONCE
@@ -348,15 +339,16 @@ def _begin(work: CriticRun, out: Path) -> None:
     expect_no_links_out(out)
     if not path.exists():
         check_empty(out, "critic")
-        write_atomic(path, msgspec.json.format(msgspec.json.encode(work), indent=1))
+        write_atomic(path, work.model_dump_json(indent=1) + "\n")
         return
     try:
-        before = msgspec.json.decode(path.read_bytes(), type=CriticRun)
-    except (OSError, msgspec.MsgspecError, UnicodeError, ConfigError) as error:
+        before = CriticRun.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"'{path}' does not belong to the training of a critic: {error}"
         ) from error
-    expect_same(out, before, work, "use the same, or choose another folder")
+    then, now = (each.model_dump(mode="json") for each in (before, work))
+    expect_same(out, then, now, "use the same, or choose another folder")
 
 
 def shown_name(model: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, ModelSection, TeamSection
+from swarm_ui.experiment.config import Config, Team
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint, Language
 from swarm_ui.experiment.settings import Settings, restored
 from swarm_ui.experiment.teams import (
     GENERAL,
@@ -47,7 +48,7 @@ def arm_configuration(run: RunDirectory, file: str) -> Config:
     arm = _arm(settings, file)
     # A team that was trained on the phone is tried on pages in the order of the page.
     page_order = settings.env == "phone" and arm.trained and file.startswith("web-")
-    team = TeamSection(
+    team = Team(
         agents=arm.agents,
         rounds=arm.rounds,
         views="same" if page_order else arm.views,
@@ -83,16 +84,19 @@ def _tested(settings: Settings) -> list[Arm]:
     return [*base_arms(settings), general_arm(), *trained_arms(settings, (), "")]
 
 
-def _model(settings: Settings, run: RunDirectory, arm: Arm) -> ModelSection:
+def _model(settings: Settings, run: RunDirectory, arm: Arm) -> AnyModel:
     trained = str(run.adapters) if arm.trained else ""
+    if settings.base_url:
+        return Endpoint(
+            name=settings.model or "", url=settings.base_url,
+            prompt_format=settings.prompt_format, max_calls=settings.max_calls,
+        )  # fmt: skip
     if settings.given_model:
-        return ModelSection(
+        return Language(
             name=settings.model or "",
-            url=settings.base_url or "",
             adapters=trained or settings.adapters,
             prompt_format=settings.prompt_format,
-            max_calls=settings.max_calls,
         )
     if arm.name == GENERAL:
-        return ModelSection(name="general")
-    return ModelSection(name=settings.agent or "base", adapters=trained)
+        return Agent(name="general")
+    return Agent(name=settings.agent or "base", adapters=trained)

@@ -15,17 +15,16 @@ from swarm_ui.budget import Budget
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import Config, ModelSection, TeamSection
 from swarm_ui.experiment.demo.demo_report import sort_arms, write_demo_report
 from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.long_lived import long_lived
+from swarm_ui.experiment.model_settings import Language, kind_of
 from swarm_ui.experiment.models import (
     adapter_names,
-    kind_of,
-    model_findings,
+    check_adapters,
     silence_transformers,
 )
 from swarm_ui.experiment.progress import ProgressDisplay, ProgressFile, counting
@@ -97,14 +96,10 @@ class DemoRun:
 
     def training_facts(self, concurrency: int) -> dict[str, str]:
         """The update and its memory, as ``swarm-ui train --dry-run`` prints them."""
-        from swarm_ui.experiment.training.plan import training_facts
-        from swarm_ui.experiment.training.stage2 import team_config
+        from swarm_ui.experiment.training.stage2 import team_config, update_facts
 
-        section = ModelSection(name=str(self.agent))
-        if self.settings.given_model:
-            section = model_section(self.settings)
-        config = Config(model=section, team=TeamSection(agents=self.settings.agents))
-        return training_facts(config, team_config(self.settings, concurrency))
+        facts = update_facts(team_config(self.settings, concurrency))
+        return {**facts, "adapters": ", ".join(agent_names(self.settings.agents))}
 
     async def play_on_pages(self, model: Any, trials: Sequence[Trial], binary: Path) -> None:
         """Play the remaining episodes of some trials on real pages, in this process."""
@@ -237,20 +232,18 @@ def check_own_model(settings: Settings) -> None:
     _check_extra()
     model_folder(name)
     section, learned = model_section(settings), agent_names(settings.agents)
-    if kind_of(section) != "local":
+    if kind_of(section.name) != "local":
         raise ConfigError(
             f"--model: OPENAI_BASE_URL says where '{name}' is served; give --base-url too, or "
             "unset it"
         )
-    for _, mistake in model_findings(
-        section, settings.agents, learned if settings.trains_model else ()
-    ):
-        raise ConfigError(mistake)
+    if section.adapters:
+        check_adapters(section, settings.agents, learned if settings.trains_model else ())
 
 
-def model_section(settings: Settings) -> ModelSection:
+def model_section(settings: Settings) -> Language:
     """The language model of a run, as the commands name it."""
-    return ModelSection(
+    return Language(
         name=settings.model or "",
         adapters=settings.adapters,
         prompt_format=settings.prompt_format,

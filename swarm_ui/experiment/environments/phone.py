@@ -1,22 +1,15 @@
-"""The embedded phone: training and test episodes, and the scripted critic."""
+"""Episodes of the demo on the phone, its critic and its teacher."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from swarm_ui.environments.phone.benchmark import Phone
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import phone_jobs
-from swarm_ui.experiment.environments.spec import (
-    EnvironmentSpec,
-    OpenEnvironment,
-    Opening,
-    Seeds,
-)
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
 from swarm_ui.rollout import Job, MakeEnvironment
@@ -24,7 +17,6 @@ from swarm_ui.rollout import Job, MakeEnvironment
 if TYPE_CHECKING:
     from swarm_ui.optim.adversary import Teacher
     from swarm_ui.optim.credit.scripted import ScriptedCritic
-    from swarm_ui.optim.stage1 import HeldOut
 
 TEST_DRAW = 1
 """Seed for choosing test episodes: the same for every run, so that runs can be compared."""
@@ -39,77 +31,11 @@ SPLITS = {
     "apps": "simulated phone: new apps",
     "validation": "simulated phone: known templates, tuning parameters",
 }
-_LABEL = "The phone is simulated: its scores are not AndroidWorld scores"
-
-
-@asynccontextmanager
-async def _open(section: EnvironmentSection) -> Opening:
-    from swarm_ui.environments.phone import PhoneEnvironment
-
-    yield OpenEnvironment(lambda: PhoneEnvironment(screenshots=section.screenshots))
-
-
-def _tasks() -> Sequence[str]:
-    from swarm_ui.environments.phone import PhoneEnvironment
-
-    return PhoneEnvironment().tasks
-
-
-def _test_jobs(section: EnvironmentSection) -> list[Job]:
-    from swarm_ui.environments import phone
-
-    if section.tasks:
-        return phone_jobs.test_jobs(section, section.tasks)
-    split = section.split or "parameters"
-    by: Any = "parameters" if split in ("train", "validation") else split
-    count, seeds = phone_jobs.count_of(section), phone_jobs.seeds_of(split)
-    return phone.jobs(by, count, section.seed, seeds=seeds)
-
-
-def _training_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
-) -> list[Job]:
-    """Episodes of the chosen tasks, or else of the training templates."""
-    from swarm_ui.environments.phone import tasks
-
-    chosen = section.tasks or tasks("train")
-    return phone_jobs.training_jobs(section, chosen, count, rng, seeds)
-
-
-def held_out() -> HeldOut:
-    """Every template that is not for training, and the seeds of validation and tests."""
-    from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, tasks
-    from swarm_ui.optim.stage1 import HeldOut
-
-    others = [name for name in _tasks() if name not in tasks("train")]
-    return HeldOut.of(tasks=others, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
-
-
-def _solver() -> MakeEnvironment:
-    from swarm_ui.environments.phone import PhoneEnvironment
-
-    return PhoneEnvironment
-
-
-SPEC = EnvironmentSpec(
-    name="phone",
-    label=_LABEL,
-    open=_open,
-    splits=("parameters", "templates", "apps", "validation", "train"),
-    trains_on="train",
-    reads=("screenshots",),
-    tasks=lambda section: (),  # those of a split are chosen with its episodes
-    known_tasks=_tasks,
-    test_jobs=_test_jobs,
-    training_jobs=_training_jobs,
-    held_out=held_out,
-    solver=_solver,
-)
 
 
 def label(credit: str) -> str:
     """The note below every table of phone results. ``credit``: the source of the credit."""
-    return f"{_LABEL}; credit: {credit}"
+    return f"{Phone.label}; credit: {credit}"
 
 
 def training_label(settings: Settings) -> str:

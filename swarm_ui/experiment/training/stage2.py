@@ -23,6 +23,7 @@ from swarm_ui.optim.adversary import Adversary, ScriptedAdversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.losses import Loss
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.optim.update import Rehearse, rehearsal
@@ -59,6 +60,8 @@ class TrainingEnvironment(NamedTuple):
     """The distribution that graphs are drawn from; ``None``: that of the trainer."""
     max_steps: int | None = None
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
+    loss: Loss | None = None
+    """A function of (model, batch); ``None``: that of the method."""
 
 
 class TrainedTeam(NamedTuple):
@@ -70,7 +73,7 @@ class TrainedTeam(NamedTuple):
     edges_label: str
 
 
-async def train(
+async def train_graph(
     run: RunDirectory,
     graph: CollabGraph,
     environment: TrainingEnvironment,
@@ -114,6 +117,7 @@ async def train(
     trainer.rehearse, trainer.max_steps = environment.rehearse, environment.max_steps
     trainer.log, trainer.warn = log, warn or bar.say
     trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
+    trainer.loss = environment.loss
     result = await trainer.run(resume=True, processes=processes)
     model.save_adapters(run.adapters)
     result.edges.save(run.path / LEARNED_EDGES)
@@ -135,6 +139,27 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
     )
 
 
+def update_facts(settings: TeamConfig, processes: int = 1) -> dict[str, str]:
+    """A description of the update, for a dry run; nothing is loaded.
+
+    ``processes``: the number of processes that share every batch.
+    """
+    update, default = settings.update, "by the size of the model"
+    steps = default if update.steps is None else f"{update.steps}"
+    rate = default if update.lr is None else f"{update.lr:g}"
+    told = f"{update.method}, steps of an adapter: {steps}, rate: {rate}"
+    if settings.shared_iterations:
+        told += f"; one for all in the first {settings.shared_iterations} iterations"
+    facts = {"update": told}
+    if processes > 1:
+        size = update.batch_size
+        facts["processes"] = (
+            f"{processes}; the first one plays, each computes at most {-(-size // processes)} of "
+            f"{size} examples of a batch"
+        )
+    return facts
+
+
 async def train_team(
     settings: Settings,
     run: RunDirectory,
@@ -153,7 +178,7 @@ async def train_team(
         rehearse=None if draw is None else rehearsal(draw, settings.rehearsal),
         edges=EdgeDistribution(graph, density=settings.density),
     )
-    result = await train(
+    result = await train_graph(
         run,
         graph,
         environment,

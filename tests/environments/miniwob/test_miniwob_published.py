@@ -8,13 +8,9 @@ from miniwob_browser import click, needs_browser, script
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import MiniWobBrowser, blind_tasks
+from swarm_ui.environments.miniwob.benchmark import MiniWob, upstream_measures
 from swarm_ui.environments.miniwob.tasks import split_of
 from swarm_ui.environments.wrappers import Recorder
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import environment_findings, spec_of
-from swarm_ui.experiment.environments.miniwob import upstream_measures
-from swarm_ui.experiment.runs import first_split
-from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 
 pytestmark = [pytest.mark.browser, needs_browser()]
 DONE = Action(action_type="status", goal_status="complete")
@@ -33,21 +29,16 @@ DONE = Action(action_type="status", goal_status="complete")
 def test_results_of_chosen_tasks_are_labelled_with_their_split(
     tasks: tuple[str, ...], split: str
 ) -> None:
-    assert first_split(EnvironmentSection(name="miniwob", tasks=tasks)) == split
+    assert MiniWob(tasks=tasks).test_split() == split
     assert split_of(blind_tasks()) == "blind"
 
 
 def test_a_task_outside_the_split_is_refused() -> None:
-    section = EnvironmentSection(name="miniwob", tasks=("use-slider",), split="reference")
-    (finding,) = environment_findings(section)
-    assert finding == (
-        ("environment", "tasks"),
-        "'use-slider' is not in the split 'reference'; leave the split out",
-    )
-    assert not list(environment_findings(section, ["blind", "all"]))
-    phone = EnvironmentSection(name="phone", published=True)
-    unused = dict(unused_environment_settings(phone, [spec_of("phone")]))
-    assert "has no effect in 'phone', only in miniwob" in unused["environment", "published"]
+    env = MiniWob(tasks=("use-slider",))
+    assert list(env.mistakes(("reference",))) == [
+        ("tasks", "'use-slider' is not in the split 'reference'; leave the split out")
+    ]
+    assert not list(env.mistakes(("blind", "all")))
 
 
 async def test_the_clock_is_the_pages_own_and_the_reward_upstreams() -> None:

@@ -12,8 +12,6 @@ import pytest
 from tiny_causal import text_model
 
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import model_findings
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.transformers.loading import placement
 
@@ -53,8 +51,3 @@ def test_a_model_spread_by_accelerate_answers_as_before(tmp_path: Path) -> None:
     spread = CausalModel.from_pretrained(tmp_path, device="auto")
     for name, weight in model.base_weights().items():
         assert weight.equal(spread.base_weights()[name])
-
-
-def test_only_a_language_model_of_this_process_has_bits_to_choose() -> None:
-    found = dict(model_findings(ModelSection(name="base", quantize="4bit"), 1))
-    assert "leave it out" in found["model", "quantize"]

@@ -158,10 +158,10 @@ async def kill(server: VLLMServer, model: ActorModel, episodes: list[list[Episod
 ITERATIONS, ROLLOUTS = 3, 2
 TRAIN = (
     f"train phone --adapters smollm2-phone --agents 2 --rounds 1 --iterations {ITERATIONS} "
-    f"--rollouts {ROLLOUTS} --set train.shared_iterations=1 --set train.shared_steps=2 "
-    "--set train.update.steps=2 --set train.update.batch_size=2 --set environment.max_steps=3 "
-    "--set train.guide=0.0 --set train.patience=1500 --set model.timeout=900 "
-    "--set run.report=false --json"
+    f"--rollouts {ROLLOUTS} train.shared_iterations=1 train.shared_steps=2 "
+    "train.update.steps=2 train.update.batch_size=2 env.max_steps=3 "
+    "train.guide=0.0 train.patience=1500 model.timeout=900 "
+    "run.report=false --json"
 )
 ANSWERED, LOADED = '"POST /v1/chat/completions HTTP/1.1" 200', '/v1/load_lora_adapter HTTP/1.1" 200'
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import MissingExtra, brief
-from swarm_ui.experiment.config import Finding
-from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
-from swarm_ui.experiment.user_code import callable_of, made_of
+from swarm_ui.experiment.plugins import load, make, named_by_user, unknown_name
 from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.storage.run_directory import without_secrets
 
@@ -146,7 +144,7 @@ def opened_log(
 def _made(name: str, folder: Path, settings: Settings) -> Log:
     if name in LOGGERS:
         return LOGGERS[name](folder, settings)
-    made: Log = made_of("loggers", name, Callable, ("__call__",), folder, settings)  # type: ignore[arg-type]
+    made: Log = make("loggers", name, folder, settings)
     return made
 
 
@@ -164,14 +162,13 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def logger_findings(names: Sequence[str]) -> Iterator[Finding]:
+def logger_mistakes(names: Sequence[str]) -> Iterator[str]:
     """Mistakes in the choice of loggers. Nothing is imported."""
-    at = ("run", "log")
     for number, name in enumerate(names):
         if name in names[:number]:
-            yield at, f"the logger '{name}' is named twice"
-        elif name not in LOGGERS and ":" not in name and plugin("loggers", name) is None:
-            yield at, unknown_name("loggers", name, LOGGERS, "module:factory")
+            yield f"the logger '{name}' is named twice"
+        elif name not in LOGGERS and not named_by_user("loggers", name):
+            yield unknown_name("loggers", name, LOGGERS)
 
 
 def check_loggers(names: Sequence[str]) -> None:
@@ -185,7 +182,7 @@ def check_loggers(names: Sequence[str]) -> None:
         if name in LOGGERS:
             LOGGERS[name](Path(), {})  # imports its package, and writes nothing
         else:
-            callable_of("loggers", name)
+            load("loggers", name)
 
 
 def logger_demands(names: Sequence[str]) -> Iterator[str]:

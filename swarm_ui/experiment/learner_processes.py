@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec.structs import replace
+from pydantic import BaseModel, Field
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, ModelSection
+from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Language
 from swarm_ui.experiment.models import load_in_process
 
 if TYPE_CHECKING:
     from swarm_ui.optim.distributed import Processes
 
 
-class _Described(msgspec.Struct, frozen=True):
+class _Described(BaseModel):
     """The data that another process needs to load the model."""
 
-    section: ModelSection
+    section: Agent | Language = Field(discriminator="kind")
     learned: tuple[str, ...]
     rank: int
     """Rank of the adapters that the training adds."""
@@ -42,7 +42,7 @@ def join_processes() -> Processes | None:
     return Processes.join() if launched() > 1 else None
 
 
-def placed(section: ModelSection, processes: Processes | None) -> ModelSection:
+def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
     """The model of one process: each has a device of its own.
 
     Raises:
@@ -50,14 +50,14 @@ def placed(section: ModelSection, processes: Processes | None) -> ModelSection:
     """
     from swarm_ui.nodes.models.transformers.loading import SPREAD
 
-    if processes is None or section.device == "cpu":
+    if processes is None or not isinstance(section, Language) or section.device == "cpu":
         return section
     if ":" in section.device or section.device in SPREAD:
         raise ConfigError(
-            f"[model] device: with {processes.size} processes, expected cpu, or a kind of device "
+            f"model.device: with {processes.size} processes, expected cpu, or a kind of device "
             f"such as cuda (each process uses one device of this kind); got '{section.device}'"
         )
-    return replace(section, device=f"{section.device}:{processes.local_rank}")
+    return section.model_copy(update={"device": f"{section.device}:{processes.local_rank}"})
 
 
 def tell_model(processes: Processes, config: Config, learned: Sequence[str], rank: int) -> None:
@@ -69,7 +69,9 @@ def tell_model(processes: Processes, config: Config, learned: Sequence[str], ran
         learned: the adapters that are trained.
         rank: that of adapters that the training adds.
     """
-    processes.send(msgspec.json.encode(_Described(config.model, tuple(learned), rank)))
+    assert isinstance(config.model, Agent | Language)
+    described = _Described(section=config.model, learned=tuple(learned), rank=rank)
+    processes.send(described.model_dump_json().encode())
 
 
 def follow_training(processes: Processes) -> bool:
@@ -86,8 +88,10 @@ def follow_training(processes: Processes) -> bool:
     try:
         told = processes.send(None)
         if told:
-            about = msgspec.json.decode(told, type=_Described)
-            model = load_in_process(placed(about.section, processes), about.learned)
+            about = _Described.model_validate_json(told)
+            section = placed(about.section, processes)
+            assert isinstance(section, Agent | Language)
+            model = load_in_process(section, about.learned)
             for name in about.learned:
                 if name not in model.adapters:
                     model.add_adapter(name, about.rank, 2 * about.rank)

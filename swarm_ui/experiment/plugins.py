@@ -1,35 +1,145 @@
-"""Imports and calls plug-ins and code of the user (``module:name``), and locates their errors."""
+"""Code that is not in this package: plug-ins by name, and ``module:name`` of the user.
+
+A package declares names as entry points, whose value is ``module:callable``::
+
+    [project.entry-points."swarm_ui.environments"]
+    kitchen = "swarm_ui_kitchen:Kitchen"
+
+Nothing of a package is imported before one of its names is used.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import swarm_ui
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
-from swarm_ui.experiment.plugins.entry_points import Kind, Plugin, plugin
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.observation import Observation
 
-_MEMBERS = ("name", "tasks", "reset", "step", "close")
+Kind = Literal["environments", "models", "wrappers", "loggers", "critics", "losses"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The groups of entry points, without ``swarm_ui.``."""
+_MEMBERS: dict[Kind, tuple[str, ...]] = {
+    "environments": ("name", "tasks", "reset", "step", "close"),
+    "wrappers": ("name", "tasks", "reset", "step", "close"),
+    "models": ("name", "generate"),
+    "loggers": ("__call__",),
+    "critics": ("__call__",),
+    "losses": ("__call__",),
+}
+"""The attributes that each kind of object must have."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_VALUE = re.compile(r"\s*([\w.]+)\s*:\s*([\w.]+)\s*(\[.*\])?\s*")
 _LIBRARY = os.path.dirname(swarm_ui.__file__)
 _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
-def callable_of(kind: Kind, name: str) -> Callable[..., Any]:
-    """The callable that a plug-in's name, or ``module:name``, refers to.
+# -- names of installed packages ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A name that a package gives to something that swarm-ui can use."""
+
+    kind: Kind
+    name: str
+    package: str
+    """The distribution and its version, such as ``"swarm-ui-kitchen 1.0"``."""
+    place: str
+    """What the entry point refers to, as ``module:callable``."""
+    problem: str = ""
+    """The reason why the name cannot be used, if it can be found without importing it."""
+
+    def __str__(self) -> str:
+        return f"plug-in '{self.name}' of {self.package} ({self.place})"
+
+
+def plugins(kind: Kind) -> tuple[Plugin, ...]:
+    """The plug-ins of a kind, sorted by name. A name that two packages claim is a problem."""
+    return _found(kind, tuple(sys.path))
+
+
+def plugin(kind: Kind, name: str) -> Plugin | None:
+    """The plug-in of that name, or ``None`` if no package declares it."""
+    return next((found for found in plugins(kind) if found.name == name), None)
+
+
+def plugin_names(kind: Kind) -> tuple[str, ...]:
+    """The names that can be used."""
+    return tuple(found.name for found in plugins(kind) if not found.problem)
+
+
+def unknown_name(kind: Kind, name: str, own: Iterable[str]) -> str:
+    """The error text for a name that nothing has; ``own``: the names of this package."""
+    names = [*own, *plugin_names(kind)]
+    near = get_close_matches(name.partition(":")[0], names, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    return f"no {kind[:-1]} '{name}': expected {', '.join(names)}, or module:name{hint}"
+
+
+def named_by_user(kind: Kind, name: str) -> bool:
+    """Whether a name refers to a plug-in, or to code as ``module:name``."""
+    return ":" in name or plugin(kind, name) is not None
+
+
+@lru_cache(maxsize=16)
+def _found(kind: Kind, path: tuple[str, ...]) -> tuple[Plugin, ...]:
+    """The plug-ins on a path. Reading the metadata of all packages takes some milliseconds."""
+    by_name: dict[str, list[Plugin]] = {}
+    for entry in entry_points(group=f"swarm_ui.{kind}"):
+        read = _read(kind, entry)
+        same = by_name.setdefault(read.name, [])
+        if read not in same:  # a folder may be on the path twice
+            same.append(read)
+    return tuple(
+        each[0] if len(each) == 1 else _claimed(name, each)
+        for name, each in sorted(by_name.items())
+    )
+
+
+def _read(kind: Kind, entry: EntryPoint) -> Plugin:
+    dist, parts = entry.dist, _VALUE.fullmatch(entry.value)
+    package = f"{dist.name} {dist.version}" if dist is not None else "a package without a name"
+    place, problem = entry.value, ""
+    if parts is None:
+        problem = f"its value is {entry.value!r}; expected module:callable"
+    else:
+        place = f"{parts[1]}:{parts[2]}"
+    if not _NAME.fullmatch(entry.name):
+        problem = f"the name {entry.name!r} must consist of letters, digits, '.', '_' and '-'"
+    return Plugin(kind, entry.name, package, place, problem)
+
+
+def _claimed(name: str, each: list[Plugin]) -> Plugin:
+    packages = " and ".join(sorted(found.package for found in each))
+    first = each[0]
+    problem = "several packages declare this name; uninstall all but one, or use module:callable"
+    return Plugin(first.kind, name, packages, first.place, problem)
+
+
+# -- import and call ------------------------------------------------------------------------------
+
+
+def load(kind: Kind, name: str) -> Any:
+    """What a plug-in's name, or ``module:name``, refers to. A module of ``module:name`` may be in
+    the working directory.
 
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
@@ -41,25 +151,27 @@ def callable_of(kind: Kind, name: str) -> Callable[..., Any]:
         return named_in_code(found.place, here=False)
 
 
-def made_of(kind: Kind, name: str, protocol: type, members: Sequence[str], *given: Any) -> Any:
-    """Call a plug-in, or ``module:factory``, and check what it returns.
-
-    Args:
-        kind: the kind of plug-in to look for.
-        name: the plug-in, or ``module:factory``.
-        protocol: the protocol that the value has to satisfy, for the error text.
-        members: the attributes that the protocol requires.
-        given: the arguments of the factory.
+def make(kind: Kind, name: str, *given: Any) -> Any:
+    """Call what a plug-in's name, or ``module:name``, refers to, and check what it returns.
 
     Raises:
-        ConfigError: the factory cannot be called, or the value is not of this kind.
+        ConfigError: it cannot be called with these arguments, or the value is not of this kind.
     """
     found = plugin(kind, name)
     if found is None:
-        return _checked(made_by(name, *given), name, protocol, members)
+        return _made(kind, name, load(kind, name), given)
     with _of_plugin(found):
-        value = made_by(found.place, *given, here=False)
-        return _checked(value, found.place, protocol, members)
+        return _made(kind, found.place, load(kind, name), given)
+
+
+def function_of(kind: Kind, name: str) -> Any:
+    """A critic or a loss by name: a function as it is, or what a class or factory makes."""
+    found = load(kind, name)
+    asked = [
+        p for p in inspect.signature(found).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]  # fmt: skip
+    return found if asked and not isinstance(found, type) else make(kind, name)
 
 
 @contextmanager
@@ -70,15 +182,16 @@ def _of_plugin(found: Plugin) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{found} cannot be used: {error}") from error
+        raise (
+            error
+            if str(error).startswith("plug-in")
+            else ConfigError(f"{found} cannot be used: {error}")
+        ) from error
 
 
-def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
-    """The callable that ``module:name`` refers to.
-
-    Args:
-        place: the module and the name, which may have dots.
-        here: the module may be in the working directory.
+def named_in_code(place: str, *, here: bool = True) -> Any:
+    """The callable that ``module:name`` refers to. ``here``: the module may be in the working
+    directory.
 
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
@@ -88,7 +201,7 @@ def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
         sys.path.insert(0, os.getcwd())
     expected = "expected MODULE:NAME of a callable"
     try:
-        found = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     except SwarmError:
         raise
     except ValueError as error:  # such as an empty name
@@ -101,7 +214,6 @@ def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
                 f"folder; {expected}{_as_module(module)}"
             ) from error
         raise ConfigError(f"cannot import '{module}': {described(error)}") from error
-    value: Any = found
     for part in name.split("."):
         if not hasattr(value, part):
             close = get_close_matches(part, dir(value), n=1)
@@ -112,7 +224,7 @@ def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
         value = getattr(value, part)
     if not callable(value):
         raise ConfigError(f"'{place}' is a {type(value).__name__}; expected a callable")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _as_module(file: str) -> str:
@@ -123,19 +235,24 @@ def _as_module(file: str) -> str:
     return f", such as '{name}:NAME' for the file '{file}'"
 
 
-def made_by(place: str, *given: Any, here: bool = True) -> Any:
-    """Call ``module:factory``.
+def _made(kind: Kind, place: str, factory: Any, given: Sequence[Any]) -> Any:
+    value = called(place, factory, *given)
+    lacking = [name for name in _MEMBERS[kind] if not _has(value, name)]
+    if lacking:
+        raise ConfigError(
+            f"'{place}' returns a {type(value).__name__}, which is no {kind[:-1]}: it lacks "
+            f"{', '.join(lacking)}"
+        )
+    return value
 
-    Args:
-        place: the module and the factory.
-        given: the arguments.
-        here: the module may be in the working directory.
+
+def called(place: str, factory: Any, *given: Any) -> Any:
+    """Call a factory. ``place``: its name in errors.
 
     Raises:
-        ConfigError: it needs other arguments, or raised an exception that this library does not
-            define.
+        ConfigError: it needs other arguments, is an async function, or raised an exception that
+            this library does not define.
     """
-    factory = named_in_code(place, here=here)
     try:
         inspect.signature(factory).bind(*given)
     except TypeError as error:
@@ -160,58 +277,12 @@ def made_by(place: str, *given: Any, here: bool = True) -> Any:
     return value
 
 
-def _checked(value: Any, place: str, protocol: type, members: Sequence[str]) -> Any:
-    """Raise ``ConfigError`` if a value lacks members of the protocol."""
-    lacking = [name for name in members if not _has(value, name)]
-    if lacking:
-        raise ConfigError(
-            f"'{place}' returns a {type(value).__name__}, expected a {protocol.__name__}; it lacks "
-            f"{', '.join(lacking)}"
-        )
-    return value
-
-
 def _has(value: object, name: str) -> bool:
     """Whether an attribute exists, also if reading it fails: its use says where."""
     try:
         return hasattr(value, name)
     except Exception:
         return True
-
-
-def graph_named(place: str) -> CollabGraph:
-    """The graph ``module:name``, or the one that this function returns without arguments.
-
-    The module is imported, so pass only a name that the user gave.
-
-    Raises:
-        ConfigError: it cannot be imported, or is not a graph.
-    """
-    found = named_in_code(place)
-    if not isinstance(found, CollabGraph):
-        found = made_by(place)
-    if not isinstance(found, CollabGraph):
-        raise ConfigError(
-            f"'{place}' is a {type(found).__name__}; expected a CollabGraph, or a function that "
-            "returns one"
-        )
-    return found
-
-
-def user_environment(name: str) -> Environment:
-    """The environment that a plug-in or ``module:factory`` makes.
-
-    Raises the errors of :func:`made_of`.
-    """
-    return UserEnvironment(made_of("environments", name, Environment, _MEMBERS))
-
-
-def user_wrapper(name: str, env: Environment) -> Environment:
-    """Wrap ``env`` with a plug-in or ``module:callable``.
-
-    Raises the errors of :func:`made_of`.
-    """
-    return UserEnvironment(made_of("wrappers", name, Environment, _MEMBERS, env))
 
 
 class UserEnvironment(Wrapper):
@@ -241,22 +312,6 @@ class UserEnvironment(Wrapper):
         with self._locating("close"):
             await self.env.close()
 
-    def _restore(self, state: object) -> Observation:
-        with self._locating("restore"):
-            return super()._restore(state)
-
-    def _snapshot(self) -> object:
-        with self._locating("snapshot"):
-            return super()._snapshot()
-
-    def _expert(self) -> Action:
-        with self._locating("expert"):
-            return super()._expert()
-
-    def _grade(self, action: Action) -> float:
-        with self._locating("grade"):
-            return super()._grade(action)
-
     def _expect(self, value: object, kind: type, method: str) -> None:
         if not isinstance(value, kind):
             raise EnvironmentFault(
@@ -275,6 +330,11 @@ class UserEnvironment(Wrapper):
             raise EnvironmentFault(
                 f"the environment's '{method}' failed: {described(error)}{at}"
             ) from error
+
+
+def user_environment(name: str) -> Environment:
+    """The environment that a plug-in or ``module:factory`` makes. Errors: see :func:`make`."""
+    return UserEnvironment(make("environments", name))
 
 
 def described(error: BaseException) -> str:

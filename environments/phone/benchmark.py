@@ -1,0 +1,157 @@
+"""The phone in experiments: as it ships, with invented apps, and with its apps side by side."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from swarm_ui.environments.benchmark import DEFAULT_EPISODES, Benchmark, Count, Opened, Seeds
+from swarm_ui.environments.phone.environment import PhoneEnvironment
+from swarm_ui.environments.phone.invented import (
+    BLIND,
+    BLIND_DEVICES,
+    UNSEEN,
+    InventedPhone,
+    blind_tasks,
+)
+from swarm_ui.environments.phone.split import LEAST_AGENTS, MOST_AGENTS, SplitPhone, split_tasks
+from swarm_ui.environments.phone.splits import draw_jobs, tasks
+from swarm_ui.rollout import Job, MakeEnvironment
+
+
+class _Phones(Benchmark):
+    """Episodes that are drawn evenly from all tasks."""
+
+    trains_on: ClassVar[str | None] = "train"
+
+    def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
+        return draw_jobs(names, count, seed, seeds=self.seeds_of(split))
+
+    def test_count(self, names: Sequence[str]) -> int:
+        return DEFAULT_EPISODES
+
+    def training_jobs(
+        self, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds = "train"
+    ) -> list[Job]:
+        return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=self.seeds_of(seeds))
+
+
+class Phone(_Phones):
+    """The simulated phone."""
+
+    label: ClassVar[str] = "The phone is simulated: its scores are not AndroidWorld scores"
+    splits: ClassVar[tuple[str, ...]] = ("parameters", "templates", "apps", "validation", "train")
+
+    name: Literal["phone"] = "phone"
+    screenshots: bool = False
+    """A PNG in every observation, for models with vision."""
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        yield Opened(partial(PhoneEnvironment, screenshots=self.screenshots))
+
+    def known_tasks(self) -> Sequence[str]:
+        return PhoneEnvironment().tasks
+
+    def split_tasks(self, split: str) -> Sequence[str]:
+        if split == "templates":
+            return tasks("new_templates")
+        return tasks("new_apps" if split == "apps" else "train")
+
+    def held_out_tasks(self) -> Sequence[str]:
+        known = tasks("train")
+        return [name for name in self.known_tasks() if name not in known]
+
+    def solver(self) -> MakeEnvironment:
+        return PhoneEnvironment
+
+
+class Invented(_Phones):
+    """Phones with invented apps: any number of training devices, test devices, and the blind
+    set."""
+
+    label: ClassVar[str] = (
+        "The phone and its apps are invented: scores on it are not AndroidWorld scores"
+    )
+    splits: ClassVar[tuple[str, ...]] = ("devices", "blind", "parameters", "validation", "train")
+
+    name: Literal["invented"] = "invented"
+    devices: Count = 32
+    """Number of devices, of 8 apps each."""
+    wordings: Literal["few", "many"] = "many"
+    """Wordings of each kind of goal."""
+    screenshots: bool = False
+    """A PNG in every observation, for models with vision."""
+
+    def _phone(self, split: str) -> InventedPhone:
+        first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, 0)
+        return InventedPhone(
+            devices=BLIND_DEVICES if first == BLIND else self.devices,
+            first=first,
+            wordings=self.wordings,
+            screenshots=self.screenshots,
+        )
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        yield Opened(partial(self._phone, split))
+
+    def split_tasks(self, split: str) -> Sequence[str]:
+        return self._phone(split).tasks
+
+    def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+        yield from super().mistakes(())
+        for split in splits:
+            if split not in ("", *self.splits):
+                yield from super().mistakes((split,))
+                continue
+            phone = self._phone(split)
+            for task in self.tasks:
+                if not phone.has(task):
+                    yield "tasks", f"'invented' has no task '{task}'; such as {phone.tasks[0]}"
+
+    async def task_names(self, split: str, opened: Opened) -> tuple[str, ...]:
+        """The requested tasks, which may be on any device of the split, or all that it lists."""
+        return self.tasks or tuple(n for n in self.split_tasks(split) if n not in self.held_out)
+
+    def held_out_tasks(self) -> Sequence[str]:
+        tested = InventedPhone(devices=Invented().devices, first=UNSEEN).tasks
+        return [*tested, *blind_tasks()]
+
+    def solver(self) -> MakeEnvironment:
+        return InventedPhone
+
+
+class SplitScreen(_Phones):
+    """The phone whose apps are open side by side, one for each agent."""
+
+    label: ClassVar[str] = (
+        "The phone is simulated, its apps are open side by side; not AndroidWorld scores"
+    )
+    splits: ClassVar[tuple[str, ...]] = ("parameters", "templates", "validation", "train")
+
+    name: Literal["phone-split"] = "phone-split"
+    apps: Annotated[int, Field(ge=LEAST_AGENTS, le=MOST_AGENTS)] = MOST_AGENTS
+    """Number of apps on the screen."""
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        yield Opened(partial(SplitPhone, agents=self.apps))
+
+    def known_tasks(self) -> Sequence[str]:
+        return SplitPhone().tasks
+
+    def split_tasks(self, split: str) -> Sequence[str]:
+        """The templates of a split; those of ``parameters`` are the training templates."""
+        return split_tasks("new_templates" if split == "templates" else "train")
+
+    def held_out_tasks(self) -> Sequence[str]:
+        return [*split_tasks("validation"), *split_tasks("new_templates")]
+
+    def solver(self) -> MakeEnvironment:
+        return SplitPhone

@@ -1,0 +1,384 @@
+"""Reads settings from a file and overrides, finds all their mistakes, and writes a template."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import inspect
+import itertools
+import json
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from swarm_ui.environments.benchmark import Benchmark
+from swarm_ui.environments.phone.benchmark import Phone
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
+from swarm_ui.experiment.config import Config, Local, Ray
+from swarm_ui.experiment.mistakes import Finding, mistakes
+from swarm_ui.experiment.model_settings import AT, AnyModel, SettingsError, meant
+from swarm_ui.optim.finetuning import FinetuneConfig
+from swarm_ui.optim.stage1.samples import CorpusConfig
+
+Name = tuple[str, ...]
+"""A setting by section and name, such as ``("team", "agents")``."""
+_WORDS = {
+    "Input should be a valid integer": "expected a whole number",
+    "Input should be a valid number": "expected a number",
+    "Input should be a valid string": "expected text",
+    "Input should be a valid boolean": "expected true or false",
+    "Input should be a valid tuple": "expected a list",
+    "Input should be a valid dictionary": "expected a section",
+    "Input should be": "expected",
+    "Field required": "is needed",
+}
+_LONGEST = 200
+"""Maximum number of characters of a value in an error text."""
+
+
+def load(
+    file: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    base: Mapping[str, Any] | None = None,
+    learning: bool = False,
+) -> Config:
+    """The settings of a file, with overrides such as ``"team.agents=4"``.
+
+    Args:
+        file: TOML; ``None``: the defaults.
+        overrides: ``section.name=value``; the value is TOML or a bare word. A flag of the command
+            line may stand before it, as in ``"--agents team.agents=4"``, for error texts.
+        base: settings of a run, instead of those of a file.
+        learning: also find what training cannot use.
+
+    Raises:
+        ConfigError: the file cannot be read. A ``ValueError`` too: settings are wrong; the text
+            lists all mistakes.
+    """
+    values: dict[str, Any] = {}
+    places: dict[Name, str] = {}
+    if file is not None:
+        values, places = _read(Path(file))
+    elif base is not None:
+        values = {name: dict(v) if isinstance(v, Mapping) else v for name, v in base.items()}
+    found = list(_override(values, places, overrides))
+    config, wrong, bad = _validated(values)
+    found += [_located(name, text, places) for name, text in wrong]
+    found += [
+        _located(name, text, places)
+        for name, text in mistakes(config, learning=learning, bad=bad)
+        if name[0] not in bad
+    ]
+    if found:
+        raise SettingsError(_listed(list(dict.fromkeys(found))))
+    return config
+
+
+def _listed(found: Sequence[str]) -> str:
+    if len(found) == 1:
+        return found[0]
+    lines = "\n  ".join(found)
+    return f"{len(found)} mistakes in the settings:\n  {lines}"
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[Name, str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"'{path}' cannot be parsed as TOML: {error}") from error
+    return values, {name: f"{path}:{line}" for name, line in _lines(text)} | {(): str(path)}
+
+
+def _lines(text: str) -> Iterator[tuple[Name, int]]:
+    """The line number of each plain key; keys written in other ways are left out."""
+    section: Name = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if head := re.match(r"\s*\[([\w.-]+)\]", line):
+            section = tuple(head[1].split("."))
+            yield section, number
+        elif key := re.match(r"\s*([\w-]+)\s*=", line):
+            yield (*section, key[1]), number
+
+
+def _override(
+    values: dict[str, Any], places: dict[Name, str], overrides: Sequence[str]
+) -> Iterator[str]:
+    """Put the overrides into the values; yields those that cannot be read."""
+    for word in overrides:
+        flag, space, rest = word.partition(" ")
+        if not space or "=" in flag:
+            flag, rest = "", word
+        setting, equals, text = rest.partition("=")
+        name = tuple(part.strip() for part in setting.split("."))
+        if not equals or len(name) < 2 or not all(name):
+            yield f"{word}: expected SECTION.NAME=VALUE, such as team.agents=4"
+            continue
+        at: Any = values
+        for part in name[:-1]:
+            inner = at.setdefault(part, {})
+            if isinstance(inner, str) and part in ("env", "model", "place"):
+                inner = at[part] = named(part, inner)
+            elif inner is None:
+                inner = at[part] = {}
+            at = inner
+            if not isinstance(at, dict):
+                break
+        if not isinstance(at, dict):
+            yield f"{word}: '{'.'.join(name[:-1])}' is not a section"
+            continue
+        if name[-1] in ("name", "url"):
+            at.pop("kind", None)  # the kind of a model follows from them
+        at[name[-1]] = parsed(text.strip())
+        places[name] = flag or setting.strip()
+
+
+def named(section: str, text: str) -> dict[str, Any]:
+    """A section that is given by its name alone."""
+    name, _, address = text.partition(":")
+    if section == "place" and address:
+        return {"name": name, "address": address}
+    return {"name": text}
+
+
+def setting_names(env: str) -> list[str]:
+    """All settings as ``section.name``, in an environment of that name."""
+    return [f"{section}.{name}" for section, names in _sections({"env": env}) for name in names]
+
+
+def parsed_settings(overrides: Sequence[str]) -> dict[str, Any]:
+    """The values of overrides, not yet checked. Raises ``ConfigError`` if one cannot be read."""
+    values: dict[str, Any] = {}
+    if found := list(_override(values, {}, overrides)):
+        raise SettingsError(_listed(found))
+    return values
+
+
+def listed(error: ValidationError, values: Mapping[str, Any]) -> str:
+    """The mistakes that an error of pydantic lists, as a text."""
+    found = [finding for one in error.errors() for finding in _described(one, values)]
+    return _listed([_located(name, text, {}) for name, text in found])
+
+
+def parsed(text: str) -> object:
+    """A value of a setting: TOML, or else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+def expect_read(overrides: Sequence[str], unread: Sequence[str], command: str) -> None:
+    """Raise ``ConfigError`` if settings are given that a command does not read."""
+    for word in overrides:
+        setting = word.partition("=")[0].rpartition(" ")[2]
+        if any(setting.startswith(name) for name in unread):
+            raise SettingsError(f"{setting}: swarm-ui {command} does not read it; leave it out")
+
+
+# -- mistakes -------------------------------------------------------------------------------------
+
+
+def _validated(values: Mapping[str, Any]) -> tuple[Config, list[Finding], set[str]]:
+    """The settings, the mistakes in them, and the sections that have some, which get defaults."""
+    _keep_named_edges(values)
+    try:
+        return Config.model_validate(values), [], set()
+    except ValidationError as error:
+        found = [finding for one in error.errors() for finding in _described(one, values)]
+    bad = {str(name[0]) for name, _ in found if name}
+    good = {name: value for name, value in values.items() if name not in bad}
+    return Config.model_validate(good), found, bad
+
+
+def _keep_named_edges(values: Mapping[str, Any]) -> None:
+    """Keep the edges of a team whose edges are named; by default they are redrawn."""
+    team, train = values.get("team"), values.get("train", {})
+    if not (isinstance(team, dict) and isinstance(train, dict) and isinstance(values, dict)):
+        return
+    if team.get("edges", "random") != "random" and "edges" not in train:
+        values["train"] = {**train, "edges": "fixed"}
+
+
+def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """An error of pydantic as mistakes, each with the setting that it is about."""
+    name = tuple(str(part) for part in error["loc"] if part not in _TAGS)
+    text = error["msg"].removeprefix("Value error, ")
+    if AT in text:
+        for line in text.splitlines():
+            _, inner, problem = line.split(AT)
+            yield (*name, *inner.split(".")), problem
+        return
+    if error["type"] == "extra_forbidden":
+        yield name, f"no such setting{_nearest(name, values)}"
+        return
+    if error["type"] == "literal_error":
+        expected = error["ctx"]["expected"]
+        choices = re.findall(r"'([^']*)'", expected)
+        near = difflib.get_close_matches(str(error["input"]), choices, n=1)
+        yield name, f"got {_shown(error['input'])}, expected {expected}{meant(near)}"
+        return
+    if error["type"] == "union_tag_invalid":
+        yield (*name, "name"), f"expected {error['ctx']['expected_tags']}"
+        return
+    for plain, words in _WORDS.items():
+        text = text.replace(plain, words)
+    if error["type"] not in ("missing", "value_error"):
+        text = f"got {_shown(error['input'])}, {text.partition(',')[0]}"
+    yield name, text
+
+
+_MODELS = {kind.model_fields["kind"].default: kind for kind in get_args(AnyModel)}
+_PLACES = {kind.model_fields["name"].default: kind for kind in (Local, Ray)}
+_VARIANTS: dict[str, Mapping[str, type[BaseModel]]] = {
+    "env": ENVIRONMENTS, "model": _MODELS, "place": _PLACES,
+}  # fmt: skip
+_TAGS = {*_MODELS, *_PLACES}
+"""Names of variants, which pydantic adds to the location of an error."""
+
+
+def _sections(values: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+    """The names of the settings that each section has, with the chosen variants."""
+    env = values.get("env", {})
+    name = env.get("name", "phone") if isinstance(env, dict) else env
+    for section, field in Config.model_fields.items():
+        kind: Any = field.annotation
+        if section == "env":
+            kind = kind_of_environment(str(name))
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield section, kind.model_fields
+        elif section == "train":
+            yield section, type(field.default).__dataclass_fields__
+        else:
+            variants = get_args(AnyModel) if section == "model" else (Local, Ray)
+            yield section, [n for k in variants if section in ("model", "place")
+                            for n in k.model_fields]  # fmt: skip
+
+
+def _nearest(name: Name, values: Mapping[str, Any]) -> str:
+    """A hint at the setting that was meant: a near name here, or this name elsewhere."""
+    if len(name) == 1:
+        return meant(difflib.get_close_matches(name[0], list(Config.model_fields), n=1))
+    known = dict(_sections(values))
+    here = list(known.get(name[0], ()))
+    elsewhere = [f"{section}.{name[-1]}" for section, names in known.items()
+                 if section != name[0] and name[-1] in names]  # fmt: skip
+    near = difflib.get_close_matches(name[-1], here, n=1, cutoff=0.7)
+    if elsewhere:
+        return meant(elsewhere)
+    if near and near[0] != name[-1]:
+        return meant([f"{'.'.join(name[:-1])}.{near[0]}"])
+    others = [other for other, kind in _VARIANTS.get(name[0], {}).items()
+              if name[-1] in kind.model_fields]  # fmt: skip
+    if others:
+        return f" here, only in {name[0]} {', '.join(others)}"
+    return f"; known: {', '.join(dict.fromkeys(here))}" if here else ""
+
+
+def _located(name: Name, text: str, places: Mapping[Name, str]) -> str:
+    """A mistake with the place where the setting was given."""
+    setting = ".".join(name)
+    place = next((places[name[:k]] for k in range(len(name), 0, -1) if name[:k] in places), "")
+    if place == setting or not setting:
+        return f"{place}: {text}" if place else text
+    by_option = (bool(place) and place.upper() == place) or place.startswith("--")
+    shown = place if by_option else f"{place}: {setting}" if place else setting
+    return f"{shown}: {text}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+# -- template -------------------------------------------------------------------------------------
+
+
+def template() -> str:
+    """A TOML file with every setting, its default and a comment; all lines but the sections are
+    commented out."""
+    lines = [
+        "# Settings of swarm-ui. Every value is the default; delete the # of a line to change it.",
+        "# swarm-ui eval --config swarm-ui.toml team.agents=4    words override this file",
+    ]
+    for section, field in Config.model_fields.items():
+        lines += ["", f"[{section}]"]
+        for title, kind in _variants(section, field):
+            lines += [f"# -- {title}"] if title else []
+            lines += _documented(kind, "")
+    return "\n".join(lines) + "\n"
+
+
+def _variants(section: str, field: Any) -> Iterator[tuple[str, Any]]:
+    """The classes whose settings stand in a section, with a title if there are several."""
+    if section == "env":
+        for name, kind in ENVIRONMENTS.items():
+            yield name, kind
+    elif section in ("model", "place"):
+        for kind in get_args(AnyModel) if section == "model" else (Local, Ray):
+            yield (kind.__doc__ or "").partition(".")[0], kind
+    elif section in ("synthesize", "finetune"):
+        yield "", CorpusConfig if section == "synthesize" else FinetuneConfig
+    else:
+        yield "", type(field.default)
+
+
+def _documented(kind: Any, prefix: str) -> Iterator[str]:
+    """A commented line for each setting of a class. Those of the base class of environments stand
+    with the first environment only."""
+    shared = Benchmark.model_fields if issubclass(kind, Benchmark) and kind is not Phone else ()
+    notes = _field_notes(kind)
+    for name, default in _defaults(kind):
+        if (name in shared and name != "name") or (name == "kind" and kind in get_args(AnyModel)):
+            continue
+        if isinstance(default, BaseModel) or dataclasses.is_dataclass(default):
+            yield from _documented(type(default), f"{prefix}{name}.")
+            continue
+        note = notes.get(name, "").partition(". ")[0].rstrip(".").replace("``", "")
+        shown = json.dumps(default, ensure_ascii=False) if default is not None else "..."
+        line = f"# {prefix}{name} = {shown}"
+        yield f"{line:<36}  # {' '.join(note.split())}" if note else line
+
+
+def _defaults(kind: Any) -> Iterator[tuple[str, Any]]:
+    if issubclass(kind, BaseModel):
+        for name, field in kind.model_fields.items():
+            yield name, None if field.is_required() else field.default
+    elif dataclasses.is_dataclass(kind):
+        made: Any = kind()  # type: ignore[operator]
+        for field in dataclasses.fields(kind):
+            yield field.name, getattr(made, field.name)
+    else:
+        made = kind()
+        for name in kind.__struct_fields__:
+            yield name, getattr(made, name)
+
+
+def _field_notes(kind: Any) -> dict[str, str]:
+    """The texts below the fields of a class and its bases in the source."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if not base.__module__.startswith("swarm_ui."):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for one, after in itertools.pairwise(body.body):
+            if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+                continue
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                found[one.target.id] = str(after.value.value)
+    return found

@@ -1,0 +1,219 @@
+"""Where the episodes of an evaluation are played: in this process, or in workers of a Ray cluster.
+
+On a cluster, each worker opens the environment from the same settings as this process would, and
+the model too, unless all workers ask the same one: an endpoint, within limits that hold for all of
+them together, or actors that hold the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from swarm_ui.environments.benchmark import Benchmark, Opened
+from swarm_ui.experiment.benchmarks import opened
+from swarm_ui.experiment.config import Config, FilledTeam, Local, Ray
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint, Language
+from swarm_ui.experiment.models import adapter_names, made_model, open_model
+from swarm_ui.experiment.spending import spending
+from swarm_ui.experiment.teams import Arm, arm_of, policy_in
+from swarm_ui.graph.topology import Edge
+from swarm_ui.model import ChatModel
+from swarm_ui.rollout import (
+    Acting,
+    LocalWorker,
+    MakeEnvironment,
+    PerWorker,
+    Policy,
+    Rollouts,
+    WorkerResources,
+    ray_cluster,
+    ray_rollouts,
+)
+from swarm_ui.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from swarm_ui.nodes.models.acting import RayModel
+
+OpenRollouts = Callable[[str, Opened], Rollouts]
+"""``(split, opened) -> rollouts``: plays in the open environments of this process, or in those of
+the workers. Enter it with ``async with``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The policy and the rollouts of an evaluation."""
+
+    arm: Arm
+    policy: Acting | PerWorker[Acting]
+    rollouts: OpenRollouts
+
+
+def describe_place(config: Config) -> str:
+    """The place, such as ``ray:HOST:PORT``."""
+    place = config.place
+    return f"ray:{place.address}" if isinstance(place, Ray) and place.address else place.name
+
+
+@asynccontextmanager
+async def opened_placement(
+    config: Config, team: FilledTeam, model: Any, warn: Callable[[str], None], run: RunDirectory
+) -> AsyncIterator[Placement]:
+    """Open the local pool, or the workers of a cluster.
+
+    Args:
+        config: the settings.
+        team: the team that acts.
+        model: a model that this process has already loaded; ``None``: each process opens its own.
+        warn: called with one line when a worker of a cluster waits for resources or is lost.
+        run: the folder of the run, whose earlier calls count in the budget of the model.
+
+    Raises:
+        ConfigError: there is no such cluster or no such model.
+        ModelError: the endpoint does not answer, or does not serve the model.
+    """
+    adapters = tuple(adapter_names(config.model, team.agents))
+    if isinstance(config.place, Local):
+        asked = config.place.concurrency
+
+        def local(split: str, environment: Opened) -> Rollouts:
+            slots = min(asked, environment.max_concurrency or asked)
+            return Rollouts([LocalWorker(environment.make, slots=slots)])
+
+        async with open_model(config.model, model) as answering:
+            arm = arm_of(team, adapters, model=answering.name)
+            with spending(answering, run):
+                yield Placement(arm, policy_in(config.env, arm, answering), local)
+        return
+    with opened_workers(config.env, config.place, warn) as rollouts:
+        async with open_shared_model(config, run) as shared:
+            arm = arm_of(team, adapters, model=(shared or config.model).name)
+            policy: Acting | PerWorker[Acting] = PerWorker(
+                partial(open_policy, config.model, team, adapters, arm.edges, config.env)
+            )
+            if shared is not None:
+                policy = policy_in(config.env, arm, shared)
+            yield Placement(arm, policy, rollouts)
+
+
+@contextmanager
+def opened_workers(
+    env: Benchmark, place: Ray, warn: Callable[[str], None]
+) -> Iterator[OpenRollouts]:
+    """The workers of a cluster. Errors: see :func:`opened_placement`."""
+    counted = {env.resource: 1.0} if env.resource else {}
+    if place.resources is not None:
+        counted = dict(place.resources)
+
+    def remote(split: str, environment: Opened) -> Rollouts:
+        return ray_rollouts(
+            PerWorker(partial(open_environments, env, split)),
+            workers=place.workers,
+            slots=min(place.episodes, environment.max_concurrency or place.episodes),
+            resources=WorkerResources(cpus=place.cpus, gpus=place.gpus, custom=counted),
+            warn=warn,
+        )
+
+    # A local cluster has as many of each counted thing as it has workers.
+    count = float(place.workers or os.cpu_count() or 1)
+    with ray_cluster(
+        place.address, cpus=place.workers and max(1, ceil(count * place.cpus)),
+        resources={name: amount * count for name, amount in counted.items()},
+    ):  # fmt: skip
+        yield remote
+
+
+@asynccontextmanager
+async def open_policy(
+    model: AnyModel,
+    team: FilledTeam,
+    adapters: tuple[str | None, ...],
+    edges: tuple[Edge, ...],
+    env: Benchmark,
+) -> AsyncIterator[Policy]:
+    """The policy of a worker. It opens its own model, and reads the files on its machine."""
+    async with open_model(model) as answering:
+        arm = arm_of(team, adapters, model=answering.name, edges=edges)
+        yield policy_in(env, arm, answering)
+
+
+@asynccontextmanager
+async def open_environments(env: Benchmark, split: str) -> AsyncIterator[MakeEnvironment]:
+    """Open the environments of a worker, which have resources of their own, such as a browser."""
+    async with opened(env, split) as environment:
+        yield environment.make
+
+
+# -- the model that all workers ask ---------------------------------------------------------------
+
+
+def model_actors(config: Config) -> int:
+    """The number of actors that hold the model; 0 if each worker opens the model itself.
+
+    Embedded agents are small and answer faster than an actor could be asked by many.
+    """
+    if isinstance(config.model, Endpoint) or not isinstance(config.place, Ray):
+        return 0
+    given = config.place.model_actors
+    return given if given is not None else int(not isinstance(config.model, Agent))
+
+
+@asynccontextmanager
+async def open_shared_model(
+    config: Config, run: RunDirectory | None = None
+) -> AsyncIterator[ChatModel | None]:
+    """The model that is sent to all workers, or ``None`` if each worker opens its own."""
+    async with AsyncExitStack() as stack:
+        if isinstance(config.model, Endpoint):
+            # The client takes longer to import than all that other commands need.
+            from swarm_ui.nodes.models.openai.model import OpenAIModel
+
+            model = await stack.enter_async_context(open_model(config.model))
+            if run is not None:
+                stack.enter_context(spending(model, run))
+            if isinstance(model, OpenAIModel) and model.limited:
+                from swarm_ui.nodes import share_limits
+
+                stack.push_async_callback(share_limits(model).close)
+            yield model
+        elif model_actors(config):
+            yield await stack.enter_async_context(opened_in_actors(config))
+        else:
+            yield None
+
+
+@asynccontextmanager
+async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
+    """The model of this process, held by :func:`model_actors` actors, which end with the block.
+
+    Raises:
+        ConfigError: the model cannot be made, or no machine has room for it.
+    """
+    from swarm_ui.nodes import hold_model
+
+    assert isinstance(config.place, Ray)
+    section, gpus = config.model, config.place.gpus_per_model
+    if gpus and isinstance(section, Language) and section.device == "cpu":
+        section = section.model_copy(update={"device": "cuda"})
+    # An actor without a GPU reserves no CPU: it computes while workers wait for it.
+    held = await hold_model(
+        partial(_made_in, os.getcwd(), section),
+        replicas=model_actors(config), gpus=gpus, cpus=0.0,
+    )  # fmt: skip
+    try:
+        yield held
+    finally:
+        await held.close()
+
+
+def _made_in(folder: str, section: AnyModel) -> ChatModel:
+    """The model of an actor. Its relative paths start in the driver's working directory."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
+    model: ChatModel = made_model(section)
+    return model

@@ -1,1 +1,0 @@
-"""Plug-ins: environments, models, wrappers and loggers that other packages provide."""

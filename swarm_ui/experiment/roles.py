@@ -1,0 +1,234 @@
+"""The critic, the judge of single actions, the adversary and the teacher of a training run."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swarm_ui.action import Action
+from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.credit import Credit, Critic, Judge
+from swarm_ui.errors import ConfigError, LearningError, MissingExtra, SwarmError
+from swarm_ui.experiment.acting import WorkerBase
+from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.mistakes import CRITICS, asks_model, critic_kind
+from swarm_ui.experiment.model_settings import Agent, Language
+from swarm_ui.experiment.models import model_of_process, open_model
+from swarm_ui.experiment.plugins import described, function_of
+from swarm_ui.experiment.spending import spending
+from swarm_ui.experiment.teams import agent_names
+from swarm_ui.experiment.wrapping import ONLY_WATCH, wrapped
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
+from swarm_ui.observation import Observation
+from swarm_ui.optim.adversary import (
+    Adversary,
+    LLMAdversary,
+    LLMTeacher,
+    ScriptedAdversary,
+    ScriptedTeacher,
+    Teacher,
+)
+from swarm_ui.optim.credit.llm import LLMCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.credit.trust import Trust
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.records import Episode
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.credit.learned import LearnedCritic
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRoles:
+    """The roles other than the agents in a training run."""
+
+    critic: Critic | None = None
+    """``None``: the outcome is the credit of every message."""
+    judge: Judge | None = None
+    """``None``: the critic judges single actions. Without a critic and a judge, none is judged."""
+    adversary: Adversary | None = None
+    teacher: Teacher | None = None
+    """``None``: only agents' own actions are learned."""
+
+
+def describe_credit(config: Config) -> str:
+    """The source of the credit, described for tables and notes."""
+    asked = config.critic.model
+    return {
+        "scripted": "scripted critic",
+        "outcome": "outcome of the episode",
+        "llm": f"critic: {asked.name if asked else 'the agents’ own model'}",
+        "learned": f"learned critic in '{config.critic.folder}'",
+    }.get(critic_kind(config), f"critic {critic_kind(config)}")
+
+
+@asynccontextmanager
+async def open_critics(
+    config: Config,
+    model: Any,
+    in_workers: WorkerBase | None = None,
+    run: RunDirectory | None = None,
+) -> AsyncIterator[TrainingRoles]:
+    """The critic, the judge, the adversary and the teacher of a training run, with the models that
+    they ask.
+
+    Args:
+        config: the settings, which were checked.
+        model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
+        in_workers: the agents' base model in workers, if workers play the episodes; each worker
+            then makes its own learned critic. ``None``: this process plays.
+        run: the folder of the run, whose earlier calls of the critic count in its budget.
+
+    Raises:
+        ConfigError: a model or the folder of a critic cannot be loaded.
+        ModelError: an endpoint does not answer.
+    """
+    section, kind = config.critic, critic_kind(config)
+    async with AsyncExitStack() as opened:
+        other: Any = None
+        wanted = {kind, section.judge}
+        if asks_model(config):
+            other = model
+            if section.model is not None:
+                other = await opened.enter_async_context(open_model(section.model))
+                if run is not None:
+                    opened.enter_context(spending(other, run, role="critic"))
+        made: dict[str, Any] = {}
+        if "scripted" in wanted:
+            made["scripted"] = ScriptedCritic(_solver(config))
+        if "llm" in wanted:
+            made["llm"] = LLMCritic(other)
+        if "learned" in wanted:
+            folder = adapter_folder(section.folder)
+            if in_workers is not None:
+                _check_critic(folder)
+            asked = await opened.enter_async_context(open_model(_critic_base(config, folder)))
+            made["learned"] = _learned_critic(asked, folder)
+        critic, judge = made.get(kind), made.get(section.judge)
+        if kind not in CRITICS:
+            critic = _UserCritic(kind)
+        if in_workers is not None and (section.judge or kind) == "learned":
+            judge = _WorkerJudge(_critic_in_workers(config, in_workers))
+        if section.trust and critic is not None:
+            judge, critic = judge or critic, Trust(critic)
+        adversary: Adversary | None = None
+        if section.adversary == "llm":
+            adversary = LLMAdversary(other)
+        elif section.adversary == "scripted":
+            adversary = ScriptedAdversary()
+        teacher: Teacher | None = None
+        if section.teacher == "llm":
+            teacher = LLMTeacher(other)
+        elif section.teacher == "scripted":
+            teacher = ScriptedTeacher(_solver(config))
+        yield TrainingRoles(critic, judge, adversary, teacher)
+
+
+def _solver(config: Config) -> Callable[[], Any]:
+    """Makes the environment in which scripted critic and teacher play episodes again: with the
+    wrappers that change screens or actions."""
+    solver = config.env.solver()
+    assert solver is not None, "checked by critic_mistakes"
+    texts = [text for text in config.env.wrap if text.split(":")[0] not in ONLY_WATCH]
+    return wrapped(solver, texts)
+
+
+class _UserCritic:
+    """A critic of the user, whose exceptions name the file and line."""
+
+    def __init__(self, name: str) -> None:
+        self._critic = function_of("critics", name)
+        self.name = str(getattr(self._critic, "name", name))
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        try:
+            return list(await self._critic(episodes))
+        except SwarmError:
+            raise
+        except Exception as error:
+            raise LearningError(f"the critic '{self.name}' failed: {described(error)}") from error
+
+
+class _WorkerJudge:
+    """A judge that each worker makes for itself, when it grades its first action there."""
+
+    def __init__(self, make: Callable[[], Judge]) -> None:
+        self._judge = make
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        return await self._judge().grade(observation, actions, state)
+
+
+def _critic_base(config: Config, folder: Path) -> Language:
+    """The model that a learned critic was trained on: the agents' own, if it is a language model of
+    this process, else the model that the folder names.
+
+    The folder may be untrusted, so this model must be in the catalogue: other names may refer to
+    code. Raises ``ConfigError`` if it is not.
+    """
+    if isinstance(config.model, Language):
+        return Language(name=config.model.name, device=config.model.device)
+    base = read_metadata(folder).base_model
+    if base not in PRETRAINED:
+        raise ConfigError(
+            f"the learned critic in '{folder}' was trained on {base!r}, and the agents use "
+            f"'{config.model.name}'; expected {' or '.join(PRETRAINED)}, or agents that use the "
+            "critic's own model (model.name=FOLDER)"
+        )
+    return Language(name=base)
+
+
+def _learned_critic(model: Any, folder: Path, **options: str) -> LearnedCritic:
+    with _needs_train():
+        from swarm_ui.optim.credit.learned import learned_critic
+    return learned_critic(model, folder, **options)
+
+
+def _check_critic(folder: Path) -> None:
+    """Raise ``ConfigError`` for a wrong folder before workers start."""
+    with _needs_train():
+        from swarm_ui.optim.credit.learned import read_card
+    read_card(folder)
+
+
+def _critic_in_workers(config: Config, agents_base: WorkerBase) -> Callable[[], Judge]:
+    """The learned critic of the configuration, made by each worker.
+
+    If it was trained on the agents' base model, a worker holds only one copy of that model.
+    """
+    with _needs_train():
+        from swarm_ui.optim.credit.learned import ADAPTER
+    folder, agents = adapter_folder(config.critic.folder).absolute(), config.model
+    base: Agent | Language = _critic_base(config, folder)
+    if isinstance(agents, Language) and not (agents.quantize or agents.vision):
+        base = agents_base.section  # else its weights are others
+    adapter = ADAPTER
+    while adapter in agent_names(config.team.filled(learning=True).agents):
+        adapter += "_"
+    return partial(_made_in_worker, base, folder, adapter)
+
+
+@cache
+def _made_in_worker(base: Agent | Language, folder: Path, adapter: str) -> Judge:
+    try:
+        return _learned_critic(model_of_process(base), folder, adapter=adapter)
+    except (OSError, ConfigError) as error:
+        raise ConfigError(
+            f"a worker on {platform.node()} cannot load the learned critic '{folder}': {error}. To "
+            "do: every machine needs the critic and its base model under the path of the command"
+        ) from error
+
+
+@contextmanager
+def _needs_train() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra("train", "a learned critic", error.name or "torch") from error

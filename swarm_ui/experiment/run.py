@@ -1,0 +1,290 @@
+"""A run: a folder with its settings, which an evaluation or a training fills and continues."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from swarm_ui.addresses import without_credentials
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.benchmarks import UserBenchmark
+from swarm_ui.experiment.config import Config, FilledTeam, Ray
+from swarm_ui.experiment.loading import load
+from swarm_ui.experiment.loggers import logger_demands
+from swarm_ui.experiment.mistakes import CRITICS
+from swarm_ui.experiment.model_settings import Actor, AnyModel, Client, Code, Endpoint, Language
+from swarm_ui.experiment.models import address_of
+from swarm_ui.experiment.wrapping import wrapper_demands
+from swarm_ui.nodes.models.pretrained.catalogue import is_hub_name
+from swarm_ui.storage.run_directory import RunDirectory
+
+T = TypeVar("T")
+_FREE = {"url", "device", "actor", *Client.model_fields}
+"""Settings of a model that may change when a run continues: they do not affect the results."""
+
+
+class Run:
+    """The folder of a run and its settings. Make one with :meth:`create` or :meth:`open`."""
+
+    def __init__(self, folder: RunDirectory, config: Config, command: str = "") -> None:
+        self.folder, self.config, self.command = folder, config, command
+
+    @classmethod
+    def create(
+        cls, path: str | Path | None, config: Config | None = None, *, command: str = ""
+    ) -> Run:
+        """Make the folder of a new run and write its settings, without secrets.
+
+        Args:
+            path: the folder; ``None``: ``runs/<date>-...``.
+            config: the settings; ``None``: the defaults.
+            command: the command that fills it: ``eval`` or ``train``; empty: either.
+
+        Raises:
+            ConfigError: the folder exists and is not empty, or cannot be written.
+        """
+        config = config or Config()
+        name = f"{command or 'run'}-{config.env.name.partition(':')[0]}"
+        document = {"made_by": "swarm-ui", "command": command, **config.plain()}
+        folder = None if path is None else Path(path)
+        return cls(RunDirectory.create(folder, name=name, config=document), config, command)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        overrides: Sequence[str] = (),
+        *,
+        command: str = "",
+        trust: bool = True,
+    ) -> Run:
+        """Open the folder of a run to continue it, or to evaluate a trained team.
+
+        Args:
+            path: the folder.
+            overrides: ``section.name=value`` of settings that do not affect the results: the
+                place, the endpoint and its limits, logs.
+            command: the command that must have begun it; empty: any.
+            trust: whether the settings in the folder may import code and open connections.
+
+        Raises:
+            ConfigError: there is no such run, an override is wrong or would affect the results, or
+                the settings need trust.
+        """
+        folder = RunDirectory.open_to_read(Path(path))
+        begun = str(folder.config().get("command", ""))
+        if command and begun not in ("", command):
+            raise ConfigError(
+                f"'{path}' is not a run of: swarm-ui {command}; give the folder of such a run"
+            )
+        stored = stored_config(folder)
+        base = stored.plain()
+        config = load(base=base, overrides=overrides, learning=False) if overrides else stored
+        for name in _differences(base, config.plain(), evaluated=begun != "eval"):
+            raise ConfigError(
+                f"{name}: cannot be changed in a run that has begun; choose another folder"
+            )
+        given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
+        if not trust:
+            expect_trust(folder.path, config, given)
+        return cls(folder, config, begun)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.folder.path
+
+    @property
+    def adapters(self) -> Path:
+        """The folder of the trained adapters."""
+        return self.folder.adapters
+
+    @property
+    def trained(self) -> bool:
+        """Whether a training has finished here."""
+        return any(self.adapters.glob("*/adapter_config.json"))
+
+    def tested(self) -> tuple[Config, FilledTeam]:
+        """The settings and the team of an evaluation.
+
+        After a training they are those of the trained team: its replies are greedy, its edges are
+        the learned or the fixed ones, or new random ones, and no server acts.
+        """
+        config = self.config
+        if not self.trained:
+            return config, config.team.filled(learning=False)
+        cold: dict[str, object] = {"temperature": None, "temperatures": ()}
+        if config.train.edges == "learned":
+            cold["edges"] = str(self.path)
+        team = config.team.filled(learning=True).model_copy(update=cold)
+        model: dict[str, object] = {"adapters": str(self.adapters)}
+        if isinstance(config.model, Language):
+            model["actor"] = None
+        # The tasks of the test are others where the environment has splits.
+        tasks = () if config.env.splits else config.env.tasks
+        update = {
+            "env": config.env.model_copy(update={"tasks": tasks}),
+            "model": config.model.model_copy(update=model),
+        }
+        return config.model_copy(update=update), team
+
+    def resume_words(self, command: str) -> list[str]:
+        """The words of the command that continues the run."""
+        trust = ["--trust"] if any(demands(self.config)) else []
+        return ["swarm-ui", command, "--resume", str(self.path), *trust]
+
+    def resume_command(self, command: str) -> str:
+        """The command that continues the run, quoted for a shell."""
+        return shlex.join(self.resume_words(command))
+
+    def logged_settings(self) -> dict[str, Any]:
+        """The settings that loggers receive."""
+        values = self.config.plain()
+        return {"command": self.command, **{k: values[k] for k in ("env", "model", "team", "eval")}}
+
+    def discard_if_unused(self, *, named: bool) -> None:
+        """Delete the folder if it holds nothing but its settings. ``named``: the user chose it."""
+        if self.folder.remove_if_unused() and not named:
+            with contextlib.suppress(OSError):  # other runs are in it
+                self.path.parent.rmdir()
+
+
+def stored_config(folder: RunDirectory) -> Config:
+    """The settings in the folder of a run. Raises ``ConfigError`` if they cannot be read."""
+    document = dict(folder.config())
+    if document.pop("made_by", None) != "swarm-ui":
+        raise ConfigError(f"'{folder.path}' is not a run of swarm-ui's commands")
+    document.pop("command", None)
+    try:
+        return Config.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"'{folder.path}/config.json' cannot be read: {where}: {first['msg']}; it may be of "
+            "another version of swarm-ui"
+        ) from error
+
+
+def _differences(
+    before: Mapping[str, Any], now: Mapping[str, Any], *, evaluated: bool
+) -> Iterator[str]:
+    """Settings that differ and affect the results. ``evaluated``: the run is not an evaluation, so
+    the settings of one may change."""
+    for section, values in before.items():
+        if section in ("place", "run") or (section == "eval" and evaluated):
+            continue
+        free = {"fail_under", "max_masked"} if section == "eval" else set[str]()
+        free |= _FREE if section == "model" else set()
+        yield from _unequal(values, now[section], section, free)
+
+
+def _unequal(before: Any, now: Any, name: str, free: set[str]) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            if key not in free:
+                inner = _FREE if (name, key) == ("critic", "model") else free
+                yield from _unequal(before.get(key), now.get(key), f"{name}.{key}", inner)
+    elif before != now:
+        yield name
+
+
+# -- trust ----------------------------------------------------------------------------------------
+
+
+def expect_trust(
+    folder: Path, config: Config, given: Sequence[str] = (), *, plays: bool = True
+) -> None:
+    """Raise ``ConfigError`` if the settings of a folder run code or open connections.
+
+    Args:
+        folder: the folder of a run.
+        config: its settings.
+        given: the settings that the user gave, which need no permission.
+        plays: whether the environment is opened too.
+    """
+    found = [what for setting, what in demands(config, plays=plays)
+             if not any(name.startswith(setting) for name in given)]  # fmt: skip
+    if found:
+        raise ConfigError(
+            f"the settings in '{folder}' would {', and '.join(found)}; nothing was done. Give "
+            "--trust if you know who wrote this folder, or give these settings yourself"
+        )
+
+
+def demands(config: Config, *, plays: bool = True) -> Iterator[tuple[str, str]]:
+    """What settings do that needs the user's consent if they come from a folder: the setting, and
+    what it does. ``plays``: whether the environment is opened."""
+    if plays:
+        if isinstance(config.env, UserBenchmark):
+            yield "env.name", f"import and call '{config.env.name}' (the environment)"
+        for what in wrapper_demands(config.env.wrap):
+            yield "env.wrap", what
+        if isinstance(config.place, Ray) and config.place.address:
+            where = config.place.address
+            yield "place", f"send its work to the Ray cluster at {where}"
+        for what in logger_demands(config.run.log):
+            yield "run.log", what
+        if config.train.loss:
+            yield "train.loss", f"import and call '{config.train.loss}' (the loss)"
+        if config.critic.kind not in ("", *CRITICS):
+            yield "critic.kind", f"import and call '{config.critic.kind}' (the critic)"
+    yield from _of_model(config.model, "model")
+    if config.critic.model is not None:
+        yield from _of_model(config.critic.model, "critic.model")
+
+
+def _of_model(model: AnyModel, at: str) -> Iterator[tuple[str, str]]:
+    if isinstance(model, Code):
+        yield f"{at}.name", f"import and call '{model.name}' (the model)"
+    if isinstance(model, Language) and is_hub_name(model.name) and not os.path.isdir(model.name):
+        yield f"{at}.name", f"download '{model.name}' from the Hugging Face Hub"
+    if isinstance(model, Endpoint):
+        yield f"{at}.url", _connects(address_of(model), model)
+    if isinstance(model, Language) and model.actor is not None:
+        yield f"{at}.actor", _connects(without_credentials(model.actor.url), model.actor)
+
+
+def _connects(address: str, client: Endpoint | Actor) -> str:
+    return f"connect to {address} with the key in the variable {client.key_env}"
+
+
+# -- asynchronous work from anywhere --------------------------------------------------------------
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, also where an event loop already runs, as in a notebook."""
+    if not _in_loop():
+        return asyncio.run(work)
+    found: list[T] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            found.append(asyncio.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+def _in_loop() -> bool:
+    """Whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
