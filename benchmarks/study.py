@@ -18,8 +18,10 @@ Pair = tuple[str, str]
 class Arm(Protocol):
     """One way to train or to play."""
 
-    seeded: bool
-    """Whether it is trained; if not, it is played once."""
+    @property
+    def seeded(self) -> bool:
+        """Whether it is trained; if not, it is played once."""
+        ...
 
     def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
         """The cells of this arm with one seed.
@@ -45,6 +47,8 @@ class Study:
     """Differences that were not named before."""
     arms: Mapping[str, Arm] = field(default_factory=dict)
     """What ``--run`` plays. Empty: the program that made the cells was removed."""
+    trial: Sequence[str] = ()
+    """The arms of ``--run --quick``; empty: all."""
     seeds: Sequence[int] = (1, 2, 3)
     """Of the arms that are trained."""
     means: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
+from benchmarks.arms import TEST_DRAW, Evaluate, Jobs, Roles, Train, team
 from benchmarks.cell import Cell
-from benchmarks.study import Study
+from benchmarks.study import Arm, Study
+from benchmarks.support.critics import OutcomeJudge
 from benchmarks.support.tables import markdown_table
+from swarm_ui import CollabGraph, Critic, Observation
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    TRAIN_SEEDS,
+    VALIDATION_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.nodes import CausalModel
+from swarm_ui.nodes.models.pretrained.catalogue import SMOLLM2_CRITIC
+from swarm_ui.optim import (
+    MALT,
+    DrMAS,
+    GiGPO,
+    LeaveOneOut,
+    ProgressAttribution,
+    ScriptedAdversary,
+    ScriptedCritic,
+    Shapley,
+    learned_critic,
+)
+from swarm_ui.optim.trainer import SampleJobs
+from swarm_ui.rollout import GraphPolicy, Job
 
 SOURCES = (
     "outcome", "scripted critic", "agent-wise advantage (Dr. MAS)",
@@ -16,6 +45,8 @@ SOURCES = (
 CREDITS, GUIDES = ("outcome", "scripted critic"), ("guided 0", "guided 0.7")
 GRADES = ("negatives not graded", "negatives graded")
 FACTORS = tuple(f"DPO: {a}, {b}, {c}" for a in CREDITS for b in GUIDES for c in GRADES)
+ATTEMPTS = 4
+"""Training episodes of each start. Group-wise credit compares them, so all arms play them."""
 LEVELS = {
     f"DPO, all with {level}": [
         name for name in FACTORS if name.split(": ")[1].split(", ")[k] == level
@@ -50,7 +81,102 @@ def _auc(one: dict[str, float] | None) -> str:
     return f"{one['mean']:.2f} {interval}"
 
 
+class RepeatedPhone(PhoneEnvironment):
+    """A phone on which :data:`ATTEMPTS` successive seeds have one start. With the seed alone, two
+    attempts would be the same episode, because decisions are drawn from it."""
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        """See :class:`~swarm_ui.environments.phone.PhoneEnvironment`."""
+        return await super().reset(task=task, seed=seed // ATTEMPTS)
+
+
+def starts(seed: int) -> SampleJobs:
+    """Training episodes: several of each start, the same for all arms and seeds of training."""
+
+    def draw(count: int, /, *, seed: int) -> list[Job]:
+        first = random.Random(seed).getrandbits(31)
+        found = draw_jobs(tasks("train"), count // ATTEMPTS, first, seeds=TRAIN_SEEDS)
+        return [(task, own * ATTEMPTS + k) for task, own in found for k in range(ATTEMPTS)]
+
+    return draw
+
+
+def tests() -> Jobs:
+    """Known templates with new parameters; and validation, on which a source is chosen."""
+    return {
+        "new parameters": draw_jobs(tasks("train"), 111, TEST_DRAW, seeds=TEST_SEEDS),
+        "validation": draw_jobs(tasks("train"), 37, TEST_DRAW, seeds=VALIDATION_SEEDS),
+    }
+
+
+def source(name: str, team: CollabGraph) -> Critic | None:
+    """The critic of a source for a team; ``None``: the outcome.
+
+    The value of a decision in replays is the outcome when one greedy agent goes on, never the
+    solver's.
+    """
+    if name == "outcome":
+        return None
+    if name == "learned critic (SmolLM2)":
+        return learned_critic(CausalModel.named(SMOLLM2_CRITIC.base), SMOLLM2_CRITIC.folder)
+    plain: dict[str, Any] = {
+        "scripted critic": partial(ScriptedCritic, RepeatedPhone),
+        "agent-wise advantage (Dr. MAS)": DrMAS,
+        "state-wise advantage (GiGPO)": GiGPO,
+        "search tree values (MALT)": MALT,
+        "progress attribution (SPA-RL)": ProgressAttribution,
+    }
+    if name in plain:
+        found: Critic = plain[name]()
+        return found
+    agent: Any = team.nodes[team.agents[0]]
+    alone = GraphPolicy(CollabGraph.solo(agent.model, adapter="agent_0"), name="greedy")
+    judge = OutcomeJudge(RepeatedPhone, alone)
+    if name == "Shapley":
+        return Shapley(team, judge)
+    return LeaveOneOut(team, judge, samples=2 if name == "resampling" else 0)
+
+
+def roles(
+    seed: int, team: CollabGraph, *, credit: str, judged: bool = False, adversary: bool = False
+) -> Roles:
+    """``judged``: the scripted critic says which single actions are right."""
+    judge = ScriptedCritic(RepeatedPhone) if judged else None
+    return Roles(source(credit, team), judge, ScriptedAdversary() if adversary else None)
+
+
+BASE = Train(
+    tests=tests,
+    set={
+        "train.iterations": 2, "train.shared_iterations": 2, "train.episodes": 16 * ATTEMPTS,
+        "train.shared_steps": 40, "train.guide": 0.0, "train.grade_negatives": False,
+    },
+    make=RepeatedPhone, jobs=starts, test_make=PhoneEnvironment,
+)  # fmt: skip
+GUIDED = {"train.guide": 0.7}
+ARMS: dict[str, Arm] = {
+    "untrained team": Evaluate(
+        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=tests
+    ),
+    **{name: BASE.but(roles=partial(roles, credit=name)) for name in SOURCES},
+    **{
+        f"{name}, guided 0.7": BASE.but(GUIDED, roles=partial(roles, credit=name, judged=True))
+        for name in CREDITS
+    },
+    **{
+        f"DPO: {name}, {guide}, {graded}": BASE.but(
+            {
+                "train.update.method": "dpo", "train.guide": float(guide.split()[1]),
+                "train.grade_negatives": graded == GRADES[1],
+            },
+            roles=partial(roles, credit=name, judged=True, adversary=True),
+        )
+        for name in CREDITS for guide in GUIDES for graded in GRADES
+    },
+}  # fmt: skip
 STUDY = Study(
+    arms=ARMS,
+    trial=("untrained team", "outcome", "leave one out"),
     named=(
         ("scripted critic", "outcome"),
         ("search tree values (MALT)", "outcome"),

@@ -2,17 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from benchmarks.cell import Cell
-from benchmarks.study import Study
-from swarm_ui.environments.phone.invented import APPS
+from benchmarks.arms import (
+    TEST_DRAW,
+    Evaluate,
+    Jobs,
+    Roles,
+    Train,
+    phone_tests,
+    played,
+    shortened,
+    team,
+)
+from benchmarks.cell import Cell, read_cells
+from benchmarks.study import Arm, Study
+from demos.base_agent.recipes import BaseAgentConfig, more_stage1, pool, solver_steps
+from demos.base_agent.screens import ActionSample
+from demos.base_agent.stream import Mix
+from demos.base_agent.training import Stage1Config
+from swarm_ui import CollabGraph
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, tasks
+from swarm_ui.environments.phone.invented import (
+    APPS,
+    BLIND,
+    BLIND_DEVICES,
+    UNSEEN,
+    MixedPhone,
+    simple_tasks,
+)
 from swarm_ui.environments.phone.invented.tasks import templates
+from swarm_ui.errors import ConfigError
+from swarm_ui.node import derive
+from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher
+from swarm_ui.optim.trainer import SampleJobs
+from swarm_ui.rollout import GraphPolicy, Job
 from swarm_ui.stats import Outcome
 
 BASE, GENERAL = "four untrained agents", "four general agents (of this package), no stage 2"
+
+
+DEVICES_APART = 10_000
+"""Devices of seed ``s`` begin at this number times ``s``: every seed has devices of its own."""
+EPISODES, TAUGHT_EPISODES = 64, 256
+"""Training episodes of each of the 4 iterations; half of them are on devices, if there are any."""
+_PROBE = 40
+_MIX = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
+"""More stage 1 has as many samples on invented screens as stage 2 rehearses."""
+make = partial(MixedPhone, devices=1, wordings="few")
+
+
+def device_tasks(first: int, count: int) -> tuple[str, ...]:
+    """The tasks of devices from number ``first`` on with one goal in one app."""
+    return simple_tasks(first, count, "few")
+
+
+def training_jobs(devices: int, seed: int) -> SampleJobs:
+    """Episodes of the phone, and for half of them of this seed's devices."""
+    names = device_tasks(DEVICES_APART * seed, devices) if devices else ()
+
+    def draw(count: int, /, *, seed: int) -> list[Job]:
+        rng, own = random.Random(seed), count // 2 if names else 0
+        drawn = draw_jobs(tasks("train"), count - own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        if own:
+            drawn += draw_jobs(names, own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+            rng.shuffle(drawn)
+        return drawn
+
+    return draw
+
+
+def tests(blind: int | None = None) -> Jobs:
+    """Test episodes; ``blind``: number of the first device of the study's blind set."""
+    seen = device_tasks(UNSEEN, 8)
+    found = {
+        **phone_tests(parameters=38, templates=39, apps=135),
+        "new invented devices": draw_jobs(seen, 40, TEST_DRAW, seeds=TEST_SEEDS),
+    }
+    if blind is not None:
+        names = device_tasks(blind, BLIND_DEVICES)
+        found["blind set"] = draw_jobs(names, 90, TEST_DRAW, seeds=TEST_SEEDS)
+    return found
+
+
+def roles(seed: int, team: CollabGraph, *, outcome: bool = False, teacher: bool = False) -> Roles:
+    """The scripted critic, which also judges; ``outcome``: it gives no credit."""
+    critic = ScriptedCritic(make, flips=0.03, seed=derive(seed, "critic"))
+    shown = ScriptedTeacher(make) if teacher else None
+    return Roles(None if outcome else critic, critic, ScriptedAdversary(), shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreStage1:
+    """More stage 1 on the same devices, for the CPU time of another arm with this seed."""
+
+    study: str
+    of: str
+    devices: int
+    episodes: int
+    tests: Callable[[], Jobs]
+    agent: Path = BASE_AGENT
+    rate: float = 1e-3
+    seeded: bool = True
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        assert seed is not None
+        cost = [c.work["training"]["cpu_s"] for c in read_cells(self.study)
+                if (c.arm, c.seed) == (self.of, seed)]  # fmt: skip
+        if not cost and not quick:
+            raise ConfigError(f"{name}, seed {seed}: play '{self.of}' with this seed before")
+        count = 2 if quick else 2 * self.episodes
+        shown = [*pool(BaseAgentConfig()), *asyncio.run(self._solver(seed, count))]
+        each = self._trained(shown, seed, 3 if quick else _PROBE)[1]["cpu_s"] / _PROBE
+        steps = 3 if quick else max(1, round(cost[0] / each))
+        model, work = self._trained(shown, seed, steps)
+        yield played(name, GraphPolicy(team(model, trained=False)),
+                     shortened(self.tests(), quick=quick), seed=seed, make=make,
+                     training=work)  # fmt: skip
+
+    async def _solver(self, seed: int, count: int) -> list[ActionSample]:
+        """The solver's steps in episodes of the phone, and in as many on the devices."""
+        rng = random.Random(derive(seed, "demonstrations"))
+        names = device_tasks(DEVICES_APART * seed, self.devices)
+        drawn = [
+            job
+            for group in (tasks("train"), names)
+            for job in draw_jobs(group, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        ]
+        return await solver_steps(make(), drawn, rng)
+
+    def _trained(
+        self, shown: Sequence[ActionSample], seed: int, steps: int
+    ) -> tuple[LocalModel, dict[str, float]]:
+        model = LocalModel.load(self.agent)
+        config = Stage1Config(
+            steps=steps, learning_rate=self.rate, questions_first=0.0, seed=1000 + seed
+        )
+        done = more_stage1(model, shown, _MIX, config, seed=derive(seed, "more stage 1"))
+        work = {"cpu_s": done.cpu_seconds, "steps": done.steps, "samples": done.samples}
+        return model, work
+
+
+def untrained(path: Path, blind: int) -> Evaluate:
+    """Four agents of this package that vote."""
+    return Evaluate(
+        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=partial(tests, blind),
+        model=partial(LocalModel.load, path), make=make,
+    )  # fmt: skip
+
+
+def stage2(devices: int, *, agent: Path = BASE_AGENT, **changes: Any) -> Train:
+    """Stage 2 with these invented devices; settings are those chosen in the study ``learning``."""
+    given = {
+        "team.edges": "none", "team.temperature": 1.1, "train.edges": "fixed",
+        "train.iterations": 4, "train.shared_iterations": 4, "train.episodes": EPISODES,
+        "train.shared_steps": 50, "train.update.lr": 3e-3, **changes.pop("set", {}),
+    }  # fmt: skip
+    return Train(
+        tests=changes.pop("tests", tests), set=given, roles=changes.pop("roles", roles),
+        agent=agent, make=make, jobs=partial(training_jobs, devices), rehearsal=0.4, **changes,
+    )  # fmt: skip
+
+
+def arms(name: str, start: str, agent: Path, blind: int) -> dict[str, Arm]:
+    """The arms that the study of the general agent shares with the first one."""
+    every = partial(tests, blind)
+    return {
+        start: untrained(agent, blind),
+        "stage 2, 0 invented devices": stage2(0, agent=agent, tests=every),
+        "stage 2, 32 invented devices": stage2(32, agent=agent, tests=every),
+        "more stage 1, 32 invented devices": MoreStage1(
+            study=name, of="stage 2, 32 invented devices", devices=32, episodes=EPISODES,
+            tests=every, agent=agent,
+        ),
+    }  # fmt: skip
 
 
 def by_app(cells: Sequence[Cell]) -> Iterable[Cell]:
@@ -32,6 +205,7 @@ def _of_app(outcome: Outcome) -> Outcome:
 
 
 def study(
+    played_by: Mapping[str, Arm],
     main: str,
     start: str,
     controls: Sequence[str],
@@ -41,19 +215,22 @@ def study(
     """A study of one main arm against the untrained team and controls.
 
     Args:
+        played_by: the arms.
         main: the arm of the named differences.
         start: the untrained team.
         controls: the other arms of the named differences.
         others: all other arms that were trained.
         shown: arms that are on the page.
     """
-    arms = [a for a in (*controls, *others) if a != GENERAL]
+    trained = (*controls, *others)
     general = [(GENERAL, BASE), (GENERAL, controls[0])] if start == BASE else []
     return Study(
+        arms=played_by,
+        trial=(start, main, controls[0]),
         named=[(main, other) for other in (start, *controls)],
         named_on=("new apps",),
         explored=[
-            *((arm, start) for arm in arms), *((main, arm) for arm in others), *general,
+            *((arm, start) for arm in trained), *((main, arm) for arm in others), *general,
         ],
         derived=by_app,
         shown=shown,
@@ -64,6 +241,14 @@ def study(
 
 
 STUDY = study(
+    {
+        **arms("invented_training", BASE, BASE_AGENT, BLIND),
+        **{f"stage 2, {count} invented devices": stage2(count) for count in (8, 16, 64)},
+        "stage 2, 32 invented devices, credit by outcome": stage2(
+            32, roles=partial(roles, outcome=True)
+        ),
+        GENERAL: untrained(GENERAL_AGENT, BLIND),
+    },
     "stage 2, 32 invented devices",
     BASE,
     ("more stage 1, 32 invented devices", "stage 2, 0 invented devices"),
