@@ -2,9 +2,175 @@
 
 from __future__ import annotations
 
-from benchmarks.study import Study
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from benchmarks.arms import TEST_DRAW, calls_of
+from benchmarks.cell import Cell, origin_here
+from benchmarks.study import Arm, Study
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
+from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.experiment.split_facts import Edges, SplitTeams, tokens
+from swarm_ui.graph.topology import Edge
+from swarm_ui.node import derive
+from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
+from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many
+from swarm_ui.stats import outcomes
+
+AGENTS, SIZES = 10, (4, 6, 8)
+SENDERS = 3
+"""Of the control with a few random senders."""
+STEPS, GRAPHS, EACH = 40, 8, 12
+"""Steps of learning; graphs that are tried on each episode, so that its difficulty cancels; test
+episodes of each template. All settings were chosen in a simulation without agents."""
+LIMIT, PRICE_RATE = 2600.0, 0.02
+"""Mean tokens of an episode above which the price of tokens rises, and its learning rate."""
+KNOWN: Mapping[str, str] = {"known templates": "train", "new templates": "new_templates"}
+Tried = tuple[Job, EdgeSample]
+
+
+def played(
+    arm: str, policies: Iterable[tuple[str, str, int, Policy]], *, quick: bool, whole: bool = False,
+    seed: int | None = None, training: Mapping[str, float] | None = None,
+) -> Cell:  # fmt: skip
+    """The cell of an arm; ``policies``: split, templates, number of agents, and the policy."""
+    found, work = {}, dict[str, Mapping[str, float]]()
+    for split, templates, agents, policy in policies:
+        names = split_tasks(templates)  # type: ignore[arg-type]
+        jobs = draw_jobs(names, EACH * len(names), TEST_DRAW, seeds=TEST_SEEDS)
+        make = partial(SplitPhone, agents=agents, whole=whole)
+        chosen = jobs[: 4 if quick else None]
+        episodes = asyncio.run(rollout_many(make, policy, chosen, concurrency=64))
+        found[split] = outcomes(episodes, seed or 0)
+        work[split] = {"tokens": fmean(map(tokens, episodes))}
+    if training is not None:
+        work["training"] = training
+    return Cell(arm=arm, seed=seed, outcomes=found, work=work, origin=origin_here())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    """A team in which nothing is learned, or one agent."""
+
+    edges: Callable[[SplitTeams], Edges] | None = None
+    """``None``: one agent."""
+    sized: bool = False
+    """Whether it is also played with other numbers of agents."""
+    whole: bool = False
+    """Whether the one agent opens the apps one after the other, instead of seeing all."""
+    seeded: bool = False
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        places = [(split, templates, AGENTS) for split, templates in KNOWN.items()]
+        places += [(f"known templates, {n} agents", "train", n) for n in SIZES if self.sized]
+        policies = [(*place, self._policy(place[2])) for place in places]
+        yield played(name, policies, quick=quick, whole=self.whole)
+
+    def _policy(self, agents: int) -> Policy:
+        teams = SplitTeams(SplitPhone(agents=agents))
+        if self.edges is None:
+            return GraphPolicy(teams.one)
+        return teams.policy("fixed", self.edges(teams))
+
+
+def few(teams: SplitTeams) -> Edges:
+    """A few random senders to the acting agent."""
+
+    def edges(task: str, seed: int) -> Sequence[Edge]:
+        acting = teams.phone.spec(task).acting
+        others = [app for app in SPLIT_APPS if app != acting]
+        chosen = random.Random(derive(seed, "few", task)).sample(others, SENDERS)
+        return [(app, acting) for app in chosen]
+
+    return edges
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """Edges that are learned from success minus a price on tokens, a graph for each acting app."""
+
+    seeded: bool = True
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        assert seed is not None
+        began = time.process_time()
+        graphs, calls = learned(seed, 2 if quick else STEPS, 2 if quick else GRAPHS)
+        work = {"cpu_s": round(time.process_time() - began, 1), "calls": calls}
+        teams = SplitTeams(SplitPhone(agents=AGENTS))
+        policy = teams.policy("learned", lambda task, seed: graphs[teams.phone.spec(task).acting])
+        places = [(split, templates, AGENTS, policy) for split, templates in KNOWN.items()]
+        yield played(name, places, quick=quick, seed=seed, training=work)
+
+
+def learned(seed: int, steps: int, graphs: int) -> tuple[dict[str, Sequence[Edge]], int]:
+    """The most probable graph of each acting app, and the calls of the agents."""
+    phone, names = SplitPhone(agents=AGENTS), split_tasks("train")
+    teams = SplitTeams(phone)
+    acting = sorted({phone.spec(name).acting for name in names})
+    edges = {app: EdgeDistribution(SPLIT_APPS, decision=app) for app in acting}
+    optimizers = {app: ProbabilitySGD(edges[app], lr=1.0) for app in acting}
+    generator, price, calls = torch.Generator().manual_seed(seed), 0.0, 0
+    jobs = draw_jobs(names, steps * len(names), 1000 + seed, seeds=TRAIN_SEEDS)
+    for at in range(0, len(jobs), len(names)):
+        tried: dict[str, list[Tried]] = {}
+        for app in acting:
+            own = [job for job in jobs[at : at + len(names)] if phone.spec(job[0]).acting == app]
+            many = [job for job in own for _ in range(graphs)]
+            tried[app] = list(zip(many, edges[app].sample(len(many), generator), strict=True))
+        every = [pair for pairs in tried.values() for pair in pairs]
+        results = asyncio.run(_play(teams, every))
+        calls += sum(each for *_, each in results)
+        charged = iter([success - price * spent / LIMIT for success, spent, _ in results])
+        for app, pairs in tried.items():
+            optimizers[app].zero_grad()
+            edge_loss(
+                edges[app],
+                [sample for _, sample in pairs],
+                [next(charged) for _ in pairs],
+                normalise=False,
+                groups=[job for job, _ in pairs],
+            ).backward()  # type: ignore[no-untyped-call]
+            optimizers[app].step()
+        excess = fmean(spent for _, spent, _ in results) / LIMIT - 1.0
+        price = max(0.0, price + PRICE_RATE * excess)
+    return {app: edges[app].mode().edges for app in acting}, calls
+
+
+async def _play(teams: SplitTeams, tried: Sequence[Tried]) -> list[tuple[float, float, int]]:
+    """Success, tokens and calls of each episode on its graph."""
+    found = []
+    for (task, seed), sample in tried:
+        policy = teams.policy("learning", lambda task, seed, edges=sample.edges: edges)  # type: ignore[misc]
+        make = partial(SplitPhone, agents=AGENTS)
+        (episode,) = await rollout_many(make, policy, [(task, seed)])
+        found.append((float(bool(episode.success)), float(tokens(episode)), calls_of([episode])))
+    return found
+
+
+ARMS: Mapping[str, Arm] = {
+    "no talk": Fixed(edges=lambda teams: teams.silent),
+    "broadcast": Fixed(edges=lambda teams: teams.broadcast, sized=True),
+    "all to the acting agent": Fixed(edges=lambda teams: teams.star),
+    "random DAG": Fixed(edges=lambda teams: teams.random),
+    "3 random senders": Fixed(edges=few),
+    "oracle router": Fixed(edges=lambda teams: teams.oracle, sized=True),
+    "one agent, all screens": Fixed(),
+    "one agent, switches apps": Fixed(whole=True),
+    "learned edges": Learned(),
+}
 
 STUDY = Study(
+    arms=ARMS,
     named=(
         ("broadcast", "no talk"), ("learned edges", "broadcast"),
         ("learned edges", "3 random senders"),
