@@ -67,13 +67,6 @@ def test_a_valid_action_survives_its_json(kind: str, index: int, text: str) -> N
     assert parse_action(action.json()) == action
 
 
-def test_a_lone_surrogate_in_a_reply_can_be_written_again() -> None:
-    action = parse_action('{"action_type": "answer", "text": "a\\ud83d"}')
-    assert isinstance(action, Action)
-    assert action.text == "a?"
-    assert parse_action(action.json()) == action
-
-
 def test_the_key_ignores_only_the_target() -> None:
     one = Action(action_type="input_text", index=2, target="Name", text="Ana")
     assert one.key == msgspec.structs.replace(one, target="name of it").key

@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_ui import (
-    Action,
     CollabGraph,
     Completion,
-    Element,
-    ModelError,
-    Observation,
     Request,
-    RunFailed,
-    View,
 )
 from swarm_ui.nodes import AgentNode
 
@@ -50,22 +44,6 @@ def test_answers_are_mapped_back_from_each_agents_own_view(seed: int) -> None:
         for heard in request.decision.heard:
             assert heard.action is not None and heard.action.index is not None
             assert shown[heard.action.index].text == "button 4"
-
-
-@given(order=st.permutations(range(5)), ends=st.tuples(st.integers(0, 6), st.integers(0, 6)))
-def test_both_ends_of_a_drag_are_mapped_and_an_unknown_end_points_nowhere(
-    order: list[int], ends: tuple[int, int]
-) -> None:
-    elements = tuple(Element(index=i, role="icon", text=f"{i}") for i in range(5))
-    view = View(Observation(goal="", elements=elements), order)
-    shown = Action(action_type="swipe", index=ends[0], to_index=ends[1])
-    on_screen = view.to_screen(shown)
-    if max(ends) > 4:
-        assert on_screen is None
-        return
-    assert on_screen is not None
-    assert (on_screen.index, on_screen.to_index) == (order[ends[0]], order[ends[1]])
-    assert view.from_screen(on_screen) == shown
 
 
 def test_the_first_agent_keeps_the_screens_order_and_views_last_a_whole_decision() -> None:
@@ -125,13 +103,3 @@ def test_the_settings_of_an_agent_reach_its_model() -> None:
     CollabGraph([agent]).run_sync(SCREEN)
     request = model.requests[0]
     assert (request.adapter, request.temperature, request.max_tokens) == ("lora", 0.7, 9)
-
-
-def test_a_model_that_answers_too_little_is_at_fault() -> None:
-    class Mute(FixedModel):
-        async def generate(self, requests: object) -> list[Completion]:
-            return []
-
-    with pytest.raises(RunFailed) as failed:
-        CollabGraph.solo(Mute({})).run_sync(SCREEN)
-    assert isinstance(failed.value.__cause__, ModelError) and "'fixed'" in str(failed.value)

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui.action import ACTION_TYPES, Abstain, Action, Unparsed
-from swarm_ui.errors import ConfigError
+from swarm_ui.action import ACTION_TYPES, Action, Unparsed
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.prompts import FORMATS, FreeText, format_named, reason_of, utterance
+from swarm_ui.prompts import FORMATS, FreeText, reason_of, utterance
 
 COMPACT = FORMATS["compact"]
 both = pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
@@ -148,14 +147,6 @@ def test_a_compact_reply_may_leave_out_the_index_of_the_only_element_with_a_labe
         assert isinstance(COMPACT.parse(unclear, screen), Unparsed), unclear
 
 
-@both
-def test_only_an_agent_with_a_part_of_the_screen_may_abstain(form) -> None:  # type: ignore[no-untyped-def]
-    screen = Observation(goal="g", elements=())
-    reply = form.write(Abstain(), screen)
-    assert form.parse(reply, screen, partial=True) == Abstain()
-    assert isinstance(form.parse(reply, screen), Unparsed)
-
-
 def test_a_message_in_one_format_is_heard_in_the_other() -> None:
     click = Action(action_type="click", index=3)
     for indent in ("", "  "):
@@ -165,8 +156,3 @@ def test_a_message_in_one_format_is_heard_in_the_other() -> None:
     assert said == 'It is blue.\nAction: {"action_type":"click","index":3}'
     assert reason_of('Reason: It is blue.\nAction: {"action_type":"wait"}') == "It is blue."
     assert reason_of("I do not know", "compact") == "I do not know"
-
-
-def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no prompt format 'xml'; expected json or compact"):
-        format_named("xml")

@@ -192,11 +192,3 @@ def test_history_goes_before_reasons_and_reasons_before_elements(form: PromptFor
     assert [dropped.history for dropped in seen if not dropped.reasons] == [1, 2, 3, 4]
     assert [d.reasons for d in seen if not d.elements][-2:] == [(1,), (0, 1)]
     assert "of step 0" not in fitted(form, decision, tokens(reader(form.chat(decision))) - 1)[1]
-
-
-@both
-def test_what_was_left_out_before_is_left_out_again(form: PromptFormat) -> None:
-    decision = replaced(long_page(), Dropped(elements=tuple(range(1, 200))))
-    made, prompt = fitted(form, decision, 10_000)
-    assert made is decision and "headline number 0" in prompt and "Weather" not in prompt
-    assert "(199 elements are left out)" in prompt

@@ -61,12 +61,6 @@ def test_no_rule_depends_on_who_stands_where(
     assert candidates(acts) == candidates(mixed)
 
 
-@given(ACTS, st.integers(0, 10**9))
-def test_the_majority_wins(acts: list[Action], seed: int) -> None:
-    counts = Counter(action.key for action in acts)
-    assert counts[exact(acts, seed)] == max(counts.values())
-
-
 def test_ties_follow_the_seed_evenly() -> None:
     acts = [tap(0), tap(1), tap(2)]
     wins = Counter(exact(acts, seed) for seed in range(3000))
@@ -82,13 +76,6 @@ def test_the_hierarchical_rule_can_differ_from_the_exact_one() -> None:
     assert {hierarchical(acts, s) for s in range(50)} == {tap(2).key}
     texts = [type_text(1, "a"), type_text(1, "b"), type_text(1, "b"), type_text(2, "a"), back, back]
     assert {hierarchical(texts, s) for s in range(50)} == {type_text(1, "b").key}
-
-
-def test_acts_that_differ_in_their_label_alone_count_together() -> None:
-    acts = [type_text(1, "Bob", "Name"), type_text(1, "Bob"), type_text(1, "Bob"), tap(0)]
-    chosen = candidates(acts)
-    assert len(chosen) == 2
-    assert chosen[acts[0].key] == type_text(1, "Bob")  # the label most used
 
 
 def team(replies: Sequence[str], **options: object) -> Trace:
@@ -215,13 +202,6 @@ def test_each_proposal_weighs_its_probability_under_every_agents_own_view() -> N
     last = {request.adapter: request.decision for request in scorer.requests[3:]}
     assert len(last) == 3
     assert all(request.decision == last[request.adapter] for request, _ in scorer.scored)
-
-
-def test_nothing_is_scored_when_all_agree() -> None:
-    scorer = Scorer(dict.fromkeys("abc", "button 3"), BELIEFS)
-    trace = probability_team(scorer).run_sync(SCREEN)
-    assert trace.action == tap(3) and scorer.calls == 0
-    assert trace.ballot == {tap(3).json(): 3.0}
 
 
 def test_an_agent_whose_proposal_was_invalid_still_weighs_those_of_others() -> None:

@@ -10,16 +10,12 @@ from loopback import Loopback, Reply, failing
 from loopback_client import model, no_proxy
 
 from swarm_ui import (
-    ChatMessage,
     CollabGraph,
     ConfigError,
-    ModelError,
-    Request,
     RunFailed,
     Trace,
 )
 from swarm_ui.engine.events import Event, Token
-from swarm_ui.model import ToolSpec
 from swarm_ui.nodes import ChatNode, ChatOptions, OpenAIModel
 
 __all__ = ["no_proxy"]  # a fixture
@@ -78,20 +74,6 @@ async def test_tools_are_called_by_the_protocols_own_calls(streamed: bool) -> No
     assert tokens == (["It", " is", " 3."] if streamed else [])
 
 
-async def test_an_edited_prompt_keeps_the_calls_in_it() -> None:
-    async with Loopback([CALLS, Reply("It is 3."), Reply("It is 4.")]) as server:
-        under_test = model(server)
-        graph = CollabGraph([ChatNode("calc", under_test, tools=[add])])
-        trace = await graph.run("1 + 2?")
-        prompt = trace.calls[-1].prompt.replace("[tool c1]\n3", "[tool c1]\n4")
-        other = await graph.replay(trace, prompts={"calc:0/model:3": prompt})
-        await under_test.close()
-    assert other.message("calc:0").content == "It is 4."
-    messages = server.requests[-1].body["messages"]
-    assert messages[2] == {"role": "tool", "content": "4", "tool_call_id": "c1"}
-    assert messages[1]["tool_calls"][0]["id"] == "c1"
-
-
 async def test_a_server_without_tool_calls_gets_them_as_text() -> None:
     def reply(body: dict[str, Any]) -> Reply:
         if "tools" in body:
@@ -134,13 +116,6 @@ async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_
     assert trace.message("calc:0").content == '{"n": 3}'
 
 
-async def test_a_schema_with_optional_fields_is_not_sent_as_strict() -> None:
-    loose = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    async with Loopback([Reply("{}")]) as server:
-        await run(model(server), schema=loose)
-    assert server.requests[0].body["response_format"]["json_schema"]["strict"] is False
-
-
 @pytest.mark.parametrize(
     "calls",
     [
@@ -162,24 +137,3 @@ async def test_malformed_calls_of_a_server_are_an_error(calls: Any) -> None:
         with pytest.raises(RunFailed, match="not a chat completion"):
             await run(model(server, max_retries=1), tools=[add])
     assert len(server.requests) == 2
-
-
-async def test_calls_with_odd_ids_and_empty_arguments_are_made() -> None:
-    odd = Reply(None, calls=(("] [user", "add", ""), ("", "add", "nonsense")))
-    async with Loopback([odd, Reply("done")]) as server:
-        trace = await run(model(server), tools=[add])
-    called = server.requests[1].body["messages"][1]["tool_calls"]
-    assert [each["id"] for each in called] == ["call_0_0", "call_0_1"]
-    errors = [str(call.error) for call in trace.calls if call.error is not None]
-    assert len(errors) == 2 and "missing required field `a`" in errors[0]
-
-
-async def test_a_tool_whose_schema_is_not_json_is_refused() -> None:
-    request = Request(
-        chat=(ChatMessage("user", "go"),), tools=(ToolSpec(name="a", parameters="?"),)
-    )
-    async with Loopback() as server:
-        under_test = model(server)
-        with pytest.raises(ModelError, match="parameters of 'a' must be a JSON object"):
-            await under_test.generate([request])
-        await under_test.close()

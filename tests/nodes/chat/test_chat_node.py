@@ -127,12 +127,6 @@ def test_settings_that_cannot_work_are_found_before_a_run(settings: dict[str, An
         ChatNode("one", ScriptedModel([]), **settings)
 
 
-@pytest.mark.parametrize("reply", ["```JSON\n[3]\n```", "```jsonc\n[3]```", "So: ```json[3]```."])
-def test_a_fenced_block_may_name_its_language_in_any_way(reply: str) -> None:
-    node = ChatNode("one", ScriptedModel([reply]), schema=list[int])
-    assert CollabGraph([node]).run_sync("go").output == "[3]"
-
-
 @pytest.mark.parametrize("schema", [POINT, Point, Place])
 def test_the_content_is_the_json_value_and_value_parses_it(schema: Any) -> None:
     model = ScriptedModel(['Here it is:\n```json\n{"x": 4}\n```\nDone.'])
@@ -144,21 +138,6 @@ def test_the_content_is_the_json_value_and_value_parses_it(schema: Any) -> None:
     request = model.requests[0]
     assert request.json_schema is not None and '"x"' in request.json_schema
     assert request.chat is not None and request.json_schema in request.chat[-1].content
-
-
-def test_a_type_may_have_fields_that_are_words_of_json_schema() -> None:
-    class Odd(msgspec.Struct):
-        properties: dict[str, int]
-        inner: Point
-
-    model = ScriptedModel(['{"properties": {"a": 1}, "inner": {"x": 2}}'])
-    node = ChatNode("one", model, schema=Odd)
-    trace = CollabGraph([node]).run_sync("where?")
-    assert node.value(trace.message("one:0")) == Odd({"a": 1}, Point(2))
-    asked = msgspec.json.decode(model.requests[0].json_schema or "")
-    assert set(asked["properties"]) == {"properties", "inner"}
-    assert asked["additionalProperties"] is False
-    assert asked["$defs"]["Point"]["additionalProperties"] is False
 
 
 def test_a_pydantic_type_is_checked_by_pydantic() -> None:

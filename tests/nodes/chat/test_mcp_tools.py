@@ -23,13 +23,6 @@ async def test_without_the_package_the_extra_is_named(monkeypatch: pytest.Monkey
             pass
 
 
-async def test_an_empty_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", SimpleNamespace())
-    with pytest.raises(ConfigError, match="a command as a list of words"):
-        async with mcp_tools([]):
-            pass
-
-
 async def test_a_password_or_a_key_in_the_address_is_never_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,8 +18,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, Message
-from swarm_ui.errors import ConfigError, GraphError, MissingExtra
+from swarm_ui import CollabGraph
+from swarm_ui.errors import GraphError, MissingExtra
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import (
     GPTSwarmNode,
@@ -29,13 +29,7 @@ from swarm_ui.nodes.gptswarm import (
 )
 from swarm_ui.nodes.gptswarm.importing import edges_among, names_of
 from swarm_ui.nodes.gptswarm.nodes import (
-    NotSerializable,
-    answer,
-    decode_outputs,
-    encode_outputs,
     in_worker,
-    readable,
-    with_messages,
 )
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
@@ -48,8 +42,6 @@ records = st.lists(st.dictionaries(st.text().filter("input".__ne__), values, max
 TASK = {"task": "find the door", "files": ["map.png"], "GT": ""}
 
 
-def message(content: str, error: str | None = None) -> Message:
-    return Message(id="ada:0", sender="ada", round=0, content=content, error=error)
 
 
 @pytest.mark.parametrize("use", [GPTSwarmNode, import_graph, import_swarm])
@@ -63,53 +55,6 @@ def test_without_the_package_the_extra_is_named(
 
 
 # -- what travels ---------------------------------------------------------------------------------
-
-
-@given(records)
-@pytest.mark.slow
-def test_outputs_arrive_as_they_were_sent(outputs: list[dict[str, Any]]) -> None:
-    assert decode_outputs(message(encode_outputs(outputs)), TASK) == outputs
-
-
-@given(st.text(min_size=1))
-def test_anybody_elses_words_are_one_output_of_theirs(words: str) -> None:
-    (record,) = decode_outputs(message(words), TASK)
-    assert record == {**TASK, "subtask": "find the door", "operation": "ada", "output": words}
-    assert readable(words) == words
-
-
-def test_a_tombstone_is_no_output_but_words_with_an_error_are() -> None:
-    assert decode_outputs(message("", "it broke"), TASK) == []
-    assert decode_outputs(message("unfit words", "no action"), TASK)[0]["output"] == "unfit words"
-
-
-def test_histories_stay_behind() -> None:
-    long = [{"operation": "Combine", "output": "x", "input": [{"output": "y"}]}]
-    short = [{"operation": "Direct", "output": "x", "input": "the task"}]
-    assert decode_outputs(message(encode_outputs(long)), TASK) == [
-        {"operation": "Combine", "output": "x"}
-    ]
-    assert decode_outputs(message(encode_outputs(short)), TASK) == short
-
-
-def test_what_is_heard_is_written_under_the_task() -> None:
-    encoded = encode_outputs([{"output": "left"}, {"output": "right"}])
-    told = with_messages(TASK, [message("it is blue"), message("", "broke"), message(encoded)])
-    assert told == {**TASK, "task": "find the door\n\nWhat others said:\n\nada: it is blue\n\n"
-                                    "ada: left\nright"}  # fmt: skip
-    assert with_messages(TASK, [message("", "broke")]) == TASK
-
-
-def test_the_answer_is_the_last_output() -> None:
-    assert answer([{"output": "a"}, {"output": "b"}]) == "b"
-    assert answer(["words"]) == "words"
-    assert answer([{"score": 1}]) == '{"score": 1}'
-    assert answer([{"output": ["a", "b"]}]) == '["a", "b"]'
-    for outputs in ([{"output": None}], [{"output": object()}], [object()]):
-        with pytest.raises(NotSerializable):
-            answer(outputs)
-    with pytest.raises(NotSerializable, match="GPTSwarmNode"):
-        encode_outputs([{"env": object()}])
 
 
 # -- structure (stand-ins with the fields of GPTSwarm's nodes) ------------------------------------
@@ -198,14 +143,6 @@ def test_a_distribution_takes_the_probabilities_given() -> None:
     for sample in made.sample(20, torch.Generator().manual_seed(0)):
         assert sample.order[-1] == "end"
         assert ("b", "end") in sample.edges
-
-
-@pytest.mark.parametrize("chance", [0.0, 1.0, -0.1, float("nan")])
-def test_sure_edges_are_not_for_a_distribution(chance: float) -> None:
-    with pytest.raises(ConfigError, match="a -> b"):
-        EdgeDistribution.from_probabilities({("a", "b"): chance})
-    with pytest.raises(ConfigError, match="no edges"):
-        EdgeDistribution.from_probabilities({})
 
 
 # -- the loop beside ------------------------------------------------------------------------------

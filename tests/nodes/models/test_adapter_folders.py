@@ -22,17 +22,15 @@ from swarm_ui.adapter_metadata import (
     AdapterMetadata,
     fingerprint,
     read_metadata,
-    write_metadata,
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, Decision, Request
-from swarm_ui.nodes import CausalModel, LocalModel
+from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.transformers.adapters.folders import (
     adapters_in,
     described,
     folder_fingerprint,
     import_adapter,
-    merged_weights,
     one_adapter,
     save_merged,
 )
@@ -89,19 +87,6 @@ def test_an_adapter_keeps_its_format_and_its_base(base: Path, saved: Path, tmp_p
     assert read_metadata(tmp_path / "again" / "agent_1") == found
 
 
-async def test_the_format_of_an_adapter_is_that_of_its_prompts(base: Path, saved: Path) -> None:
-    model = CausalModel.named(str(base))
-    model.load_adapter(saved / "agent_0", "one")
-    requests = [
-        Request(decision=screen(), adapter=adapter, max_tokens=2) for adapter in (None, "one")
-    ]
-    plain, adapted = await model.generate(requests)
-    assert (plain.prompt_format, adapted.prompt_format) == ("json", "compact")
-    assert len(adapted.prompt) < len(plain.prompt) / 5
-    (chat,) = await model.generate([Request(chat=(ChatMessage("user", "hi"),), max_tokens=2)])
-    assert chat.prompt_format == "json"
-
-
 def test_a_copy_has_the_metadata_of_its_source(base: Path, saved: Path) -> None:
     model = CausalModel.named(str(base))
     model.load_adapter(saved / "agent_0", "one")
@@ -119,11 +104,8 @@ def test_a_leased_version_keeps_its_format(base: Path, saved: Path, tmp_path: Pa
     version = model.lease("one")
     model.load_adapter(altered(saved / "agent_1", tmp_path / "x", prompt_format="json"), "one")
     assert (model.format_of(version), model.format_of("one")) == ("compact", "json")
-    model.unload_adapter("one")
-    assert model.format_of(version) == "compact"
     model.release(version)
-    with pytest.raises(ConfigError, match="no adapter 'one'"):
-        model.format_of(version)
+    assert model.format_of("one") == "json"
 
 
 def test_an_adapter_of_another_base_is_refused_and_costs_nothing(
@@ -169,13 +151,6 @@ def test_metadata_that_cannot_be_read_is_one_line(tmp_path: Path, text: str) -> 
     with pytest.raises(ConfigError, match="is not the metadata of an adapter") as e:
         read_metadata(tmp_path)
     assert len(str(e.value)) < 700
-
-
-def test_fields_of_later_versions_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / METADATA_FILE).write_text('{"prompt_format": "compact", "of_tomorrow": [1]}')
-    assert read_metadata(tmp_path) == AdapterMetadata(prompt_format="compact")
-    write_metadata(tmp_path, AdapterMetadata())
-    assert read_metadata(tmp_path) == AdapterMetadata()
 
 
 # -- import -----------------------------------------------------------------------------------
@@ -310,16 +285,6 @@ def test_the_format_of_the_adapter_becomes_that_of_the_merged_model(
     assert CausalModel.named(str(tmp_path / "merged")).prompt_format == "compact"
     with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' was requested"):
         CausalModel.named(str(tmp_path / "merged"), prompt_format="json")
-
-
-def test_the_base_agent_can_be_merged(tmp_path: Path) -> None:
-    model = untrained()
-    model.add_adapter("one", rank=2)
-    disturb(model, "one", 3)
-    save_merged(model, "one", tmp_path / "merged")
-    merged = LocalModel.load(tmp_path / "merged")
-    expected = merged_weights(model, "one")
-    assert all(torch.equal(weight, expected[key]) for key, weight in merged.base_weights().items())
 
 
 def test_an_adapter_of_the_shared_output_layer_cannot_be_merged(

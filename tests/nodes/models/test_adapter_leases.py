@@ -55,23 +55,6 @@ def train(model: LocalModel, name: str = "agent_0") -> None:
     fitted(model, name, lessons(), config)
 
 
-def test_a_leased_version_outlives_training_under_its_exact_name() -> None:
-    model = with_adapters(2)
-    before, other = by(model, "agent_0"), by(model, "agent_1")
-    assert model.lease("agent_0") == "agent_0@0"
-    train(model)
-    after = by(model, "agent_0")
-    assert (versions(before), versions(after)) == ({"agent_0@0"}, {"agent_0@1"})
-    assert not alike(before, after)
-    assert alike(by(model, "agent_0@0"), before)
-    assert alike(by(model, "agent_0@1"), after)
-    assert alike(by(model, "agent_1"), other)
-    model.release("agent_0@0")
-    assert not model.has_version("agent_0@0")  # nothing is held that nobody can ask for
-    with pytest.raises(ModelError):
-        by(model, "agent_0@0")
-
-
 def test_leases_are_counted() -> None:
     model = with_adapters(1)
     before = by(model, "agent_0")
@@ -156,18 +139,6 @@ def test_during_training_a_name_stands_for_the_weights_before_it() -> None:
     assert not alike(after, before)
     assert versions(after) == {"agent_0@1"}
     model.release(version)
-
-
-def test_weights_that_are_as_before_are_no_new_version() -> None:
-    model = with_adapters(1)
-    weights = model.adapter_parameters("agent_0")
-    with model.activate("agent_0"), torch.no_grad():
-        before = [weight.clone() for weight in weights]
-        for weight in weights:
-            weight += 1.0
-        for weight, value in zip(weights, before, strict=True):
-            weight.copy_(value)
-    assert newest(model, "agent_0") == "agent_0@0"
 
 
 @pytest.mark.parametrize("options", [{"foreach": True}, {"foreach": False}, {"fused": True}])
@@ -259,16 +230,6 @@ def test_requests_during_training_do_not_change_what_is_learned() -> None:
 
     quiet, busy = trained(False), trained(True)
     assert all(torch.equal(a, b) for a, b in zip(quiet, busy, strict=True))
-
-
-def test_an_adapter_loads_into_a_model_that_has_none(tmp_path: Path) -> None:
-    source = with_adapters(1)
-    source.save_adapters(tmp_path)
-    fresh = with_adapters(0)
-    assert fresh.load_adapter(tmp_path / "agent_0", "critic") == "critic@0"
-    assert alike(by(fresh, "critic"), by(source, "agent_0"))
-    assert alike(by(fresh, None), by(with_adapters(0), None))
-    assert fresh.load_adapter(tmp_path / "agent_0", "a") == "a@0"  # a letter of many names
 
 
 def test_a_folder_that_does_not_fit_is_refused_and_costs_nothing(tmp_path: Path) -> None:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import torch
-from learning_fakes import fitted
-from local_models import answers, asking, disturb
+from local_models import answers
 from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
 
-from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
+from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Observation
-from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences import PreferencePair
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +52,8 @@ def chats(count: int = 9, **settings: Any) -> list[Request]:
     ]
 
 
-def with_adapters(model: CausalModel) -> CausalModel:
-    for k in range(2):
-        model.add_adapter(f"agent_{k}", rank=4, alpha=16)
-        disturb(model, f"agent_{k}", k, 0.2)
-    return model
 
 
-def told(completions: Sequence[Completion]) -> list[str]:
-    return [c.text for c in completions]
 
 
 def continued(model: CausalModel, request: Request) -> list[int]:
@@ -86,24 +72,6 @@ def test_greedy_replies_are_those_of_transformers(model: CausalModel) -> None:
         out = continued(model, asked)
         assert completion.text == model.tokenizer.decode(out, skip_special_tokens=True)
         assert completion.usage.completion_tokens == len(out)
-
-
-def test_an_answer_does_not_depend_on_the_company(model: CausalModel) -> None:
-    with_adapters(model)
-    names = [None, "agent_0", "agent_1"]
-    asked = [
-        msgspec.structs.replace(r, adapter=names[k % 3], temperature=0.9 * (k % 2), seed=k)
-        for k, r in enumerate(chats(15))
-    ]
-    together = answers(model, asked)
-    assert model.counters.batches == 1
-    for request, got in zip(asked, together, strict=True):
-        [alone] = answers(model, [request])
-        assert got.text == alone.text
-        assert got.logprob == pytest.approx(alone.logprob, abs=1e-3)
-        assert got.adapter == (None if request.adapter is None else f"{request.adapter}@1")
-    greedy = {name: told(answers(model, asking(name, chats()))) for name in names}
-    assert len({tuple(texts) for texts in greedy.values()}) == 3
 
 
 def test_a_reply_ends_at_any_end_token_and_at_its_own_limit(llama: CausalModel) -> None:
@@ -133,26 +101,6 @@ def test_a_reply_keeps_its_spaces_whatever_the_tokenizer_would_clean_up(llama: C
     assert reply.text == f"click {label} [0]"
 
 
-def test_a_seed_decides_a_sample(llama: CausalModel) -> None:
-    one, same, other = (
-        told(
-            answers(
-                llama, [msgspec.structs.replace(r, seed=seed, temperature=1.5) for r in chats()]
-            )
-        )
-        for seed in (1, 1, 2)
-    )
-    assert one == same != other
-
-
-def test_the_trace_holds_the_prompt_that_was_read(llama: CausalModel) -> None:
-    [completion] = answers(llama, [Request(chat=(ChatMessage("user", "hi"),), max_tokens=1)])
-    assert completion.prompt == "<|user|>hi</s><|assistant|>"
-    assert completion.model == "llama"
-    [decided] = answers(llama, [Request(decision=screen("Send"), max_tokens=1)])
-    assert 'button "Send"' in decided.prompt
-
-
 def test_a_tokenizer_without_a_template_gets_the_plain_one(llama: CausalModel) -> None:
     plain = CausalModel(llama.network, tokenizer(None))  # type: ignore[arg-type]
     chat = (ChatMessage("system", "Be short."), ChatMessage("user", "hi"))
@@ -161,72 +109,6 @@ def test_a_tokenizer_without_a_template_gets_the_plain_one(llama: CausalModel) -
     assert completion.usage.prompt_tokens == len(
         tokenizer(None).encode(completion.prompt, add_special_tokens=False)
     )
-
-
-def test_scores_are_log_probabilities_of_the_json_reply(model: CausalModel) -> None:
-    assert isinstance(model, ScoringModel)
-    with_adapters(model)
-    reply = Action(action_type="click", target="Save", index=0).json()
-    names = [None, "agent_0", "agent_1"]
-    asked = [Request(decision=screen("Save " * (k + 1)), adapter=names[k % 3]) for k in range(6)]
-    scores = asyncio.run(model.score(asked, [reply] * 6))
-    for request, score in zip(asked, scores, strict=True):
-        assert request.decision is not None
-        prompt, tail = model.encode(request.decision, reply)
-        assert tail[-1] == model.tokenizer.eos_token_id
-        assert model.tokenizer.decode(tail[:-1]) == reply
-        ids = torch.tensor([prompt + tail])
-        with model.activate(request.adapter) if request.adapter else model.reference():
-            model.module.eval()
-            logits = model.network(input_ids=ids).logits[0].log_softmax(-1)
-        by_hand = sum(logits[len(prompt) - 1 + k, t].item() for k, t in enumerate(tail))
-        assert score == pytest.approx(by_hand, abs=1e-3)
-    assert asyncio.run(model.score(asked[:1], ["no action"])) == [float("-inf")]
-
-
-@pytest.mark.slow
-def test_an_adapter_learns_and_a_leased_version_does_not(model: CausalModel) -> None:
-    trained: Trainable = with_adapters(model)
-    chosen = Action(action_type="click", target="Save", index=0)
-    lesson = [
-        PreferencePair(
-            node="agent_0", decision=screen("Save"), chosen=chosen,
-            rejected=Action(action_type="navigate_back"),
-        )
-    ]  # fmt: skip
-
-    def gains(adapter: str) -> float:
-        asked = [Request(decision=screen("Save"), adapter=adapter)] * 2
-        good, bad = asyncio.run(
-            model.score(asked, [chosen.json(), Action(action_type="navigate_back").json()])
-        )
-        return good - bad
-
-    before, version = gains("agent_0"), model.lease("agent_0")
-    config = UpdateConfig(method="dpo", steps=8, batch_size=1, lr=1e-2)
-    stats = fitted(trained, "agent_0", lesson, config)
-    assert stats.loss is not None and stats.first_loss is not None
-    assert stats.loss < stats.first_loss
-    assert gains("agent_0") > before + 1
-    assert gains(version) == pytest.approx(before, abs=1e-2)
-    model.release(version)
-
-
-def test_adapters_save_and_load(model: CausalModel, tmp_path: Path) -> None:
-    with_adapters(model).save_adapters(tmp_path)
-    wanted = told(answers(model, asking("agent_1", chats())))
-    assert model.load_adapter(tmp_path / "agent_1", "agent_0") == "agent_0@2"
-    assert told(answers(model, asking("agent_0", chats()))) == wanted
-
-
-def test_it_stands_in_a_graph(llama: CausalModel) -> None:
-    graph = CollabGraph.collaborative(
-        2, 2, model=with_adapters(llama), adapters=["agent_0", "agent_1"], max_tokens=6
-    )
-    trace = asyncio.run(graph.run(screen().observation, seed=0))
-    spoken = [call for call in trace.calls if call.node != "vote"]
-    assert [call.adapter for call in spoken] == ["agent_0@1", "agent_1@1"] * 2
-    assert all(call.prompt.startswith("<|system|>You operate") for call in spoken)
 
 
 def test_a_template_without_system_turns_gets_their_content_with_that_of_the_user(

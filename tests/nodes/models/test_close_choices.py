@@ -43,19 +43,6 @@ def test_rounding_of_another_batch_changes_no_choice(temperature: float) -> None
     assert torch.equal(first, second)
 
 
-def test_clear_choices_need_no_other_forward() -> None:
-    logits = torch.tensor([[0.0, 1.0, 0.5], [0.3, 0.3, 0.0]])
-    asked: list[int] = []
-
-    def alone(row: int) -> torch.Tensor:
-        asked.append(row)
-        return torch.tensor([0.0, 0.1, 9.0])
-
-    greedy = [Choice(0.0, None, None, False), Choice(0.0, None, [0, 1], False)]
-    assert choose(logits, greedy, alone).tolist() == [1, 1]  # 2 is not allowed in the second row
-    assert asked == [1]
-
-
 def test_the_row_alone_is_read_with_its_own_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     """If every choice were close, the replies would be those of requests one at a time."""
     monkeypatch.setattr(selection, "CLOSE", 1e9)

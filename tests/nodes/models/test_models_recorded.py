@@ -19,7 +19,6 @@ from swarm_ui.model import (
     ChatMessage,
     Completion,
     Decision,
-    Dropped,
     Generation,
     Request,
 )
@@ -127,13 +126,6 @@ async def test_a_chat_is_found_by_its_exact_prompt() -> None:
         await model.generate([Request(chat=(ChatMessage("user", "hi!"),))])
 
 
-async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
-    traces = [trace_of(call(text), run=text) for text in ("one", "two")]
-    model = ScriptedModel.from_trace(traces)
-    got = await model.generate([asks()] * 5)
-    assert [c.text for c in got] == ["one", "two", "one", "two", "one"]
-
-
 OTHER = Decision(observation=msgspec.structs.replace(SCREEN, goal="other"))
 
 
@@ -154,14 +146,6 @@ async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
     with pytest.raises(ModelError) as caught:
         await model.generate([asked])
     assert "'a:0' of run r1" in str(caught.value) and named in str(caught.value)
-
-
-async def test_the_screenshot_makes_no_difference() -> None:
-    model = ScriptedModel.from_trace(trace_of(call("x")))
-    pictured = msgspec.structs.replace(SCREEN, png=b"...")
-    assert (await model.generate([Request(decision=Decision(observation=pictured))]))[0].text == "x"
-    with_picture = msgspec.structs.replace(trace_of(call("y")), observation=pictured)
-    assert (await ScriptedModel.from_trace(with_picture).generate([asks()]))[0].text == "y"
 
 
 def test_what_holds_no_reply_of_a_model_is_refused() -> None:
@@ -193,17 +177,3 @@ async def test_a_script_may_hold_whole_completions_and_errors_reach_the_reader()
     with pytest.raises(ModelError, match="down"):
         async for _ in model.stream(asks()):
             pass
-
-
-def test_replies_in_another_format_and_to_shortened_prompts_are_those_of_the_run() -> None:
-    short = Completion(
-        text="click button 2 [2]", prompt="p", prompt_format="compact", sampled=(1, 2),
-        dropped=Dropped(elements=(3,)),
-    )  # fmt: skip
-
-    def run(model: ScriptedModel) -> Trace:
-        return CollabGraph.collaborative(2, 2, model=model).run_sync(SCREEN, run_id="r")
-
-    first = run(ScriptedModel(lambda request: short))
-    assert first.action is not None and first.action.index == 2
-    assert timeless(run(ScriptedModel.from_trace(first))) == timeless(first)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from local_models import answers, asking, disturb, requests, with_adapters
 from peft import PeftModel
 
-from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting, LoraWeights
 
@@ -23,27 +18,6 @@ NAMES = [None, "agent_0", "agent_1", "agent_2"]
 @pytest.fixture(scope="module")
 def model() -> LocalModel:
     return with_adapters()
-
-
-@given(
-    picked=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 3)), min_size=1, max_size=24),
-    worth=st.sampled_from([1, 40, 400]),
-)
-@settings(max_examples=6, deadline=None)
-def test_a_greedy_answer_is_the_same_in_any_company(
-    model: LocalModel, picked: list[tuple[int, int]], worth: int
-) -> None:
-    screens = requests(40)
-    asked = [msgspec.structs.replace(screens[k], adapter=NAMES[n]) for k, n in picked]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "_cost", worth)  # prompts are read in many pieces, or in one
-        together = answers(model, asked)
-    for request, got in zip(asked, together, strict=True):
-        [alone] = answers(model, [request])
-        assert got.text == alone.text
-        assert got.prompt == alone.prompt
-        assert got.usage == alone.usage
-        assert got.logprob == pytest.approx(alone.logprob, abs=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 9])
@@ -62,26 +36,6 @@ def test_logits_are_those_of_pefts_own_mixed_batch(model: LocalModel, tokens: in
         assert not torch.allclose(wanted[0], network.get_base_model()(input_ids=ids).logits[0])
 
 
-def test_rows_that_leave_the_batch_leave_the_others_their_adapters(model: LocalModel) -> None:
-    ids = torch.randint(3, 200, (6, 1), generator=torch.Generator().manual_seed(2))
-    versions = ["agent_0@0", "agent_0@0", None, "agent_1@0", "agent_2@0", "agent_2@0"]
-    base = model.network
-    adapters = [model._frozen_of(version) for version in versions]
-    with torch.no_grad(), model._routing(adapters) as routing:
-        whole = base(input_ids=ids).logits
-        routing.select_rows([1, 2, 5])
-        assert torch.allclose(base(input_ids=ids[[1, 2, 5]]).logits, whole[[1, 2, 5]], atol=1e-5)
-        routing.select_rows([3])
-        assert torch.allclose(base(input_ids=ids[[3]]).logits, whole[[3]], atol=1e-5)
-
-
-def test_after_a_batch_peft_finds_its_layers_as_they_were(model: LocalModel) -> None:
-    before = {name for name, part in model.module.named_modules() if "forward" in part.__dict__}
-    answers(model, asking("agent_1", requests(2)))
-    after = {name for name, part in model.module.named_modules() if "forward" in part.__dict__}
-    assert before == after == set()
-
-
 def test_adapters_of_different_ranks_share_a_batch() -> None:
     model = with_adapters(1)
     model.add_adapter("wide", rank=9, alpha=3)
@@ -93,17 +47,6 @@ def test_adapters_of_different_ranks_share_a_batch() -> None:
     for request, got in zip(asked, answers(model, asked), strict=True):
         [alone] = answers(model, [request])
         assert (got.text, got.logprob) == (alone.text, pytest.approx(alone.logprob, abs=1e-4))
-
-
-def test_a_change_of_weights_in_place_is_noticed_by_scores(model: LocalModel) -> None:
-    asked = asking("agent_0", requests(4))
-    replies = [c.text for c in answers(model, asked)]
-    before = asyncio.run(model.score(asked, replies))
-    disturb(model, "agent_0", seed=9)
-    after = asyncio.run(model.score(asked, replies))
-    assert after != pytest.approx(before, abs=1e-3)
-    model.forget_prompts()
-    assert asyncio.run(model.score(asked, replies)) == after
 
 
 def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,16 +75,6 @@ def test_a_copy_has_the_shape_and_the_weights_of_its_source() -> None:
     assert all(map(torch.equal, *map(model.adapter_parameters, ("thin", "copy"))))
     (one, two) = answers(model, [*asking("thin", requests(1)), *asking("copy", requests(1))])
     assert (one.text, one.logprob, two.adapter) == (two.text, two.logprob, "copy@0")
-
-
-def test_scores_do_not_depend_on_the_company(model: LocalModel) -> None:
-    asked: list[Request] = [
-        msgspec.structs.replace(r, adapter=NAMES[k % 4]) for k, r in enumerate(requests(20))
-    ]
-    replies = [c.text for c in answers(model, asked)]
-    together = asyncio.run(model.score(asked, replies))
-    for request, reply, got in zip(asked, replies, together, strict=True):
-        assert asyncio.run(model.score([request], [reply])) == pytest.approx([got], abs=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 8, 40])

@@ -17,7 +17,7 @@ from tiny_causal import network, tokenizer
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.observation import Element, Observation
@@ -61,14 +61,6 @@ def test_a_declared_limit_holds_for_prompts_of_any_length() -> None:
         answers(model, [Request(decision=page(2, goal="weather " * 400))])
     with pytest.raises(ConfigError, match="prompt_tokens must be >= 1, got 0"):
         causal(prompt_tokens=0)
-
-
-def test_few_prompts_are_tokenized() -> None:
-    model, calls = causal(prompt_format="compact"), list[str]()
-    model.codec.reader.chats.tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
-    prompt = model.prompt(Request(decision=page(900), max_tokens=256))
-    assert CONTEXT - 300 < len(prompt.ids) <= CONTEXT - 256
-    assert len(calls) <= 6
 
 
 async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prompt() -> None:
@@ -117,12 +109,6 @@ def test_a_prompt_is_encoded_in_the_format_of_the_adapter_that_answers(tmp_path:
     text = model.tokenizer.decode(ids)
     assert "elements are left out" in text and len(ids) + len(reply) <= CONTEXT
     assert model.prompt(Request(decision=page(3), adapter="agent_0")).text.startswith(text[:60])
-
-
-def test_a_chat_is_not_shortened() -> None:
-    chat = (ChatMessage("user", "weather " * 3000),)
-    with pytest.raises(ModelError, match="accepts at most 2048"):
-        answers(causal(), [Request(chat=chat)])
 
 
 @pytest.mark.parametrize("form", ["json", "compact"])

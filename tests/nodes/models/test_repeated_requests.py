@@ -98,19 +98,3 @@ def test_replies_of_later_rounds_are_those_of_whole_prompts(read: list[int]) -> 
     read.clear()
     assert alike(rounds(with_adapters(), forget=False), whole)
     assert sum(read) < 0.7 * most
-
-
-@pytest.mark.parametrize("temperature", [0.0, 0.8, 2.0])
-def test_tokens_without_an_alternative_change_no_reply(
-    monkeypatch: pytest.MonkeyPatch, temperature: float
-) -> None:
-    """They are read together; a sample is the same as if each of them had been drawn."""
-    asked = [msgspec.structs.replace(r, temperature=temperature) for r in requests(24)]
-    together = answers(with_adapters(), asked)
-
-    def one_at_a_time(state: Any) -> None:
-        if not state._final:
-            state._allowed = state._cursor.allowed()
-
-    monkeypatch.setattr(decoding._State, "_look_ahead", one_at_a_time)
-    assert alike(answers(with_adapters(), asked), together)

@@ -12,7 +12,6 @@ from local_models import answers, asking, disturb
 from tiny_causal import network, tokenizer
 
 from swarm_ui.action import Action
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Heard
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
@@ -97,25 +96,6 @@ def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
         same(answers(whole, asked), answers(shared, asked))
 
 
-def test_prompts_with_and_without_a_known_prefix_are_answered_together() -> None:
-    """They are read in separate forward passes, whose caches are joined; rows that have ended are
-    then removed from the joined cache."""
-    whole, shared = model(prefix_bytes=0), model()
-    elements = tuple(Element(index=k, role="button", text=f"entry {k} of 31") for k in range(60))
-    long = Observation(goal="open entry 5", elements=elements, app="files")
-
-    def asked(observation: Observation, adapter: str) -> list[Request]:
-        decision = Decision(observation=observation)
-        return [
-            Request(decision=decision, adapter=adapter, temperature=1.0, seed=k, max_tokens=count)
-            for k, count in enumerate((2, 40, 4, 40))
-        ]
-
-    known, new = asked(screen(), "agent_0"), asked(long, "agent_1")
-    same(answers(whole, known), answers(shared, known))
-    same(answers(whole, [*known, *new]), answers(shared, [*known, *new]))
-
-
 def test_a_second_round_reads_the_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = model()
     first, second = talk(2)
@@ -125,19 +105,6 @@ def test_a_second_round_reads_the_messages_only(monkeypatch: pytest.MonkeyPatch)
     prompts = sum(c.usage.prompt_tokens for c in answers(shared, second))
     assert watched.tokens < 0.5 * prompts
     assert read < 0.7 * sum(c.usage.prompt_tokens for c in answers(shared, first))
-
-
-def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = model()
-    watched = Watched(shared, monkeypatch)
-    question = Request(decision=Decision(observation=screen()), temperature=1.0, max_tokens=40)
-    answers(shared, [question])
-    alone, watched.tokens = watched.tokens, 0
-    shared.forget_prompts()
-    four = answers(shared, [msgspec.structs.replace(question, seed=k) for k in range(4)])
-    replies = sum(c.usage.completion_tokens for c in four)
-    assert watched.tokens < alone + 2 * replies
-    assert len({c.text for c in four}) > 1
 
 
 def copies(prefix_bytes: int = 2**28) -> CausalModel:
@@ -208,9 +175,3 @@ def test_the_memory_is_bounded() -> None:
         same(answers(model(prefix_bytes=0), asked), answers(small, asked))
         seen.append(small._prefixes.size)
     assert 0 < max(seen) <= used // 2
-
-
-def test_a_team_with_one_adapter_runs_on_shared_prefixes() -> None:
-    graph = CollabGraph.collaborative(3, 2, model=model(), adapters=["agent_0"] * 3)
-    run = graph.run_sync(screen(), seed=0)
-    assert run.action is not None

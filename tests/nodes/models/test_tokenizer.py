@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demos.base_agent.screens import ActionSample, QuestionSample
-from demos.base_agent.stream import PAGE_FAMILIES, Mix, Stream
+from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action, Unparsed
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
@@ -179,16 +179,3 @@ def test_quizzes_mark_exactly_their_answers() -> None:
                 assert CODEC.tokens.index(f"#{index}") in [
                     t for t, m in zip(ids, mask, strict=True) if m
                 ]
-
-
-def test_every_family_of_pages_makes_lessons_that_point_at_something() -> None:
-    from demos.base_agent.screens import WordSampler
-
-    stream = Stream(7, KNOWN, Mix())
-    for family in PAGE_FAMILIES:
-        for _ in range(30):
-            lesson = stream.page(WordSampler(stream.rng, KNOWN), family)
-            element = lesson.decision.observation.element(lesson.action.index)
-            assert element is not None, family
-            if lesson.action.action_type == "input_text":
-                assert element.editable, family

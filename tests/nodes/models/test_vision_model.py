@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -10,22 +9,19 @@ from typing import Any
 import pytest
 import tiny_vision
 import torch
-from learning_fakes import fitted
 from local_models import alike, answers, asking, disturb
 from PIL import Image
 from tiny_causal import network as causal_network
 from tiny_causal import tokenizer
 from tiny_vision import picture
 
-from swarm_ui.action import Action, Unparsed
+from swarm_ui.action import Unparsed
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import pictures as picture_tokens
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.prompts import format_named
 
 every = pytest.mark.parametrize("kind", tiny_vision.KINDS)
@@ -90,22 +86,6 @@ def test_replies_are_those_of_transformers(kind: str) -> None:
         assert said.logprob == pytest.approx(float(steps.gather(1, out[:, None]).sum()), abs=1e-3)
 
 
-@every
-def test_pictures_count_and_adapters_answer_in_one_batch(kind: str) -> None:
-    model = with_adapters(opened(kind))
-    mixed = [*asking("agent_0", chats()), *chats(), *asking("agent_1", chats())]
-    together = answers(model, mixed)
-    apart = [answer for request in mixed for answer in answers(model, [request])]
-    assert alike(together, apart)
-    assert {c.adapter for c in together} == {None, "agent_0@1", "agent_1@1"}
-    one, other = (
-        answers(model, [Request(chat=(ChatMessage("user", "what?", (png,)),), max_tokens=6)])[0]
-        for png in (picture(0), picture(3))
-    )
-    assert (one.text, one.logprob) != (other.text, other.logprob)
-    assert "[picture 24x40 (" in one.prompt and one.prompt != other.prompt
-
-
 def shown(number: int = 0, label: str = "Save") -> Decision:
     screen = Observation(
         goal=f"press {label}",
@@ -138,21 +118,6 @@ async def test_it_learns_from_screenshots(kind: str) -> None:
 
 
 @every
-async def test_replies_with_a_screenshot_can_be_weighed(kind: str) -> None:
-    model = with_adapters(opened(kind))
-    asked = asking("agent_0", [Request(chat=chat) for chat in CHATS])
-    options = ["yes", "no"]
-    found = await model.probabilities(asked, options)
-    for request, weights in zip(asked, found, strict=True):
-        ids = torch.tensor([model.prompt(request).ids])
-        wanted = [model.codec.first_token(option) for option in options]
-        with model.routed(["agent_0@1"]) as network, torch.inference_mode():
-            given = model.codec.reader.pictures.inputs(ids, None)
-            logits = network(**given, use_cache=False).logits[0, -1, wanted]
-        assert list(weights) == pytest.approx(logits.double().softmax(0).tolist(), abs=1e-4)
-
-
-@every
 def test_a_reply_in_the_compact_format_is_an_action_of_the_screen(kind: str) -> None:
     model = with_adapters(opened(kind, prompt_format="compact"))
     asked = [Request(decision=shown(k), adapter="agent_1", max_tokens=24) for k in range(2)]
@@ -166,26 +131,6 @@ def encoded(model: VisionModel, decision: Decision, reply: str) -> tuple[list[in
     prompt, said = model.encode(decision, reply)
     assert max(prompt) >= model.codec.reader.pictures.vocabulary > max(said)
     return prompt, said
-
-
-def test_training_changes_what_it_says_of_a_screenshot() -> None:
-    model = with_adapters(opened("idefics3"))
-    good, bad = Action(action_type="click", index=0), Action(action_type="navigate_back")
-    pairs = [
-        PreferencePair(node="agent_0", decision=shown(k), chosen=good, rejected=bad)
-        for k in range(2)
-    ]
-
-    def gains() -> float:
-        asked = [Request(decision=shown(0), adapter="agent_0")] * 2
-        chosen, rejected = asyncio.run(model.score(asked, [good.json(), bad.json()]))
-        return chosen - rejected
-
-    before = gains()
-    config = UpdateConfig(method="dpo", steps=6, batch_size=2, lr=1e-2)
-    stats = fitted(model, "agent_0", pairs, config)
-    assert stats.loss is not None and stats.first_loss is not None
-    assert stats.loss < stats.first_loss and gains() > before
 
 
 def test_vectors_of_a_picture_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,15 +168,6 @@ def test_it_is_saved_and_opened_with_its_adapters(kind: str, tmp_path: Any) -> N
         CausalModel.from_pretrained(tmp_path / "model")
     with pytest.raises(ConfigError, match="no vision-language model in"):
         VisionModel.from_pretrained(tmp_path / "adapters")
-
-
-def test_a_version_is_loaded_as_it_was_saved(tmp_path: Any) -> None:
-    model = with_adapters(opened("idefics3"))
-    model.save_version("agent_1@1", tmp_path)
-    again = opened("idefics3")  # the vision part has layers of the same names
-    again.load_version("agent_1@1", tmp_path)
-    asked = asking("agent_1", chats())
-    assert alike(answers(model, asked), answers(again, asked))
 
 
 def test_an_adapter_of_the_vision_part_is_refused(tmp_path: Any) -> None:
