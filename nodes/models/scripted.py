@@ -74,7 +74,7 @@ class ScriptedModel:
         prompt of a chat), adapter, seed and temperature, in any order of arrival. Equal calls give
         their replies in the recorded order, and then start again with the first one. A request for
         an adapter matches any recorded version of it (``"agent_2"`` matches ``"agent_2@7"``). A
-        request that was not recorded raises a ``ModelError`` that names the closest call.
+        request that was not recorded raises a ``ModelError``.
 
         Raises:
             ConfigError: no recorded call was answered by a model.
@@ -118,8 +118,7 @@ class _RecordedReplies:
     """Finds the recorded call with the context, adapter, seed and temperature of a request."""
 
     def __init__(self, recorded: Recorded) -> None:
-        self._calls: list[tuple[str, Call, Decision | None]] = []
-        """Each recorded call, with its run and its context, if it was one of an agent."""
+        self._count = 0
         self._replies: dict[tuple[object, ...], deque[Completion]] = {}
         for trace in _traces(recorded):
             for call in trace.calls:
@@ -127,17 +126,17 @@ class _RecordedReplies:
         if not self._replies:
             raise ConfigError(
                 "expected traces or episodes with at least one call of a model, "
-                f"got {len(self._calls)} calls without a prompt"
+                f"got {self._count} calls without a prompt"
             )
 
     def _learn(self, trace: Trace, call: Call) -> None:
+        self._count += 1
+        if not call.prompt or call.completion is None:
+            return
         try:
             decision = _bare(trace.decision(call))
         except KeyError:  # messages that it received are missing from the trace
             decision = None
-        self._calls.append((trace.run, call, decision))
-        if not call.prompt or call.completion is None:
-            return
         reply = Completion(
             text=call.reply,
             prompt_format=call.message.prompt_format,
@@ -156,15 +155,10 @@ class _RecordedReplies:
             if replies := self._replies.get(key):
                 replies.rotate(-1)
                 return replies[-1]
-        wrong, run, call = min(
-            ((_differences(call, decision, request, contexts[0]), run, call)
-             for run, call, decision in self._calls),
-            key=lambda each: len(each[0]),
-        )  # fmt: skip
-        failed = f" (that call failed: {call.error})" if call.error else ""
+        what = "a decision" if request.chat is None else "a chat"
         raise ModelError(
-            f"no recorded call matches this request; the closest of {len(self._calls)} is "
-            f"'{call.id}' of run {run}, which differs in: {', '.join(wrong)}{failed}. Record "
+            f"none of the {self._count} recorded calls matches this request ({what}, adapter "
+            f"{request.adapter!r}, seed {request.seed}, temperature {request.temperature}). Record "
             "the call, or send a request that was recorded"
         )
 
@@ -202,26 +196,3 @@ def _contexts(request: Request) -> list[object]:
 def _names(adapter: str | None) -> set[str | None]:
     """The names that match a recorded adapter, with the version (``"agent_2@7"``) and without."""
     return {adapter} if adapter is None else {adapter, adapter.rpartition("@")[0] or adapter}
-
-
-def _differences(
-    call: Call, decision: Decision | None, request: Request, context: object
-) -> list[str]:
-    """The differences between a recorded call and a request."""
-    found = []
-    if not isinstance(context, Decision):
-        found += [] if context == call.prompt else ["the prompt"]
-    elif decision is None:
-        found.append("the context, which the trace does not hold")
-    else:
-        seen, wanted = decision.observation, context.observation
-        fields = [f for f in seen.__struct_fields__ if getattr(seen, f) != getattr(wanted, f)]
-        found += [f"observation.{field}" for field in fields]
-        found += [] if decision.heard == context.heard else ["the messages heard"]
-    if request.adapter not in _names(call.adapter):
-        found.append(f"adapter (recorded {call.adapter!r}, requested {request.adapter!r})")
-    if request.seed != call.seed:
-        found.append(f"seed (recorded {call.seed}, requested {request.seed})")
-    if (request.temperature or 0.0) != (call.temperature or 0.0):
-        found.append(f"temperature (recorded {call.temperature}, requested {request.temperature})")
-    return found if call.prompt else [*found, "the reply, which no model gave"]

@@ -11,6 +11,30 @@ from swarm_ui.errors import ConfigError, ModelError
 Held = TypeVar("Held")
 
 
+class Leases:
+    """How often each version is leased."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __contains__(self, version: object) -> bool:
+        return self._counts[version] > 0  # type: ignore[index]
+
+    def take(self, version: str) -> str:
+        """Lease a version; return it."""
+        self._counts[version] += 1
+        return version
+
+    def end(self, version: str) -> None:
+        """Give up one lease. Raises ``ModelError`` if the version is not leased."""
+        if version not in self:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._counts[version] -= 1
+        self._counts += Counter()  # without those that ended
+
+
 class VersionBook(Generic[Held]):
     """The versions of a model's adapters, and what each of them holds.
 
@@ -34,7 +58,7 @@ class VersionBook(Generic[Held]):
         self._numbers: dict[str, int] = {}
         self._highest: dict[str, int] = {}
         self._held: dict[str, Held] = {}
-        self._leases: Counter[str] = Counter()
+        self._leases = Leases()
         self._dropped = dropped
 
     @property
@@ -71,7 +95,7 @@ class VersionBook(Generic[Held]):
         version, old = f"{name}@{number}", self._numbers.get(name)
         known = self._held.get(version, held)
         if known is not held:
-            if self._leases[version]:
+            if version in self._leases:
                 raise ConfigError(
                     f"{version} exists already, and runs still use its other weights; load it when "
                     "these runs have ended, or under the next number"
@@ -102,29 +126,23 @@ class VersionBook(Generic[Held]):
         version = self.current(adapter) if adapter in self._numbers else adapter
         if version not in self._held:
             raise self._missing(adapter)
-        self._leases[version] += 1
-        return version
+        return self._leases.take(version)
 
     def leased(self, version: str) -> bool:
         """Whether a run uses a version."""
-        return self._leases[version] > 0
+        return version in self._leases
 
     def release(self, version: str) -> None:
         """Give up one lease. Raises ``ModelError`` if the version is not leased."""
-        if not self._leases[version]:
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._leases[version] -= 1
+        self._leases.end(version)
         self._drop_unneeded(version)
 
     def _drop_unneeded(self, version: str) -> None:
         name, number = parsed_version(version)
-        if not self._leases[version] and self._numbers.get(name) != number:
+        if version not in self._leases and self._numbers.get(name) != number:
             self._drop(version)
 
     def _drop(self, version: str) -> None:
-        del self._leases[version]
         held = self._held.pop(version)
         if self._dropped is not None:
             self._dropped(version, held)

@@ -28,7 +28,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.board import FolderBoard, Published, PublishedVersions
+from swarm_ui.nodes.models.acting.board import FolderBoard, Published, PublishedCopy
 from swarm_ui.nodes.models.counters import Counters
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
@@ -236,14 +236,10 @@ class ActorModel:
                 self.counters.seconds += time.perf_counter() - self._since
 
 
-class ActorCopy(PublishedVersions):
+class ActorCopy(PublishedCopy):
     """An :class:`ActorModel` in another process, which asks the server itself, with a key from its
-    own environment. It is a :class:`~swarm_ui.model.VersionedModel`, and can be pickled for further
-    processes.
-
-    An adapter's name without a version means the version that was current when this object was
-    pickled. A version that the server has lost is loaded again, from the folder of the learner's
-    process.
+    own environment. It can be pickled for further processes. A version that the server has lost is
+    loaded again, from the folder of the learner's process.
     """
 
     def __init__(
@@ -273,17 +269,15 @@ class ActorCopy(PublishedVersions):
         sent = self._engine, self._prompts, self._board, self.current, self._constrained
         return _received, (self._key, *sent)
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
-        with at_leased_versions(self, requests) as exact:
-            prompts = [self._prompts.prompt(request) for request in exact]
-            return await ask_engine(
-                self._engine, exact, prompts, self._board, constrained=self._constrained
-            )
-
     async def close(self) -> None:
         """Close the connections of this process."""
         await self._engine.close()
+
+    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
+        prompts = [self._prompts.prompt(request) for request in requests]
+        return await ask_engine(
+            self._engine, requests, prompts, self._board, constrained=self._constrained
+        )
 
 
 _ENGINES: WeakValueDictionary[str, OpenAIModel] = WeakValueDictionary()

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import Request, VersionedModel
+from swarm_ui.model import Completion, Request, VersionedModel, at_leased_versions
 from swarm_ui.nodes.models.acting.calls import answered
 from swarm_ui.rollout.cluster import connected
 
@@ -301,12 +301,22 @@ class PullingModel:
                 await self.model.unload_version(old)
 
 
-class PublishedVersions:
-    """The versions that another process published: which one answers under a name."""
+class PublishedCopy:
+    """A model in another process than its learner's. It answers with the versions that were
+    published there; an adapter's name without a version means the one that was current when this
+    object was made. It is a :class:`~swarm_ui.model.VersionedModel`.
+    """
+
+    name: str
 
     def __init__(self, current: Mapping[str, str] | None) -> None:
         """``current``: the version of each adapter; ``None``: the model has no versions."""
         self.current = None if current is None else dict(current)
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
+        done: list[Completion] = await self._exactly("generate", requests)
+        return done
 
     def lease(self, adapter: str) -> str:
         """The published version of an adapter; a version stands for itself. Raises ``ModelError``
@@ -320,3 +330,22 @@ class PublishedVersions:
 
     def release(self, version: str) -> None:
         """Does nothing: a version stays on its board while it is needed."""
+
+    async def _exactly(self, method: str, requests: Sequence[Request], *others: object) -> Any:
+        with at_leased_versions(self, requests) as exact:
+            return await self._ask(method, exact, *others) if exact else []
+
+    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
+        """Answer requests for exact versions."""
+        raise NotImplementedError
+
+
+class ScoringCopy(PublishedCopy):
+    """One that can also compute the probability of a given reply. It is a
+    :class:`~swarm_ui.model.ScoringModel`."""
+
+    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
+        scores: list[float] = await self._exactly("score", requests, list(replies))
+        return scores

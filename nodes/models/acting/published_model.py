@@ -18,14 +18,14 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from swarm_ui.model import Completion, Request, at_leased_versions
+from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.models.acting.board import (
     Board,
     FolderBoard,
     Published,
-    PublishedVersions,
     PullingModel,
     RayBoard,
+    ScoringCopy,
 )
 from swarm_ui.nodes.models.acting.ray_model import RayModel
 
@@ -66,7 +66,7 @@ class PublishedModel:
         current = self._published.current
         if isinstance(self._elsewhere, RayModel):
             return _same, (self._elsewhere.with_versions(current, self.board),)
-        return PublishedCopy, (self._key, self.name, self._elsewhere, self.board, current)
+        return LoadedCopy, (self._key, self.name, self._elsewhere, self.board, current)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
@@ -112,11 +112,9 @@ _BASES: WeakValueDictionary[str, PullingModel] = WeakValueDictionary()
 iteration; a base model is freed with the last copy that uses it."""
 
 
-class PublishedCopy(PublishedVersions):
+class LoadedCopy(ScoringCopy):
     """A :class:`PublishedModel` in another process: the base model of that process, which pulls the
-    published versions. An adapter's name without a version means the version that was current when
-    this object was pickled.
-    """
+    published versions."""
 
     def __init__(
         self,
@@ -140,22 +138,10 @@ class PublishedCopy(PublishedVersions):
         self._base = _BASES.get(key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PublishedCopy, (self._key, self.name, self._make, self._board, self.current)
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
-        done: list[Completion] = await self._ask("generate", requests)
-        return done
-
-    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """Log-probability (nats) of each reply under its request; see
-        :class:`swarm_ui.model.ScoringModel`."""
-        scores: list[float] = await self._ask("score", requests, replies)
-        return scores
+        return LoadedCopy, (self._key, self.name, self._make, self._board, self.current)
 
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
         if self._base is None:
             known = _BASES.get(self._key)
             self._base = _BASES[self._key] = known or PullingModel(self._make())
-        with at_leased_versions(self, requests) as exact:
-            return await self._base.ask(method, self._board, exact, *others)
+        return await self._base.ask(method, self._board, requests, *others)

@@ -11,27 +11,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import threading
 import zlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.model import (
-    ChatModel,
-    Completion,
-    Request,
-    ScoringModel,
-    at_leased_versions,
-    close_model,
+from swarm_ui.model import ChatModel, Request, ScoringModel, close_model
+from swarm_ui.nodes.models.acting.board import (
+    Board,
+    PublishedCopy,
+    PullingModel,
+    ScoringCopy,
 )
-from swarm_ui.nodes.models.acting.board import Board, PublishedVersions, PullingModel
 from swarm_ui.nodes.models.acting.calls import ActorLost, answered
 from swarm_ui.rollout.cluster import connected
-
-T = TypeVar("T")
 
 Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
 """Makes the model in the process that holds it."""
@@ -58,17 +53,11 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 class HeldModel:
     """Holds one model, in an actor. It is made at the first request, and again after a restart.
-
-    The model has a thread with an event loop of its own, so that the actor accepts requests during
-    a forward pass. These requests form the next batch.
-    """
+    The actor accepts requests during a forward pass; they form the next batch."""
 
     def __init__(self, factory: Factory) -> None:
         """``factory``: makes the model."""
         self._factory = factory
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="model", daemon=True)
-        self._thread.start()
         self._making: asyncio.Task[PullingModel] | None = None
 
     async def ready(self) -> int:
@@ -77,40 +66,25 @@ class HeldModel:
 
     async def about(self) -> About:
         """Describe the model, which is made now. Raises what the factory raises."""
-        held = await self._in_thread(self._held())
+        held = await self._held()
         model = held.model
         return About(name=model.name, scores=isinstance(model, ScoringModel), adapters=held.own)
 
-    async def generate(
-        self, requests: Sequence[Request], board: Board | None = None
-    ) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`. A version that is not in memory is pulled from
-        the board."""
-        return await self._in_thread(self._ask("generate", board, requests))
-
-    async def score(
-        self, requests: Sequence[Request], replies: Sequence[str], board: Board | None = None
-    ) -> list[float]:
-        """Log-probability (nats) of each reply under its request; see
-        :class:`swarm_ui.model.ScoringModel`."""
-        return await self._in_thread(self._ask("score", board, requests, replies))
+    async def ask(
+        self, method: str, requests: Sequence[Request], *others: object, board: Board | None = None
+    ) -> Any:
+        """Call ``generate`` or ``score`` of the model; see :class:`swarm_ui.model.ScoringModel`. A
+        version that is not in memory is pulled from the board."""
+        return await (await self._held()).ask(method, board, requests, *others)
 
     async def versions(self) -> tuple[str, ...]:
         """The versions from the board that are in memory."""
-        return tuple((await self._in_thread(self._held())).recent)
+        return tuple((await self._held()).recent)
 
     async def close(self) -> None:
         """Close the model, if it was made."""
         if self._making is not None:
-            await self._in_thread(close_model((await self._in_thread(self._held())).model))
-
-    async def _in_thread(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    # -- in the model's thread ----------------------------------------------------------------
-
-    async def _ask(self, *arguments: Any) -> Any:
-        return await (await self._held()).ask(*arguments)
+            await close_model((await self._held()).model)
 
     async def _held(self) -> PullingModel:
         failed = self._making is not None and self._making.done() and self._making.exception()
@@ -129,7 +103,7 @@ class HeldModel:
         return PullingModel(model)
 
 
-class RayModel(PublishedVersions):
+class RayModel(PublishedCopy):
     """Asks the actors that hold a model; made by :func:`hold_model`.
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
@@ -181,16 +155,6 @@ class RayModel(PublishedVersions):
         other._own = False
         return other
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`.
-
-        Raises:
-            ModelUnavailable: all replicas are lost, or a version is not on the board.
-            ModelError: the model cannot answer.
-        """
-        completions: list[Completion] = await self._ask("generate", requests)
-        return completions
-
     async def versions(self) -> tuple[tuple[str, ...], ...]:
         """The versions from the board in the memory of each replica."""
         asked = [answered(actor.versions.remote(), self._where) for actor in self._actors]
@@ -206,17 +170,13 @@ class RayModel(PublishedVersions):
 
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
         """Ask the replica with the fewest calls of this process, and another one if it is lost."""
-        if not requests:
-            return []
-        with at_leased_versions(self, requests) as exact:
-            pass  # leases of this model are names
         failed = 0
         while True:
             place = self._replica(requests[0].run)
             actor = self._actors[place]
             self._open[place] += 1
             try:
-                ref = getattr(actor, method).remote(exact, *others, board=self._board)
+                ref = actor.ask.remote(method, requests, *others, board=self._board)
                 return await answered(ref, self._where)
             except ActorLost as error:
                 failed += 1
@@ -253,17 +213,11 @@ class RayModel(PublishedVersions):
         return min(places, key=lambda k: (self._open[k], (k - first) % len(self._actors)))
 
 
-class RayScoringModel(RayModel):
+class RayScoringModel(RayModel, ScoringCopy):
     """A held model that can also compute the probability of a given reply.
 
     It is a :class:`~swarm_ui.model.ScoringModel`.
     """
-
-    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """Log-probability (nats) of each reply under its request; see
-        :class:`swarm_ui.model.ScoringModel`."""
-        scores: list[float] = await self._ask("score", requests, list(replies))
-        return scores
 
 
 async def hold_model(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -24,6 +23,7 @@ from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCa
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
 from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
+from swarm_ui.nodes.models.versions import Leases
 from swarm_ui.prompts import (
     as_chat,
     format_named,
@@ -140,7 +140,7 @@ class OpenAIModel:
         )
         self.spent = UsageTotals()
         """Total usage of this model."""
-        self._leases: Counter[str] = Counter()
+        self._leases = Leases()
         self._loaded: dict[str, str] = {}
         self._refused: frozenset[str] = frozenset()
         """Fields that the server has refused. Each schema is a field of its own."""
@@ -175,7 +175,7 @@ class OpenAIModel:
                 "or budget for itself. Let one process keep the limits for all: limits = "
                 "share_limits(model), from swarm_ui.nodes"
             )
-        return vars(self) | {"spent": UsageTotals(), "_leases": Counter()}
+        return vars(self) | {"spent": UsageTotals(), "_leases": Leases()}
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -244,25 +244,14 @@ class OpenAIModel:
 
     # -- adapters -----------------------------------------------------------------------------
 
-    @property
-    def leased(self) -> frozenset[str]:
-        """Names of adapters that runs are using; do not unload them from the server yet."""
-        return frozenset(+self._leases)
-
     def lease(self, adapter: str) -> str:
         """Return the current version or served name of an adapter, which requests may use until
         :meth:`release`. Raises ``ModelError`` if there is no such adapter."""
-        version = self._find(adapter)
-        self._leases[version] += 1
-        return version
+        return self._leases.take(self._find(adapter))
 
     def release(self, version: str) -> None:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        if not self._leases[version]:
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._leases[version] -= 1
+        self._leases.end(version)
 
     @property
     def loaded(self) -> Mapping[str, str]:
@@ -314,7 +303,7 @@ class OpenAIModel:
     def _find(self, adapter: str) -> str:
         """The version or the served name of an adapter; each of them is returned unchanged."""
         names = self.adapter_names
-        if names is None or adapter in self._loaded or self._leases[adapter]:
+        if names is None or adapter in self._loaded or adapter in self._leases:
             return adapter
         if adapter in names or adapter in names.values():
             return names.get(adapter, adapter)

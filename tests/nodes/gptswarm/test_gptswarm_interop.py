@@ -42,8 +42,6 @@ records = st.lists(st.dictionaries(st.text().filter("input".__ne__), values, max
 TASK = {"task": "find the door", "files": ["map.png"], "GT": ""}
 
 
-
-
 @pytest.mark.parametrize("use", [GPTSwarmNode, import_graph, import_swarm])
 def test_without_the_package_the_extra_is_named(
     use: Callable[[Any], object], monkeypatch: pytest.MonkeyPatch

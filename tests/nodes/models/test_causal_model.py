@@ -52,10 +52,6 @@ def chats(count: int = 9, **settings: Any) -> list[Request]:
     ]
 
 
-
-
-
-
 def continued(model: CausalModel, request: Request) -> list[int]:
     """New tokens as transformers' own loop finds them."""
     assert request.chat is not None

@@ -19,7 +19,7 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import LocalModel, PublishedModel, ScriptedModel
 from swarm_ui.nodes.models.acting.board import FolderBoard, PullingModel, RayBoard, Shelf
-from swarm_ui.nodes.models.acting.published_model import PublishedCopy
+from swarm_ui.nodes.models.acting.published_model import LoadedCopy
 from swarm_ui.nodes.models.acting.ray_model import HeldModel
 
 
@@ -43,10 +43,10 @@ async def test_replies_and_scores_are_those_of_the_model() -> None:
     versions = {name: local.lease(name) for name in local.adapters}
     asked = asking(versions["agent_1"], requests(8))
     replies = await local.generate(asked)
-    assert told(await model.generate(asked)) == told(replies)
+    assert told(await model.ask("generate", asked)) == told(replies)
     texts = [reply.text for reply in replies]
     scores = await local.score(asked, texts)
-    assert await model.score(asked, texts) == pytest.approx(scores, abs=1e-4)
+    assert await model.ask("score", asked, texts) == pytest.approx(scores, abs=1e-4)
     about = await model.about()
     assert about.scores and about.name == local.name and about.adapters == versions
 
@@ -60,7 +60,7 @@ async def test_requests_of_several_processes_share_a_batch() -> None:
 
     model = HeldModel(factory)
     await model.about()
-    await asyncio.gather(*(model.generate([request]) for request in requests(16)))
+    await asyncio.gather(*(model.ask("generate", [request]) for request in requests(16)))
     assert made[0].counters.calls == 16 and made[0].counters.batches <= 4
 
 
@@ -69,17 +69,27 @@ async def test_a_version_is_pulled_when_it_is_asked(tmp_path: Path) -> None:
     model = HeldModel(untrained)
     asked = requests(6)
     seen: dict[str, list[tuple[str, str | None]]] = {}
+
+    async def pulled(version: str) -> list[tuple[str, str | None]]:
+        return told(await model.ask("generate", asking(version, asked), board=board))
+
     for number in range(1, 5):
         version = trained(learner, number)
         board.put(version, learner)
         seen[version] = told(await learner.generate(asking(version, asked)))
-        assert told(await model.generate(asking(version, asked), board)) == seen[version]
+        assert (
+            told(await model.ask("generate", asking(version, asked), board=board)) == seen[version]
+        )
     assert len({str(replies) for replies in seen.values()}) > 1
     assert await model.versions() == tuple(list(seen)[-2:])
     for version in list(seen)[:2]:  # an episode that is behind is answered too
-        assert told(await model.generate(asking(version, asked), board)) == seen[version]
+        assert (
+            told(await model.ask("generate", asking(version, asked), board=board)) == seen[version]
+        )
     mixed = [asking(version, asked[:1])[0] for version in seen]
-    assert told(await model.generate(mixed, board)) == [replies[0] for replies in seen.values()]
+    assert told(await model.ask("generate", mixed, board=board)) == [
+        replies[0] for replies in seen.values()
+    ]
     one = PullingModel(untrained(), kept=1)
     both = await asyncio.gather(*(one.ask("generate", board, asking(v, asked)) for v in seen))
     assert [told(done) for done in both] == list(seen.values())
@@ -89,11 +99,11 @@ async def test_a_version_is_pulled_when_it_is_asked(tmp_path: Path) -> None:
 async def test_a_version_that_is_missing_masks_the_episode(tmp_path: Path) -> None:
     model, learner, board = HeldModel(untrained), with_adapters(1), FolderBoard(tmp_path)
     with pytest.raises(ModelUnavailable, match=r"agent_0@7.*a folder that all machines read"):
-        await model.generate(asking("agent_0@7", requests(1)), board)
+        await model.ask("generate", asking("agent_0@7", requests(1)), board=board)
     version = learner.lease("agent_0")
     board.put(version, learner)
     shutil.move(board.path(version), board.path("agent_0@7"))
-    (done,) = await model.generate(asking("agent_0@7", requests(1)), board)
+    (done,) = await model.ask("generate", asking("agent_0@7", requests(1)), board=board)
     assert done.adapter == "agent_0@7"
 
 
@@ -110,7 +120,7 @@ async def test_a_factory_that_fails_is_called_again() -> None:
         await model.about()
     about = await model.about()
     assert about.adapters is None and not about.scores
-    assert [c.text for c in await model.generate(requests(1))] == ["hello"]
+    assert [c.text for c in await model.ask("generate", requests(1))] == ["hello"]
     await model.close()
     wrong: Any = lambda: "base"  # noqa: E731
     with pytest.raises(ConfigError, match="returned a str"):
@@ -120,9 +130,9 @@ async def test_a_factory_that_fails_is_called_again() -> None:
 # -- copies in workers -----------------------------------------------------------------------
 
 
-def sent(model: PublishedModel) -> PublishedCopy:
+def sent(model: PublishedModel) -> LoadedCopy:
     copy = pickle.loads(pickle.dumps(model))
-    assert isinstance(copy, PublishedCopy)
+    assert isinstance(copy, LoadedCopy)
     assert isinstance(copy, VersionedModel) and isinstance(copy, ScoringModel)
     return copy
 
