@@ -181,7 +181,7 @@ def _body(
         ("Cost", join(*map(table, costs))),
         ("Not in this run", tag("ul", *(tag("li", line) for line in missing), class_="note")
          if missing else Markup("")),
-        ("Settings", _facts(runs)),
+        ("Settings", _settings(runs)),
     )  # fmt: skip
     shown = [(name, inside) for name, inside in sections if inside]
     links = [tag("a", name, href=f"#{_anchor(name)}") for name, _ in shown]
@@ -337,10 +337,9 @@ def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:
     )
 
 
-def _facts(runs: Sequence[Contents]) -> Markup:
-    parts = []
-    for run in runs:
-        facts = [join(tag("dt", name), tag("dd", value)) for name, value in run.facts]
-        title = tag("summary", f"Settings, packages and machine{_of(run, runs)}")
-        parts += [tag("details", title, tag("dl", *facts))] if facts else []
-    return join(*parts)
+def _settings(runs: Sequence[Contents]) -> Markup:
+    return join(*(
+        tag("details", tag("summary", f"Settings, packages and machine{_of(run, runs)}"),
+            tag("pre", run.settings, class_="prompt"))
+        for run in runs if run.settings
+    ))  # fmt: skip

@@ -163,7 +163,8 @@ class Contents:
     """Whether these are all tested episodes, not a selection that was kept."""
     training: Training
     sets: tuple[EpisodeSet, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
+    settings: str = ""
+    """``config.json``: settings, versions, machine."""
     missing: tuple[str, ...] = ()
 
 
@@ -203,7 +204,7 @@ def read(path: Path) -> Contents:
         tested=tested,
         training=training,
         sets=sets,
-        facts=_facts(path, missing),
+        settings=_settings(path, missing),
         missing=tuple(missing),
     )
 
@@ -273,41 +274,13 @@ def _testing_first(path: Path) -> tuple[bool, str]:
     return path.name.startswith("train"), path.name
 
 
-def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
+def _settings(run: Path, missing: list[str]) -> str:
     try:
         document = json.loads((run / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         missing.append(f"Settings: config.json cannot be read ({_line(error)}).")
-        return ()
-    if not isinstance(document, dict):
-        missing.append("Settings: config.json holds no settings.")
-        return ()
-    facts = [(k, str(document[k])) for k in ("name", "created") if k in document]
-    for key, name in (("config", "settings"), ("packages", "packages")):
-        if isinstance(document.get(key), dict):
-            facts += _settings(document[key], name)
-    if "python" in document:
-        facts.append(("machine", f"Python {document['python']}, {document.get('platform', '')}"))
-    return tuple(facts)
-
-
-def _settings(values: _Line, name: str) -> list[tuple[str, str]]:
-    """The settings on one line, and a further line for each section. Unset ones are left out."""
-    # ``False`` is compared by identity, because it equals 0, which is a setting.
-    given = {k: v for k, v in values.items() if v is not None and v is not False}
-    said = {k: v for k, v in given.items() if v not in ("", [], {})}
-    plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
-    facts = [(name, plain)] if plain else []
-    for section, inner in said.items():
-        if isinstance(inner, dict):
-            facts += _settings(inner, section)
-    return facts
-
-
-def _described(value: object) -> str:
-    if value is True:
-        return "yes"
-    return " ".join(map(_described, value)) if isinstance(value, list) else str(value)
+        return ""
+    return json.dumps(document, indent=1, ensure_ascii=False)
 
 
 def _line(error: Exception) -> str:

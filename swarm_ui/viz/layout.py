@@ -6,9 +6,9 @@ Long lines are routed through dummy boxes, called passages, so that no line cros
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from statistics import fmean
+from typing import NamedTuple
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, predecessors, topological
@@ -18,9 +18,9 @@ Slot = tuple[str, int]
 """A name and a column: the box itself, or a passage for its lines in a later column."""
 
 Point = tuple[float, float]
-T = TypeVar("T")
+Near = dict[Slot, list[Slot]]
 
-_SWEEPS = 6
+_SWEEPS = 5
 _BULGE, _LANE = 24.0, 16.0
 
 
@@ -76,11 +76,10 @@ def layered(
         size: width and height of each box.
         gap: between columns and between boxes.
     """
-    pairs = list(links)
-    slots, joints = _slots(column, pairs)
-    slots = _untangled(slots, joints)
+    slots, left, right = _slots(column, list(links))
+    _sort(slots, left, right)
     tall = {s: size[s[0]][1] if column[s[0]] == s[1] else 0.0 for c in slots for s in c}
-    centre = _settled(slots, joints, tall, gap[1])
+    centre = _settled(slots, {s: [*left[s], *right[s]] for s in left}, tall, gap[1])
     top = min(centre[s] - tall[s] / 2 for s in centre)
     boxes: dict[Slot, Box] = {}
     spans: list[tuple[float, float]] = []
@@ -97,106 +96,59 @@ def layered(
     return Layout(boxes, column, spans, x - gap[0], bottom)
 
 
-def _slots(
-    column: Mapping[str, int], links: Sequence[Edge]
-) -> tuple[list[list[Slot]], list[tuple[Slot, Slot]]]:
-    """The slots of each column, and the pairs of slots in neighbouring columns that are joined.
+def _slots(column: Mapping[str, int], links: Sequence[Edge]) -> tuple[list[list[Slot]], Near, Near]:
+    """The slots of each column, and the slots that each one is joined to, left and right of it.
 
     All long lines of one sender share their passages.
     """
     reach = dict(column)
     for sender, listener in links:
         reach[sender] = max(reach[sender], column[listener] - 1)
-    found: list[list[Slot]] = [[] for _ in range(max(column.values()) + 1)]
+    slots: list[list[Slot]] = [[] for _ in range(max(column.values()) + 1)]
     joints: list[tuple[Slot, Slot]] = []
     for name, first in column.items():
         for place in range(first, reach[name] + 1):
-            found[place].append((name, place))
+            slots[place].append((name, place))
             if place > first:
                 joints.append(((name, place - 1), (name, place)))
     for sender, listener in links:
         joints.append(((sender, column[listener] - 1), (listener, column[listener])))
-    return found, joints
-
-
-def _near(
-    slots: Sequence[Sequence[Slot]], joints: Iterable[tuple[Slot, Slot]]
-) -> tuple[dict[Slot, list[Slot]], dict[Slot, list[Slot]]]:
-    """The slots that each slot is joined to, left and right of it."""
-    left: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
-    right: dict[Slot, list[Slot]] = {slot: [] for slot in left}
+    left: Near = {slot: [] for here in slots for slot in here}
+    right: Near = {slot: [] for slot in left}
     for a, b in joints:
         left[b].append(a)
         right[a].append(b)
-    return left, right
+    return slots, left, right
 
 
-def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> list[list[Slot]]:
-    """Order the slots of each column: the order with the fewest crossings of those tried."""
-    left, right = _near(slots, joints)
-    best, fewest = [list(column) for column in slots], _crossings(slots, right)
+def _sort(slots: Sequence[list[Slot]], left: Near, right: Near) -> None:
+    """Order the slots of each column by the slots that they are joined to, in sweeps to and fro."""
+    place = {slot: k - len(here) / 2 for here in slots for k, slot in enumerate(here)}
     for sweep in range(_SWEEPS):
-        if not fewest:
-            break
-        towards, order = (left, slots[1:]) if sweep % 2 == 0 else (right, slots[-2::-1])
-        place = {slot: height for column in slots for slot, height in _centred(column).items()}
-        for column in order:
-            near = {s: _mean([place[t] for t in towards[s]], place[s]) for s in column}
-            column.sort(key=near.__getitem__)
-            place |= _centred(column)
-        crossed = _crossings(slots, right)
-        if crossed < fewest:
-            best, fewest = [list(column) for column in slots], crossed
-    return best
-
-
-def _centred(column: Sequence[T]) -> dict[T, float]:
-    return {name: k - (len(column) - 1) / 2 for k, name in enumerate(column)}
-
-
-def _mean(values: Sequence[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
-
-
-def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, Sequence[Slot]]) -> int:
-    count = 0
-    for here, there in itertools.pairwise(slots):
-        place = {slot: k for k, slot in enumerate(there)}
-        seen: list[int] = []
-        for slot in here:
-            ends = sorted(place[t] for t in right[slot])
-            count += sum(len(seen) - bisect_right(seen, end) for end in ends)
-            for end in ends:
-                insort(seen, end)
-    return count
+        near, columns = (right, slots[-2::-1]) if sweep % 2 else (left, slots[1:])
+        for here in columns:
+            want = {s: fmean(place[t] for t in near[s]) if near[s] else place[s] for s in here}
+            here.sort(key=want.__getitem__)
+            place |= {slot: k - len(here) / 2 for k, slot in enumerate(here)}
 
 
 def _settled(
-    slots: Sequence[Sequence[Slot]],
-    joints: Sequence[tuple[Slot, Slot]],
-    tall: Mapping[Slot, float],
-    gap: float,
+    slots: Sequence[Sequence[Slot]], near: Near, tall: Mapping[Slot, float], gap: float
 ) -> dict[Slot, float]:
-    """The vertical centre of each slot, close to the slots that it is joined to."""
-    left, right = _near(slots, joints)
+    """The vertical centre of each slot, close to the slots that it is joined to. Passages have more
+    weight, which keeps long lines straight."""
     centre: dict[Slot, float] = {}
     for column in slots:
         centre |= zip(column, _spread([0.0] * len(column), column, tall, gap), strict=True)
     for sweep in range(2 * _SWEEPS):
         for column in slots if sweep % 2 == 0 else slots[::-1]:
-            wanted = [_pulled(s, [*left[s], *right[s]], tall, centre) for s in column]
+            wanted = []
+            for slot in column:
+                weight = [1.0 if tall[slot] or tall[t] else 6.0 for t in near[slot]]
+                pull = sum(w * centre[t] for w, t in zip(weight, near[slot], strict=True))
+                wanted.append(pull / sum(weight) if weight else centre[slot])
             centre |= zip(column, _spread(wanted, column, tall, gap), strict=True)
     return centre
-
-
-def _pulled(
-    slot: Slot, near: Sequence[Slot], tall: Mapping[Slot, float], centre: Mapping[Slot, float]
-) -> float:
-    """The target centre of a slot. Passages have more weight, which keeps long lines straight."""
-    weight = [1.0 if tall[slot] or tall[t] else 6.0 for t in near]
-    if not near:
-        return centre[slot]
-    return sum(w * centre[t] for w, t in zip(weight, near, strict=True)) / sum(weight)
 
 
 def _spread(

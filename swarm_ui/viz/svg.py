@@ -15,7 +15,7 @@ from html import escape
 from typing import NamedTuple
 
 INK = "currentColor"
-BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
+BLUE, RED, GREY = "#5b8def", "#e5484d", "#8b919a"
 NAME, WORDS, SMALL = 12.0, 11.0, 9.5
 """Font sizes in pixels: names, messages, figures."""
 
