@@ -139,57 +139,16 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_runs(name: str, run: Any) -> None:
     ran = run(name)
     assert same_pictures(ran, read(name))
-    words = printed(ran)
-    check = {
-        "1_compose_a_graph": _composed,
-        "3_your_own_environment": _checked,
-        "4_coming_from_gptswarm_or_langgraph": _brought,
-    }[name]
-    check(words, shown(ran, "image/svg+xml"))
+    assert lines(ran) == lines(read(name))
 
 
-def _composed(words: str, pictures: list[str]) -> None:
-    assert len(pictures) == 10
-    assert all(picture.startswith("<svg") for picture in pictures)
-    assert "round 2, writer: Ulm is a city of 126,949 people.\n" in words
-    assert "2 rounds, ended by approved\n" in words
-    assert 'clerk/population({"city": "Ulm"}) gave 126949\n' in words
-    assert "editor:0 asks: Print this?\n" in words
-    assert "printed: Ulm is a city of 126,949 people.\n" in words
-    assert "decided: input_text “Number” [1] '555-0134'" in words
-    assert re.search(r"if Grace had kept silent: +click “Save” \[2\] +models asked: 2\n", words)
-    assert re.search(r"if all were the same: .*models asked: 0\n", words)
-    asked = re.search(r"agents asked after it: (\d) of 6\nsame decision: True", words)
-    assert asked is not None
-    assert 1 <= int(asked[1]) < 6
-    assert "'debate:0/grace:0'" in words
-    assert "read back as it was: True" in words
-
-
-def _checked(words: str, pictures: list[str]) -> None:
-    assert "thermostat (made up): 2 tasks" in words
-    assert "the contract is kept" in words
-    assert re.search(r"FAIL +determinism .*\n", words)
-    assert "the contract is broken" in words
-    alone, voted = re.search(r"one agent: (\d+) of 200\n", words), re.search(
-        r"five and a vote: (\d+) of 200\n", words
-    )  # fmt: skip
-    assert alone is not None and voted is not None
-    assert int(alone[1]) < int(voted[1])
-    assert len(pictures) == 1
-
-
-def _brought(words: str, pictures: list[str]) -> None:
-    assert "add: 7\nmultiply: 84\nThe result is 84. 3 calls of the model\n" in words
-    assert words.count("critic: ") == 2
-    assert "find the page: opened a page\ncall Ada: opened an app\n" in words
-    assert "tea costs 3; milk costs 4; sugar costs 5\n" in words
-    assert "Send this? Dear Ada, thank you.\nsent\nkept\n" in words
-    assert "\nAmman\n" in words
-    assert re.search(r"ada    -> clerk  0\.9\d", words)
-    assert re.search(r"rumour -> clerk  0\.0\d", words)
-    assert len(pictures) == 5
-    assert pictures[3] != pictures[4], "the edges were learned"
+def lines(notebook: Any) -> list[str]:
+    """What was printed, without the examples of steps that are drawn at random."""
+    return [
+        line
+        for line in printed(notebook).splitlines()
+        if not re.match(r" +(task '|and \d+ more)", line)
+    ]
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from subprocess import CompletedProcess
 
 import pytest
 from here import run_here
-from warm_python import run_warm
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMOS = ROOT / "demos"
@@ -33,12 +32,10 @@ def demo(
 ) -> CompletedProcess[str]:
     """Run the demo's script to its end, in this process, or in another one.
 
-    With a ``PYTHONPATH``, which may hide modules, it runs in a fresh interpreter.
+    A ``PYTHONPATH``, which may hide modules, needs another one.
     """
     words = [str(SCRIPT), *map(str, arguments)]
-    fresh, env = "PYTHONPATH" in extra, environment(**extra)
-    if process:
-        return run_warm(words, cwd=cwd, env=env, timeout=300)
+    fresh, env = process or "PYTHONPATH" in extra, environment(**extra)
     if not fresh:
         return run_here(words, cwd=cwd, env=env)
     return subprocess.run(
