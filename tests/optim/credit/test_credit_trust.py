@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from learning_fakes import click, decided
+from vote_game import VoteGame, play
 
-from benchmarks.support.vote_game import VoteGame, play
 from swarm_ui import ConfigError, Credit, Episode, Failure, StepRecord
 from swarm_ui.optim import Outcome, Trust
 from swarm_ui.optim.credit.critic import credit_of
