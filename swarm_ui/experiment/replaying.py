@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from swarm_ui.action import Action, parse_action
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, FilledTeam
@@ -19,13 +20,12 @@ from swarm_ui.experiment.plugins import called, named_in_code
 from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import parts_of
 from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import left_out
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Call, Episode, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,23 +108,16 @@ async def replay_decision(
         given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
         expect_trust(run, config, given, plays=False)
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
-        counting: Any = _CountingModel(model)
         names = adapter_names(config.model, team.agents)
-        graph_then = _as_recorded(team, names, counting, before, _edges(before, changes))
-        after = await _replayed(graph_then, before, changes)
+        after = await _replayed(_as_recorded(team, names, model, before), before, changes)
     notes = [_unused_settings(overrides, changes)]
     if before.ended_by:
         notes.append(
             f"the rounds end after {before.rounds}, as in the record: '{before.ended_by}' is not "
             "evaluated; with --graph MODULE:NAME it is"
         )
-    return Replayed(before, after, counting.requests, "; ".join(filter(None, notes)))
-
-
-async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
-    again = [c.id for c in before.calls if changes.again and c.node in before.agents]
-    said = {id: _message(before, id, text) for id, text in changes.say.items()}
-    return await replay(graph, before, messages=said, without=changes.without, again=again)
+    asked = sum(call.node in before.agents for call in _made(before, after, changes))
+    return Replayed(before, after, asked, "; ".join(filter(None, notes)))
 
 
 async def _replay_with(
@@ -139,30 +132,41 @@ async def _replay_with(
             f"--graph {place}: its agents are {', '.join(graph.agents)}; the decision was made by "
             f"{', '.join(before.agents)}"
         )
+    after = await _replayed(graph, before, changes)
+    # A node with nodes inside is entered again, whatever is made in it.
+    nested = {name for name, node in graph.nodes.items() if parts_of(node)}
+    made = sum(call.node not in nested for call in _made(before, after, changes))
+    return Replayed(before, after, made)
+
+
+async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
+    """The decision of the graph with changed edges and messages."""
     for text in changes.cut:
         for edge in parse_edges(text, [*graph.nodes]):
+            if edge not in graph.edges:
+                known = ", ".join(f"{a}>{b}" for a, b in graph.edges) or "no edges"
+                raise ConfigError(f"--cut {text}: there is no such edge; the decision has {known}")
             graph = graph.without_edge(*edge)
     for text in changes.add:
         for edge in parse_edges(text, [*graph.nodes]):
             graph = graph if edge in graph.edges else graph.with_edge(*edge)
-    after = await _replayed(graph, before, changes)
+    again = [c.id for c in before.calls if changes.again and c.node in before.agents]
+    said = {id: _message(before, id, text) for id, text in changes.say.items()}
+    return await replay(graph, before, messages=said, without=changes.without, again=again)
+
+
+def _made(before: Trace, after: Trace, changes: Changes) -> list[Call]:
+    """The calls that were made again; an edited message is not made."""
     kept = {id(call) for call in before.calls}
-    # A node with nodes inside is entered again, whatever is made in it; an edited message is not
-    # made.
-    nested = {name for name, node in graph.nodes.items() if parts_of(node)}
-    made = [c for c in after.calls if id(c) not in kept and c.node not in nested]
-    return Replayed(before, after, sum(c.id not in changes.say for c in made))
+    return [c for c in after.calls if id(c) not in kept and c.id not in changes.say]
 
 
 def _as_recorded(
-    team: FilledTeam,
-    adapters: Sequence[str | None],
-    model: Any,
-    trace: Trace,
-    edges: Sequence[Edge],
+    team: FilledTeam, adapters: Sequence[str | None], model: Any, trace: Trace
 ) -> CollabGraph:
-    """The configured team with these edges, the recorded delays, and as many rounds."""
+    """The configured team with the recorded edges and delays, and as many rounds."""
     late = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
+    edges = [edge for edge in trace.edges if {*edge} <= {*trace.agents}]
     at_once = [edge for edge in edges if not late.get(edge)]
     graph = arm_of(team, adapters, edges=at_once).graph(model)
     if late:
@@ -217,18 +221,6 @@ class _NoModel:
 
     async def close(self) -> None:
         """Do nothing: there are no resources."""
-
-
-class _CountingModel:
-    """A model that counts its requests."""
-
-    def __init__(self, model: Any) -> None:
-        self._model, self.requests = model, 0
-        self.name, self.score = model.name, getattr(model, "score", None)
-
-    async def generate(self, requests: Any) -> Any:
-        self.requests += len(requests)
-        return await self._model.generate(requests)
 
 
 def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
@@ -320,27 +312,8 @@ def _check_team(team: FilledTeam, trace: Trace) -> None:
     )
 
 
-def _edges(trace: Trace, changes: Changes) -> list[Edge]:
-    """The recorded edges between agents, after adding and removing edges."""
-    names = set(trace.agents)
-    edges = [(a, b) for a, b in trace.edges if a in names and b in names]
-    for text in changes.cut:
-        for edge in parse_edges(text, trace.agents):
-            if edge not in edges:
-                raise ConfigError(
-                    f"--cut {text}: there is no such edge; "
-                    f"the decision has {', '.join(f'{a}>{b}' for a, b in edges) or 'no edges'}"
-                )
-            edges.remove(edge)
-    for text in changes.add:
-        edges += [edge for edge in parse_edges(text, trace.agents) if edge not in edges]
-    return edges
-
-
 def _message(trace: Trace, id: str, text: str) -> Message | str:
     """The message with new content, and the action in that content."""
-    from swarm_ui.action import Action, parse_action
-
     try:
         message = trace.message(id)
     except KeyError:
