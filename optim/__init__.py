@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from swarm_ui.optim.losses import dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences import (
-        PairConfig,
         PreferencePair,
         preference_pairs,
         scored_replies,
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MALT", "Batch", "DrMAS", "EdgeDistribution", "EdgeSample", "Example", "GiGPO", "Guidance",
     "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut", "Outcome",
-    "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
+    "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
     "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
     "UpdateConfig", "calibrated", "compare_recorded", "dpo_loss", "edge_credit", "edge_loss",
     "encode", "ipo_loss", "labelled_replies", "learned_critic", "minibatches",
@@ -87,7 +86,7 @@ _MODULES = {
     "guidance": "Guidance",
     "losses": "dpo_loss ipo_loss policy_gradient_loss rft_loss",
     "metrics": "success_rate",
-    "preferences": "PairConfig PreferencePair preference_pairs scored_replies",
+    "preferences": "PreferencePair preference_pairs scored_replies",
     "trainer": "TeamTrainer",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -86,10 +86,9 @@ async def negative(
     grade: Grade,
     *,
     seed: int,
-    below: float = 0.5,
     attempts: int = 4,
 ) -> Action | None:
-    """Rejection sampling: the first of ``attempts`` proposals whose grade is less than ``below``.
+    """Rejection sampling: the first of ``attempts`` proposals whose grade is below one half.
 
     ``good`` (the action judged right) and the result are in the indices of the decision's screen.
     Each different proposal is graded once; one of unknown grade is not kept.
@@ -102,7 +101,7 @@ async def negative(
             continue
         tried.add(proposal.key)
         mark = await grade(proposal)
-        if mark is not None and mark < below:
+        if mark is not None and mark < 0.5:
             return proposal
     return None
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.preferences import PairConfig
 from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Share, check
 
 if TYPE_CHECKING:
@@ -91,9 +90,6 @@ class TeamConfig:
     """Probability of executing a right proposal where the vote was wrong. The judge says what is
     right: the judge of ``Guidance``, or the critic if it can. ``None``: 0.7 with a judge, 0
     without."""
-    grade_negatives: bool = True
-    """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
-    or without a judge, all are taken as wrong."""
     edges: EdgeMode = "redraw"
     """``redraw``: new edges in each iteration, as in the paper. ``fixed``: the graph's own.
     ``learned``: drawn from the distribution of the trainer, which is updated by the utility of the
@@ -115,7 +111,8 @@ class TeamConfig:
     shared_steps: Natural | None = None
     """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
     5 M parameters, else 40."""
-    pairs: PairConfig = field(default_factory=PairConfig)
+    easy_share: Share = 0.35
+    """Share of the right messages that are learned from at steps where no agent was wrong."""
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""
     overlap: bool = False

@@ -11,7 +11,7 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, Teacher, negative
 from swarm_ui.optim.credit.critic import inmost
-from swarm_ui.optim.preferences import PairConfig, ScoredAction
+from swarm_ui.optim.preferences import ScoredAction
 from swarm_ui.rollout import Intervention
 from swarm_ui.trace.records import Trace
 
@@ -41,10 +41,8 @@ class Guidance:
         *,
         teacher: Teacher | None = None,
         guide: float = 0.0,
-        grade_negatives: bool = True,
         trust: float = 1.0,
         seed: int = 0,
-        thresholds: PairConfig | None = None,
     ) -> None:
         """
         Args:
@@ -54,18 +52,14 @@ class Guidance:
             teacher: ``None``: nobody shows a right action. It needs a judge.
             guide: probability of executing a right proposal of an agent, or what the teacher
                 showed, instead of a wrong vote.
-            grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the judge's weight relative to the outcome, in [0, 1]. The probability of
                 guidance is multiplied by it. Below 0.5 the adversary does not use the judge, and
                 the teacher is not asked.
             seed: the seed of guidance and adversary. Equal decisions get equal draws.
-            thresholds: the credit of right and of wrong actions.
         """
         self._judge, self._adversary, self._teacher = judge, adversary, teacher
         self._guide, self._seed = guide * trust, seed
         self._trusted = judge is not None and trust >= 0.5
-        self._grades = self._trusted and grade_negatives
-        self._limits = thresholds or PairConfig()
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -82,7 +76,7 @@ class Guidance:
         world = inmost(environment)
         state = world.snapshot() if isinstance(world, Restorable) else None
         graded = await self._graded(self._judge, trace, state)
-        good = [g.action for g in graded if g.credit > self._limits.good_above]
+        good = [g.action for g in graded if g.credit > 0.5]
         if good and self._trusted:
             negatives = await self._opposed(trace, rng.choice(good), state, rng)
         elif self._trusted:
@@ -114,7 +108,7 @@ class Guidance:
         if trace.action is None:
             return rng.choice(good)
         voted = trace.action.key
-        wrong = any(g.action.key == voted and g.credit < self._limits.bad_below for g in graded)
+        wrong = any(g.action.key == voted and g.credit < 0.5 for g in graded)
         return rng.choice(good) if wrong else None
 
     async def _opposed(
@@ -123,7 +117,7 @@ class Guidance:
         """The wrong action that the adversary writes."""
         if self._adversary is None:
             return []
-        judge = self._judge if self._grades else None
+        judge = self._judge if self._trusted else None
 
         async def grade(action: Action) -> float | None:
             if judge is None:
@@ -132,9 +126,7 @@ class Guidance:
             return mark
 
         context, seed = Decision(observation=trace.observation), rng.getrandbits(31)
-        written = await negative(
-            self._adversary, context, good, grade, seed=seed, below=self._limits.bad_below
-        )
+        written = await negative(self._adversary, context, good, grade, seed=seed)
         return [] if written is None else [ScoredAction(action=written, credit=0.0)]
 
     async def _taught(self, judge: Judge, trace: Trace, state: object | None) -> list[ScoredAction]:
@@ -146,5 +138,5 @@ class Guidance:
         if action is None:
             return []
         (credit,) = await judge.grade(trace.observation, [action], state)
-        right = credit is not None and credit > self._limits.good_above
+        right = credit is not None and credit > 0.5
         return [ScoredAction(action=action, credit=credit or 0.0)] if right else []

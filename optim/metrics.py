@@ -138,44 +138,30 @@ def why_nothing_was_learned(
     played = [episode for episode in episodes if episode.fault is None]
     records = [record for episode in played for record in episode.steps]
     scores = [v for r in records for v in credit_by_message(r.trace, r.credit or ()).values()]
-    pairs, method = config.pairs, config.update.method
-    right = any(score > pairs.good_above for score in scores)
-    wrong = any(score < pairs.bad_below for score in scores)
-    if not played:
-        return (
-            f"the environment broke in all {len(episodes)} episodes, which are masked; their "
-            "faults say why"
-        )
-    if not scores:
-        return f"'{source}' scored no message; use another critic, or none (outcome as credit)"
-    if examples and not config.update.steps:
-        return "the settings give an adapter 0 optimiser steps; raise update.steps"
-    if examples:
-        return f"none of the {examples} examples can be used by method '{method}'"
-    if method in POLICY_GRADIENT:
-        return (
-            "all replies to a screen got the same credit, so none is better than the others; use "
-            "a higher temperature, more episodes, or a critic"
-        )
-    if not right and not wrong:
-        return (
-            f"'{source}' found no reply better or worse than others; use another critic, or let it "
-            "compare several attempts at each task"
-        )
-    if not right:
-        found = f"'{source}' found no reply right"
-        if source == Outcome.name:
-            found = "no episode was solved, and the outcome is the credit"
-        return f"{found}; use more episodes, easier tasks, a critic, or a teacher"
-    if not wrong:
-        return (
-            f"no reply was wrong, and pairs.easy_share = {pairs.easy_share:g} left out the right "
-            "ones; raise it, or use harder tasks or more episodes"
-        )
-    return (
-        "no reply was paired: the right ones are on other screens than the wrong ones, or were "
-        "left out (pairs.easy_share, pairs.abstentions); use more episodes"
-    )
+    right, wrong = any(score > 0.5 for score in scores), any(score < 0.5 for score in scores)
+    solved = f"'{source}' found no reply right"
+    if source == Outcome.name:
+        solved = "no episode was solved, and the outcome is the credit"
+    reasons = (
+        (not played, f"the environment broke in all {len(episodes)} episodes, which are masked; "
+                     "their faults say why"),
+        (not scores, f"'{source}' scored no message; use another critic, or none (outcome as "
+                     "credit)"),
+        (bool(examples and not config.update.steps), "the settings give an adapter 0 optimiser "
+                                                     "steps; raise update.steps"),
+        (examples > 0, f"none of the {examples} examples can be used by method "
+                       f"'{config.update.method}'"),
+        (config.update.method in POLICY_GRADIENT, "all replies to a screen got the same credit, so "
+         "none is better than the others; use a higher temperature, more episodes, or a critic"),
+        (not right and not wrong, f"'{source}' found no reply better or worse than others; use "
+         "another critic, or let it compare several attempts at each task"),
+        (not right, f"{solved}; use more episodes, easier tasks, a critic, or a teacher"),
+        (not wrong, f"no reply was wrong, and easy_share = {config.easy_share:g} left out the "
+                    "right ones; raise it, or use harder tasks or more episodes"),
+        (True, "no reply was paired: the right ones are on other screens than the wrong ones, or "
+               "were left out (easy_share); use more episodes"),
+    )  # fmt: skip
+    return next(reason for applies, reason in reasons if applies)
 
 
 def peak_memory_mb() -> float | None:

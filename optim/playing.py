@@ -202,5 +202,6 @@ def examples_of(
         replies = scored_replies([e for graph in graphs for e in graph.episodes])
         return [replace(reply, staleness=staleness) for reply in replies]
     rng = random.Random(derive(config.seed, "pairs", iteration))
-    made = [preference_pairs(graph.episodes, config=config.pairs, rng=rng) for graph in graphs]
+    share = config.easy_share
+    made = [preference_pairs(graph.episodes, easy_share=share, rng=rng) for graph in graphs]
     return [replace(pair, staleness=staleness) for pairs in made for pair in pairs]

@@ -14,21 +14,18 @@ format:
 - a teacher's action without a reason;
 - an adversary's action with the reason of the preferred reply, so that the two sides differ only in
   the action, and the presence of a reason is not learned.
-
-An abstention that got credit can be a preferred reply too (``PairConfig.abstentions``).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from swarm_ui.action import Abstain, Action, ActionKey
+from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
@@ -56,9 +53,8 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     decision: Decision
     """The context, in the agent's own view."""
-    chosen: Action | Abstain
-    """The chosen action, in the indices of the agent's view, or the abstention of an agent that
-    sees a part of the screen."""
+    chosen: Action
+    """The chosen action, in the indices of the agent's view."""
     rejected: Action | None
     """The rejected action, in the indices of the agent's view. ``None``: no wrong action is known,
     and only the likelihood of ``chosen`` is learned."""
@@ -118,33 +114,6 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "text", self.reply.json())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairConfig:
-    """Settings for making pairs. The paper does not define them; the defaults are ours."""
-
-    good_above: float = 0.5
-    """A message with more credit is right."""
-    bad_below: float = 0.5
-    """A message with less credit is wrong. One between the two thresholds is neither."""
-    easy_share: float = 0.35
-    """Share of the messages that are kept at steps where no agent was wrong."""
-    abstentions: float = 0.0
-    """Share of the right abstentions that are kept. Agents that learn from all of them abstain
-    always. Abstentions need credit, from the outcome or from a critic such as
-    ``ScriptedCritic(abstentions=True)``."""
-
-    def __post_init__(self) -> None:
-        if self.bad_below > self.good_above:
-            raise ConfigError(
-                f"pairs: bad_below ({self.bad_below}) must not exceed good_above "
-                f"({self.good_above})"
-            )
-        for name in ("easy_share", "abstentions"):
-            share = getattr(self, name)
-            if not 0.0 <= share <= 1.0:
-                raise ConfigError(f"pairs: {name} must be in [0, 1], got {share}")
-
-
 Alternatives = tuple[Sequence[ScoredAction], Sequence[ScoredAction]]
 """The note of a step (:attr:`swarm_ui.trace.records.Episode.notes`): wrong actions that an
 adversary wrote, and right ones that a teacher showed."""
@@ -154,22 +123,22 @@ def preference_pairs(
     episodes: Sequence[Episode],
     credit: Sequence[Credit] | None = None,
     *,
-    config: PairConfig | None = None,
+    easy_share: float = 0.35,
     rng: random.Random | None = None,
 ) -> list[PreferencePair]:
-    """All pairs from all rounds of the scored steps.
+    """All pairs from all rounds of the scored steps, one for each agent, context and chosen action.
 
-    Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
-    episodes are skipped too.
+    A message with credit above one half is right, and below it wrong. Steps and messages without
+    credit are skipped, because unscored does not mean wrong. Masked episodes are skipped too.
 
     Args:
         episodes: what was played, with the notes of adversary and teacher, if there were any.
         credit: one record for each episode; ``None``: the credit that the episodes hold.
-        config: settings.
+        easy_share: share of the right messages that are kept at steps where no agent was wrong.
         rng: chooses if several actions are possible for the other side of a pair; default: the
             stream of seed 0.
     """
-    settings, draws = config or PairConfig(), rng or random.Random(0)
+    draws = rng or random.Random(0)
     pairs: list[PreferencePair] = []
     for episode in _with_credit(episodes, credit):
         if episode.fault is not None:
@@ -178,7 +147,7 @@ def preference_pairs(
         for record, note in zip(episode.steps, notes, strict=True):
             if record.credit is not None:
                 written = cast("Alternatives | None", note) or ((), ())
-                pairs += _StepPairs(record, written, settings, draws).all()
+                pairs += _StepPairs(record, written, easy_share, draws).all()
     return _unique(pairs)
 
 
@@ -262,16 +231,16 @@ class _StepPairs:
     """Makes the preference pairs of one step."""
 
     def __init__(
-        self, record: StepRecord, written: Alternatives, config: PairConfig, rng: random.Random
+        self, record: StepRecord, written: Alternatives, easy_share: float, rng: random.Random
     ) -> None:
         negatives, shown = written
-        self.trace, self.config, self.rng = record.trace, config, rng
+        self.trace, self.easy_share, self.rng = record.trace, easy_share, rng
         self.credit = credit_by_message(record.trace, record.credit or ())
         graded = scored_proposals(record.trace, record.credit or ())
-        self.good = [_side(g, "colleague") for g in graded if g.credit > config.good_above]
-        self.good += [_side(g, "teacher") for g in shown if g.credit > config.good_above]
-        self.mistakes = [_side(g, "mistake") for g in graded if g.credit < config.bad_below]
-        self.written = [_side(g, "adversary") for g in negatives if g.credit < config.bad_below]
+        self.good = [_side(g, "colleague") for g in graded if g.credit > 0.5]
+        self.good += [_side(g, "teacher") for g in shown if g.credit > 0.5]
+        self.mistakes = [_side(g, "mistake") for g in graded if g.credit < 0.5]
+        self.written = [_side(g, "adversary") for g in negatives if g.credit < 0.5]
 
     def all(self) -> list[PreferencePair]:
         made = (self._pair(call) for call in self.trace.calls if call.id in self.credit)
@@ -287,21 +256,16 @@ class _StepPairs:
             reason="" if message.action is None else reason_given(message),
             text=message.content,
         )
-        if credit < self.config.bad_below:
+        if credit < 0.5:
             chosen = self._pick(self.good, call, avoid=own.action)
             return None if chosen is None else self._made(call, chosen, own)
-        if credit <= self.config.good_above or not (message.abstains or own.action):
+        if credit == 0.5 or own.action is None:
             return None
-        if message.abstains:
-            kept = self.rng.random() < self.config.abstentions
-            own = msgspec.structs.replace(own, source="abstention")
-            rejected = [msgspec.structs.replace(side, reason="") for side in self.mistakes]
-        else:
-            kept = bool(self.mistakes) or self.rng.random() < self.config.easy_share
-            # The sides of a pair with the adversary differ only in the action.
-            alike = [msgspec.structs.replace(side, reason=own.reason) for side in self.written]
-            rejected = self.mistakes or alike
-        return self._made(call, own, self._pick(rejected, call, own.action)) if kept else None
+        if not self.mistakes and self.rng.random() >= self.easy_share:
+            return None
+        # The sides of a pair with the adversary differ only in the action.
+        alike = [msgspec.structs.replace(side, reason=own.reason) for side in self.written]
+        return self._made(call, own, self._pick(self.mistakes or alike, call, own.action))
 
     def _pick(self, sides: Sequence[_Side], call: Call, avoid: Action | None) -> _Side | None:
         """A random one of the sides that this agent can refer to, other than ``avoid``."""
@@ -326,22 +290,21 @@ class _StepPairs:
     def _made(self, call: Call, chosen: _Side, rejected: _Side | None) -> PreferencePair | None:
         good = self._numbered(chosen.action, call)
         bad = None if rejected is None else self._numbered(rejected.action, call)
-        if good is None and chosen.source != "abstention":
+        if good is None:
             return None
         form = format_named(call.message.prompt_format)
         screen = self.trace.view(call).observation
 
         def text(side: _Side, action: Action | None) -> str | None:
             if side.text is not None:  # a call that failed said nothing
-                spoken = action or side.source == "abstention" or unparsed(call)
-                return side.text if spoken else None
+                return side.text if action or unparsed(call) else None
             return None if action is None else form.write(action, screen, side.reason)
 
         known = rejected is not None and bad is not None
         return PreferencePair(
             node=call.node,
             decision=self.trace.decision(call),
-            chosen=good or Abstain(),
+            chosen=good,
             rejected=bad,
             weight=chosen.credit - (rejected.credit if rejected is not None and known else 0.0),
             source=f"{chosen.source} > {'nothing' if rejected is None else rejected.source}",
@@ -358,10 +321,9 @@ def _side(graded: ScoredAction, source: str) -> _Side:
 
 def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
     """One pair for each agent, context and chosen action, if possible with a rejected action."""
-    kept: dict[tuple[str, Decision, ActionKey | None], PreferencePair] = {}
+    kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
     for pair in pairs:
-        chosen = None if isinstance(pair.chosen, Abstain) else pair.chosen.key
-        key = (pair.node, pair.decision, chosen)
+        key = (pair.node, pair.decision, pair.chosen.key)
         before = kept.get(key)
         if before is None or _says_more(pair, before):
             kept[key] = pair

@@ -164,7 +164,7 @@ class TeamTrainer:
         self.adapters = {a: getattr(team.nodes[a], "adapter", None) or a for a in team.agents}
         self.team = with_adapters(team, self.adapters)
         self._judge = judge or judge_of(critic)
-        self._critic = critic or Outcome(abstentions=self.config.pairs.abstentions > 0)
+        self._critic = critic or Outcome()
         self._compares = not isinstance(self._critic, Outcome)
         scores = critic if self._compares else None
         check_roles(self.config, scores, self._judge, teacher)
@@ -321,11 +321,9 @@ class TeamTrainer:
                     self._adversary,
                     teacher=self._teacher,
                     guide=default if config.guide is None else config.guide,
-                    grade_negatives=config.grade_negatives,
                     trust=self._guidance_trust(),
                     # The word is part of the seed: changing it would change every seeded run.
                     seed=derive(config.seed, "referee", iteration, number),
-                    thresholds=config.pairs,
                 ),
             )
             for number, (sample, share) in enumerate(zip(samples, shares, strict=True))

@@ -19,11 +19,6 @@ class Outcome:
     name = "outcome"
     calls = 0
 
-    def __init__(self, *, abstentions: bool = False) -> None:
-        """``abstentions``: whether abstentions in solved episodes get credit 1.0. Those in failed
-        episodes get none."""
-        self._abstentions = abstentions
-
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See :class:`swarm_ui.Critic`."""
         return [self.credit(episode) for episode in episodes]
@@ -33,8 +28,7 @@ class Outcome:
         solved = bool(episode.success)
 
         def ids(trace: Trace) -> list[str]:
-            passed = trace.passed if self._abstentions and solved else ()
-            return [*(m.id for m in proposals(trace)), *unreadable(trace), *passed]
+            return [*(m.id for m in proposals(trace)), *unreadable(trace)]
 
         scored = [ids(record.trace) for record in episode.steps]
         return Credit.of(

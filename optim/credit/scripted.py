@@ -10,13 +10,13 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
-from swarm_ui.environment import Graded, Restorable, check_factory
+from swarm_ui.environment import Restorable, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import inmost, made_by, screen_key
 from swarm_ui.rollout import WAIT
-from swarm_ui.trace.records import Call, Episode, Trace
+from swarm_ui.trace.records import Episode
 
 _NEARER = {True: "nearer to success", False: "not nearer to success"}
 
@@ -45,7 +45,6 @@ class ScriptedCritic:
         *,
         flips: float = 0.0,
         seed: int = 0,
-        abstentions: bool = False,
     ) -> None:
         """
         Args:
@@ -53,23 +52,19 @@ class ScriptedCritic:
             flips: share of grades to invert, in [0, 1]. A repeated action on an equal screen gets
                 the same grade.
             seed: decides which grades are inverted.
-            abstentions: whether right abstentions get credit. It needs an environment with a
-                solver.
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"ScriptedCritic: flips must be in [0, 1], got {flips}")
         check_factory(make_environment)
         self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
         self._make, self._flips, self._seed = make_environment, flips, seed
-        self._abstentions = abstentions
         self._own: Grader | None = None
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
 
         A reply without a valid action gets 0.0. A node that failed is unscored, and so is an
-        abstention. With ``abstentions`` it gets 1.0 if the agent could refer neither to the
-        solver's next action nor to a right proposal of this decision.
+        abstention.
 
         Raises:
             ConfigError: the environment cannot grade, or a replay shows another screen.
@@ -131,28 +126,7 @@ class ScriptedCritic:
             values.append(marks)
             why.append({id: _NEARER[bool(mark)] for id, mark in marks.items()})
             why[-1] |= dict.fromkeys(wrong, "no valid action")
-            if self._abstentions:
-                right = [actions[key] for key, mark in known.items() if mark]
-                passed = await self._right_abstentions(trace, right, state)
-                values[-1] |= dict.fromkeys(passed, 1.0)
-                why[-1] |= dict.fromkeys(passed, "saw no right action")
         return Credit.of(episode, values, source=self.name, rationale=why)
-
-    async def _right_abstentions(
-        self, trace: Trace, right: Sequence[Action], state: object
-    ) -> list[str]:
-        """Ids of the abstentions of agents that could refer to no right action."""
-        calls = [call for call in trace.calls if call.id in set(trace.passed)]
-        if not calls:
-            return []
-        environment = await self._at(state)
-        if not isinstance(environment, Graded):
-            raise ConfigError(
-                f"{self.name}: abstentions need an environment with expert(), and "
-                f"{type(environment).__name__} has none. Leave abstentions out"
-            )
-        known = [*right, environment.expert()]
-        return [call.id for call in calls if not _any_reachable(trace, call, known)]
 
     async def _at(self, state: object) -> Grader:
         """The critic's own environment, restored to this state."""
@@ -189,10 +163,3 @@ class ScriptedCritic:
 
 def _plain(observation: Observation) -> Observation:
     return msgspec.structs.replace(observation, png=None)
-
-
-def _any_reachable(trace: Trace, call: Call, actions: Sequence[Action]) -> bool:
-    """Whether the agent of a call could propose any of these actions of the screen."""
-    view, decision = trace.view(call), trace.decision(call)
-    told = [view.from_screen_with_hidden(action) for action in actions]
-    return any(action is not None and decision.reaches(action) for action in told)

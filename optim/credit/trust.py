@@ -72,7 +72,6 @@ class Trust:
         critic: Critic,
         *,
         prior: tuple[float, float] = (0.0, 0.0),
-        abstentions: bool = False,
     ) -> None:
         """
         Args:
@@ -80,7 +79,6 @@ class Trust:
             prior: a correlation assumed at the start, and the number of episodes it counts for. It
                 is not forgotten. Without a prior, a team that never succeeds (or never fails) gives
                 no evidence, and its critic no weight.
-            abstentions: see :class:`~swarm_ui.optim.credit.outcome.Outcome`.
         """
         if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
             raise ConfigError(
@@ -90,7 +88,7 @@ class Trust:
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[RoundTrust] = []
         self._prior = prior
-        self._outcome = Outcome(abstentions=abstentions)
+        self._outcome = Outcome()
 
     @property
     def calls(self) -> int | None:

@@ -13,7 +13,7 @@ Cells = Sequence[Sequence[float | None]]
 
 
 def edge_credit(
-    trace: Trace, credit: Cells, *, baseline: float | None = 0.5, discount: float = 0.5
+    trace: Trace, credit: Cells, *, baseline: float = 0.5, discount: float = 0.5
 ) -> dict[EdgeName, float]:
     """Credit of each edge of a decision, propagated backwards through the messages.
 
@@ -27,7 +27,7 @@ def edge_credit(
         trace: one decision.
         credit: ``[rounds, agents]`` in the sequence of ``trace.agents``; ``None``: unscored; such
             a message has no advantage of its own.
-        baseline: what is subtracted from a credit; ``None``: the mean of this decision's credits.
+        baseline: what is subtracted from a credit.
         discount: a number in [0, 1); with 0 an edge gets only the advantage of the message itself.
 
     Returns:
@@ -59,7 +59,7 @@ def episode_edge_credit(
     episodes: Iterable[Episode],
     *,
     edges: Iterable[EdgeName] | None = None,
-    baseline: float | None = 0.5,
+    baseline: float = 0.5,
     discount: float = 0.5,
 ) -> dict[EdgeName, float]:
     """Mean credit of each edge of one sampled graph, over the decisions of its episodes.
@@ -81,7 +81,7 @@ def episode_edge_credit(
     }
 
 
-def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str, float]:
+def _advantages(trace: Trace, credit: Cells, baseline: float) -> dict[str, float]:
     """Credit minus baseline of each scored message, by id."""
     if len(credit) != trace.rounds or any(len(row) != len(trace.agents) for row in credit):
         shape = [len(credit), *{len(row) for row in credit}]
@@ -89,10 +89,7 @@ def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str
             f"edge credit: run {trace.run} has {trace.rounds} rounds of {len(trace.agents)} "
             f"agents, the credit is of shape {shape}"
         )
-    values = credit_by_message(trace, credit)
-    if baseline is None:
-        baseline = sum(values.values()) / len(values) if values else 0.0
-    return {id: v - baseline for id, v in values.items()}
+    return {id: v - baseline for id, v in credit_by_message(trace, credit).items()}
 
 
 def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, float | None]:

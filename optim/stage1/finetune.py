@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,66 +106,60 @@ def finetune(
     samples = gather(corpus, held_out=held_out)
     tokenizer, group = sft.load_tokenizer(model), sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    fits = partial(sft.length, tokenizer)
-    work, before = _Work(settings, parts(samples), group.num_processes, fits), adapter
-    for part, rows in work.rows.items():
-        place = out / part
+    work = _work(parts(samples), settings, partial(sft.length, tokenizer))
+    before = adapter
+    for number, (stage, (rows, skipped, tokens)) in enumerate(work.items()):
+        place, told = out / stage, _reporting(stage, number, len(work), report)
         if not (place / "stage.json").exists():
-            watch = sft.Watch(part, work.reporting(part, report), end)
             made = sft.Stage(model, before, place, settings, about)
-            made.train(rows, tokenizer, watch, **work.counts[part])
+            watch = sft.Watch(stage, told, end)
+            made.train(rows, tokenizer, watch, skipped=skipped, tokens=tokens)
         before = place
-    _finish(out / list(work.rows)[-1], out / FINAL, group)
-    done = [(out / part / "stage.json").read_bytes() for part in work.rows]
+    _finish(out / list(work)[-1], out / FINAL, group)
+    done = [(out / stage / "stage.json").read_bytes() for stage in work]
     return [msgspec.json.decode(result, type=Result) for result in done]
 
 
-class _Work:
-    """The rows of the stages in trl's form, without those that are too long."""
+class _Stage(NamedTuple):
+    """The rows of a stage in trl's form, without those that are too long."""
 
-    def __init__(
-        self,
-        config: FinetuneConfig,
-        found: Mapping[str, list[Sample]],
-        processes: int,
-        length: Callable[[Row], int],
-    ) -> None:
-        self.rows: dict[str, list[Row]] = {}
-        self.counts: dict[str, dict[str, int]] = {}
-        self._steps: dict[str, int] = {}
-        for part, samples in found.items():
-            pair, name = part.startswith("preference"), _STAGE_OF[part]
-            if pair and not config.preferences:
-                continue
-            rows = [conversational(sample, pair=pair) for sample in samples]
-            lengths = [length(row) for row in rows]
-            kept = [count for count in lengths if count <= config.max_length]
-            if kept:
-                self.rows[name] = [
-                    row for row, count in zip(rows, lengths, strict=True)
-                    if count <= config.max_length
-                ]  # fmt: skip
-                self.counts[name] = {"skipped": len(rows) - len(kept), "tokens": sum(kept)}
-                batches = math.ceil(len(kept) / (config.batch_size * processes))
-                epochs = config.epochs * math.ceil(batches / config.accumulate)
-                self._steps[name] = config.max_steps if config.max_steps > 0 else math.ceil(epochs)
-        if not self.rows:
-            raise ConfigError(
-                "finetune: every sample is longer than 'max_length'; raise 'max_length'"
-            )
+    rows: list[Row]
+    skipped: int
+    tokens: int
 
-    def reporting(self, part: str, report: Report | None) -> Callable[[int, int, float], None]:
-        """A function of step, number of steps and loss in a stage, which calls ``report``."""
-        names = list(self.rows)
-        before = sum(self._steps[name] for name in names[: names.index(part)])
-        whole = sum(self._steps.values())
 
-        def told(step: int, steps: int, loss: float) -> None:
-            if report is not None:
-                done = min(1.0, (before + step) / whole)
-                report(Progress(stage=part, step=step, steps=steps, loss=loss, done=done))
+def _work(
+    found: Mapping[str, list[Sample]], config: FinetuneConfig, length: Callable[[Row], int]
+) -> dict[str, _Stage]:
+    """The stages by name. Raises ``ConfigError`` if every sample is too long."""
+    stages: dict[str, _Stage] = {}
+    for part, samples in found.items():
+        pair = part.startswith("preference")
+        if pair and not config.preferences:
+            continue
+        rows = [conversational(sample, pair=pair) for sample in samples]
+        sizes = [length(row) for row in rows]
+        kept = [k for k, size in enumerate(sizes) if size <= config.max_length]
+        if kept:
+            tokens = sum(sizes[k] for k in kept)
+            some = [rows[k] for k in kept]
+            stages[_STAGE_OF[part]] = _Stage(some, len(rows) - len(kept), tokens)
+    if not stages:
+        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
+    return stages
 
-        return told
+
+def _reporting(
+    stage: str, number: int, stages: int, report: Report | None
+) -> Callable[[int, int, float], None]:
+    """A function of step, number of steps and loss in a stage, which calls ``report``."""
+
+    def told(step: int, steps: int, loss: float) -> None:
+        if report is not None:
+            done = (number + step / max(1, steps)) / stages
+            report(Progress(stage=stage, step=step, steps=steps, loss=loss, done=done))
+
+    return told
 
 
 def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:

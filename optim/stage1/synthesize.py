@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm_ui.budget import Budget
 from swarm_ui.environment import Environment
@@ -184,14 +185,13 @@ async def _walks(
 
 
 def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
-    agent, adversary, critic = models.agent, models.adversary, models.critic
-    if isinstance(agent, ChatModel):
-        agent = ModelRole(LoggedModel(agent, "agent", log), config)
-    if isinstance(adversary, ChatModel):
-        adversary = ModelRole(LoggedModel(adversary, "adversary", log), config)
-    if isinstance(critic, ChatModel):
-        critic = ModelRole(LoggedModel(critic, "critic", log), config)
-    return Roles(agent, adversary, critic)
+    def played(role: str) -> Any:
+        given = getattr(models, role)
+        if isinstance(given, ChatModel):
+            return ModelRole(LoggedModel(given, role, log), config)
+        return given
+
+    return Roles(played("agent"), played("adversary"), played("critic"))
 
 
 async def _made(make: Callable[[], Environment | Awaitable[Environment]]) -> Environment:

@@ -171,7 +171,7 @@ def test_an_own_loss_replaces_the_method() -> None:
 
 def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
     """The variant "w/o CR" changes the credit alone, if a judge is given."""
-    config = replace(SHORT, guide=1.0, grade_negatives=True)
+    config = replace(SHORT, guide=1.0)
     judge = ScriptedCritic(ButtonWorld)
     judged = run(TinyModel(), None, config=config, critic=None, judge=judge, adversary=None)
     assert judged.history[0]["credit_source"] == "outcome"

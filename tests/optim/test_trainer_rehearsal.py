@@ -17,7 +17,6 @@ from swarm_ui.optim.examples import reply_logprobs
 from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.update import rehearsal, update_team
 
-WORDS = ("open", "save", "delete", "note", "contact", "send")
 CONFIG = TeamConfig(
     update=UpdateConfig(method="rft", steps=60, batch_size=8, lr=5e-2),
 )

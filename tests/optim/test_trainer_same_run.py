@@ -166,16 +166,6 @@ def test_a_loss_that_is_no_number_loses_nothing(tmp_path: Path) -> None:
     same_run(*resumed(folder), *whole(tmp_path))
 
 
-def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    (folder / "metrics.jsonl").mkdir(parents=True)
-    with pytest.raises(ConfigError, match=r"checkpoint of iteration 1.*metrics\.jsonl"):
-        run(TinyModel(), folder, config=LESS)
-    (folder / "metrics.jsonl").rmdir()
-    same_run(*resumed(folder), *whole(tmp_path))
-    assert [line["iteration"] for line in lines(folder)] == [0, 1, 2]
-
-
 def test_a_finished_run_does_nothing_and_is_not_mixed_with_another(tmp_path: Path) -> None:
     expected, folder = whole(tmp_path), tmp_path / "whole"
     same_run(*resumed(folder), *expected)

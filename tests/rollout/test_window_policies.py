@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from graph_fakes import SCREEN
 from hypothesis import given, settings
@@ -33,9 +32,9 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
 from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.scripted import ScriptedModel
-from swarm_ui.optim import Outcome, ScriptedCritic
+from swarm_ui.optim import ScriptedCritic
 from swarm_ui.prompts import decision_chat
-from swarm_ui.rollout import Decide, GraphPolicy, rollout
+from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 
 
@@ -241,13 +240,13 @@ def test_the_top_wins_only_ties_and_acts_without_an_element_come_last() -> None:
 # -- credit, episodes -------------------------------------------------------------------------
 
 
-def credit_of_first(trace: Trace, **options: bool) -> list[float | None]:
+def credit_of_first(trace: Trace) -> list[float | None]:
     """The scripted critic's credit of a decision on the first screen of an episode."""
     episode = Episode(
         environment="phone", task="notes-create", seed=3, success=False,
         steps=(StepRecord(trace=trace, executed=trace.action),),
     )  # fmt: skip
-    critic = ScriptedCritic(lambda: PhoneEnvironment(), **options)
+    critic = ScriptedCritic(lambda: PhoneEnvironment())
     (credit,) = asyncio.run(critic([episode]))
     return list(credit.values[0][0])
 
@@ -270,52 +269,6 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     expected[at], expected[(at + 1) % 4] = 1.0, 0.0
     assert credit_of_first(trace) == expected
     assert trace.passed == (f"agent_{(at + 3) % 4}:0",)
-
-
-def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
-    phone = PhoneEnvironment()
-    screen = at_once(phone.reset(task="notes-create", seed=3))
-    right, size = phone.expert(), len(screen.elements)
-    at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))
-
-    def values(model: ScriptedModel, edges: Sequence[Edge]) -> list[float | None]:
-        graph = CollabGraph.collaborative(4, 1, model=model, edges=edges, views="window")
-        return credit_of_first(graph.run_sync(screen), abstentions=True)
-
-    silent = ScriptedModel(lambda request: PASS)
-    expected: list[float | None] = [1.0] * 4
-    expected[at] = None  # it saw the right action; whether abstaining was wrong is not said
-    assert values(silent, ()) == expected
-    told, others = f"agent_{(at + 1) % 4}", [f"agent_{k}" for k in range(4)]
-    speaks = ScriptedModel(lambda request: _by_label(request, right.target))
-    expected[at], expected[(at + 1) % 4] = 1.0, None  # it could have repeated what it was told
-    assert values(speaks, [(others[at], told)]) == expected
-
-
-class Scroller:
-    """One agent that sees one window after the other."""
-
-    name = "scroller"
-
-    def begin(self, *, task: str, seed: int) -> Decide:
-        model = SeesOrPasses(13)
-        graphs = iter([CollabGraph.solo(model, view=window) for window in windows(4)])
-
-        async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            return await next(graphs).run(observation, seed=seed, run_id=run)
-
-        return decide
-
-
-def test_outcome_credits_the_abstentions_of_solved_episodes_only() -> None:
-    page = Page(10)
-    episode = asyncio.run(rollout(page, Scroller(), task="press", seed=0))  # type: ignore[arg-type]
-    failed = msgspec.structs.replace(episode, success=False)
-    solved, lost = asyncio.run(Outcome(abstentions=True)([episode, failed]))
-    assert solved.values == (((1.0,),),) * 4
-    assert lost.values == (((None,),),) * 3 + (((0.0,),),)
-    (plain,) = asyncio.run(Outcome()([episode]))
-    assert plain.values[0] == ((None,),)
 
 
 def test_the_embedded_agent_can_learn_to_abstain() -> None:

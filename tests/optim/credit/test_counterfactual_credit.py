@@ -130,7 +130,7 @@ def test_a_resampled_message_is_compared_with_the_mean_of_its_samples() -> None:
     model = Telling()
     graph = CollabGraph([AgentNode("a", model), MajorityVote()], [("a", "vote")])
     trace = graph.run_sync(SCREEN, seed=2)
-    value = Fraction()
+    value = Fraction(None)
     table = assign(LeaveOneOut(graph, value, samples=5), trace)
     others = in_virtual_time(graph.resample(trace, "a:0", 5))
     actions = [other.action for other in (trace, *others) if other.action is not None]

@@ -20,8 +20,6 @@ from swarm_ui.optim.credit.figures import auc_by_bootstrap
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 
-PNG = b"\x89PNG"
-
 
 def lived(number: int, success: bool | None, steps: int = 1) -> Episode:
     traces = [

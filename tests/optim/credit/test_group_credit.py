@@ -34,10 +34,6 @@ async def values(critic: Any, *episodes: Episode) -> list[list[object]]:
     return [[matrix[0] for matrix in credit.values] for credit in found]
 
 
-def bounded(advantage: float) -> float:
-    return advantage / (1 + abs(advantage))
-
-
 def near(*row: float | None) -> object:
     return pytest.approx(row, abs=1e-4)
 

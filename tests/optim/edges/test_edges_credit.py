@@ -64,12 +64,6 @@ def test_a_message_that_failed_carries_nothing() -> None:
     assert set(earned) == {("b", "c")}
 
 
-def test_the_baseline_may_be_the_decisions_mean() -> None:
-    earned = edge_credit(trace(), [[0.9, 0.6, 0.6]], baseline=None, discount=0.0)
-    assert earned["a", "b"] == pytest.approx(0.2)
-    assert earned["b", "c"] == pytest.approx(-0.1)
-
-
 def played(*credit: list[list[float | None]] | None, success: bool | None = True) -> Episode:
     steps = tuple(
         StepRecord(trace=trace(), credit=None if c is None else tuple(map(tuple, c)))

@@ -11,7 +11,6 @@ from swarm_ui.experiment.exporting import pair_row
 from swarm_ui.model import ChatMessage, Generation
 from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import (
-    PairConfig,
     PreferencePair,
     ScoredAction,
     preference_pairs,
@@ -20,7 +19,6 @@ from swarm_ui.optim.preferences import (
 from swarm_ui.prompts import FORMATS, transcript
 from swarm_ui.trace.records import Episode, StepRecord
 
-ALL = PairConfig(easy_share=1.0)
 SHUFFLED = {"agent_1": (2, 0, 1)}  # agent_1 sees Help, Save, Back
 SAID = {
     "agent_0:0": "It asks to save.\nclick Save [0]",
@@ -34,7 +32,7 @@ def episode(*steps: StepRecord) -> Episode:
 
 def made(step: StepRecord, adversary: tuple[ScoredAction, ...] = ()) -> list[PreferencePair]:
     played = msgspec.structs.replace(episode(step), notes=((adversary, ()),))
-    return preference_pairs([played], config=ALL)
+    return preference_pairs([played], easy_share=1.0)
 
 
 def talk() -> StepRecord:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import random
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import click, decided, graded, screen
-from msgspec.structs import replace
 
-from swarm_ui.action import Abstain, Action
+from swarm_ui.action import Action
 from swarm_ui.agent_view import View
-from swarm_ui.errors import ConfigError, Failure
+from swarm_ui.errors import Failure
 from swarm_ui.optim.preferences import (
-    PairConfig,
     PreferencePair,
     ScoredAction,
     preference_pairs,
 )
 from swarm_ui.trace.records import Episode, StepRecord, Trace
-from tests.support.learning_fakes import with_messages
-
-ALL = PairConfig(easy_share=1.0)
 
 
 def episode(*steps: StepRecord, fault: Failure | None = None) -> Episode:
@@ -32,12 +26,11 @@ def episode(*steps: StepRecord, fault: Failure | None = None) -> Episode:
 
 def made(
     *steps: StepRecord,
-    config: PairConfig = ALL,
     adversary: tuple[ScoredAction, ...] = (),
     teacher: tuple[ScoredAction, ...] = (),
 ) -> list[PreferencePair]:
     played = msgspec.structs.replace(episode(*steps), notes=((adversary, teacher),) * len(steps))
-    return preference_pairs([played], config=config)
+    return preference_pairs([played], easy_share=1.0)
 
 
 def test_own_right_action_beats_a_colleagues_mistake_and_the_mistake_is_corrected() -> None:
@@ -128,8 +121,6 @@ def test_an_undecided_score_makes_no_side() -> None:
     assert made(graded(trace, [[0.5, 0.5]])) == []
     (pair,) = made(graded(trace, [[0.75, 0.5]]))
     assert pair.rejected is None
-    with pytest.raises(ConfigError, match="must not exceed"):
-        PairConfig(good_above=0.3, bad_below=0.6)
 
 
 actions = st.one_of(st.none(), st.integers(0, 3).map(click))
@@ -162,7 +153,7 @@ def test_every_pair_is_backed_by_credit(
     for call in trace.calls:
         contexts[call.node].append(trace.decision(call))
     for pair in preference_pairs(
-        [episode(graded(trace, credit))], config=ALL, rng=random.Random(seed)
+        [episode(graded(trace, credit))], easy_share=1.0, rng=random.Random(seed)
     ):
         assert pair.decision in contexts[pair.node]
         good = back(pair.chosen, views[pair.node])
@@ -199,18 +190,3 @@ def test_an_agent_learns_an_action_on_a_hidden_element_that_a_message_named() ->
     assert corrected.rejected == click(1, "Help")
     assert corrected.decision.reaches(click(2, "Save"))
     assert not corrected.decision.reaches(click(3))
-
-
-def test_a_right_abstention_is_learned_if_it_is_asked_for() -> None:
-    trace = windowed_pair()
-    silent = {"content": Abstain().json(), "action": None, "abstains": True}
-    trace = with_messages(trace, lambda m: replace(m, **silent) if m.sender == "agent_0" else m)
-    step = graded(trace, [[1.0, 1.0]])
-    assert [p.node for p in made(step)] == ["agent_1"]
-    every = PairConfig(easy_share=1.0, abstentions=1.0)
-    abstained, _ = made(step, config=every)
-    assert (abstained.node, abstained.chosen, abstained.rejected) == ("agent_0", Abstain(), None)
-    assert abstained.chosen_text == Abstain().json()
-    assert made(graded(trace, [[None, None]]), config=every) == []
-    with pytest.raises(ConfigError, match="abstentions"):
-        PairConfig(abstentions=2.0)
