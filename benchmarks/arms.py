@@ -23,7 +23,7 @@ from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, LocalModel
-from swarm_ui.optim import EdgeDistribution, PairConfig, ScriptedAdversary, ScriptedCritic
+from swarm_ui.optim import EdgeDistribution, ScriptedAdversary, ScriptedCritic
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.metrics import Metrics
@@ -312,13 +312,9 @@ class Train:
 def team_config(given: Mapping[str, Any], seed: int) -> TeamConfig:
     """The settings of the trainer: the fields that begin with ``train.``."""
     own = {key.removeprefix("train."): v for key, v in given.items() if key.startswith("train.")}
-    parts = {
-        part: {key.removeprefix(f"{part}."): own.pop(key) for key in list(own)
-               if key.startswith(f"{part}.")}
-        for part in ("update", "pairs")
-    }  # fmt: skip
+    names = [key for key in own if key.startswith("update.")]
+    update = UpdateConfig(**{key.removeprefix("update."): own.pop(key) for key in names})
     own["shared_iterations"] = min(own.get("shared_iterations", 0), own.get("iterations", 5))
     return TeamConfig(
-        update=UpdateConfig(**parts["update"]), pairs=PairConfig(**parts["pairs"]),
-        concurrency=CONCURRENCY, seed=seed, **own,
+        update=update, concurrency=CONCURRENCY, seed=seed, **own,
     )  # fmt: skip

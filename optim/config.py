@@ -90,6 +90,9 @@ class TeamConfig:
     """Probability of executing a right proposal where the vote was wrong. The judge says what is
     right: the judge of ``Guidance``, or the critic if it can. ``None``: 0.7 with a judge, 0
     without."""
+    grade_negatives: bool = True
+    """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
+    or without a judge, all are taken as wrong."""
     edges: EdgeMode = "redraw"
     """``redraw``: new edges in each iteration, as in the paper. ``fixed``: the graph's own.
     ``learned``: drawn from the distribution of the trainer, which is updated by the utility of the

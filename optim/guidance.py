@@ -41,6 +41,7 @@ class Guidance:
         *,
         teacher: Teacher | None = None,
         guide: float = 0.0,
+        grade_negatives: bool = True,
         trust: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -52,6 +53,7 @@ class Guidance:
             teacher: ``None``: nobody shows a right action. It needs a judge.
             guide: probability of executing a right proposal of an agent, or what the teacher
                 showed, instead of a wrong vote.
+            grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the judge's weight relative to the outcome, in [0, 1]. The probability of
                 guidance is multiplied by it. Below 0.5 the adversary does not use the judge, and
                 the teacher is not asked.
@@ -60,6 +62,7 @@ class Guidance:
         self._judge, self._adversary, self._teacher = judge, adversary, teacher
         self._guide, self._seed = guide * trust, seed
         self._trusted = judge is not None and trust >= 0.5
+        self._grades = self._trusted and grade_negatives
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -117,7 +120,7 @@ class Guidance:
         """The wrong action that the adversary writes."""
         if self._adversary is None:
             return []
-        judge = self._judge if self._trusted else None
+        judge = self._judge if self._grades else None
 
         async def grade(action: Action) -> float | None:
             if judge is None:

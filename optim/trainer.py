@@ -321,6 +321,7 @@ class TeamTrainer:
                     self._adversary,
                     teacher=self._teacher,
                     guide=default if config.guide is None else config.guide,
+                    grade_negatives=config.grade_negatives,
                     trust=self._guidance_trust(),
                     # The word is part of the seed: changing it would change every seeded run.
                     seed=derive(config.seed, "referee", iteration, number),

@@ -14,6 +14,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.observation import Observation
 from swarm_ui.optim import Guidance, ScriptedCritic
 from swarm_ui.optim.adversary import ScriptedTeacher
 from swarm_ui.optim.metrics import episode_metrics
@@ -170,6 +171,27 @@ async def test_guidance_works_in_a_wrapped_environment() -> None:
     guidance = await supervisor(1, nobody, wrapped)
     assert guidance is not None and guidance.execute is not None
     assert guidance.execute.index == right
+
+
+class Lenient:
+    """Finds everything right."""
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        return [1.0] * len(actions)
+
+
+async def test_negatives_are_graded_only_if_wanted() -> None:
+    environment, right, wrong = await world()
+    for graded, kept in ((True, []), (False, [wrong[1]])):
+        adversary = Opposing(click(wrong[1]))
+        found = await judged(
+            [[click(right)]], environment, judge=Lenient(), adversary=adversary,
+            grade_negatives=graded,
+        )  # fmt: skip
+        assert [n.action.index for n in found.negatives] == kept
+        assert adversary.asked[0] == click(right)
 
 
 @pytest.mark.parametrize(
