@@ -6,10 +6,10 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import exp, inf, log
+from math import inf, log
 
 import pytest
-from graph_fakes import SCREEN, FixedModel, HashModel, click
+from graph_fakes import SCREEN, FixedModel, click
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -204,12 +204,6 @@ def test_each_proposal_weighs_its_probability_under_every_agents_own_view() -> N
     assert all(request.decision == last[request.adapter] for request, _ in scorer.scored)
 
 
-def test_an_agent_whose_proposal_was_invalid_still_weighs_those_of_others() -> None:
-    scorer = Scorer({"a": "button 1", "b": "nonsense", "c": "button 2"}, BELIEFS)
-    trace = probability_team(scorer).run_sync(SCREEN)
-    assert trace.ballot == pytest.approx({tap(1).json(): 1.1, tap(2).json(): 1.3})
-
-
 def test_a_failed_agent_is_not_asked() -> None:
     class Broken(Scorer):
         async def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -220,16 +214,6 @@ def test_a_failed_agent_is_not_asked() -> None:
     scorer = Broken({"a": "button 1", "c": "button 2"}, BELIEFS)
     trace = probability_team(scorer).run_sync(SCREEN)
     assert trace.ballot == pytest.approx({tap(1).json(): 1.0, tap(2).json(): 0.7})
-
-
-def test_own_log_probabilities_are_the_weight_of_an_undisputed_act() -> None:
-    class Sure(HashModel):
-        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            return [Completion(text=click(0), prompt="p", logprob=log(0.25)) for _ in requests]
-
-    graph = CollabGraph.collaborative(model=Sure(), edges=[], rounds=1)
-    trace = graph.with_node(ProbabilityVote()).run_sync(SCREEN)
-    assert trace.ballot == pytest.approx({tap(0).json(): 4 * exp(log(0.25))})
 
 
 def test_different_models_are_asked_for_their_own_agents() -> None:

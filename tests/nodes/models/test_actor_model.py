@@ -14,7 +14,7 @@ from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import (
     ChatMessage,
     Decision,
@@ -24,7 +24,6 @@ from swarm_ui.model import (
     VersionedModel,
 )
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
-from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
 from swarm_ui.observation import Element, Observation
 
 NAMES = ("agent_0", "agent_1")
@@ -135,42 +134,6 @@ async def test_training_makes_new_versions_and_leased_ones_stay(
         with pytest.raises(ModelError, match="no adapter"):
             await model.generate([ask(old)])
         await model.close()
-
-
-async def test_a_restarted_server_gets_old_and_new_versions(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    with StandIn("base") as server:
-        model = served_by(server, learner, tmp_path)
-        await model.generate([ask(name) for name in NAMES])
-        before = dict(server.adapters)
-        server.dead = True
-        with pytest.raises(ModelUnavailable):
-            await model.generate([ask("agent_0")])
-        disturb(learner, "agent_0", seed=5)
-        server.restart()
-        await model.generate([ask(name) for name in NAMES])
-        (kept,) = (name for name in before if name.startswith("agent_1@1"))
-        assert len(server.adapters) == 2 and server.adapters[kept] == before[kept]
-        server.dead = True
-        await model.close()  # it is gone, and its adapters with it
-
-
-async def test_a_saved_version_has_the_weights_of_that_version(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    version = learner.lease("agent_0")
-    expected = [p.detach().clone() for p in learner.adapter_parameters("agent_0")]
-    disturb(learner, "agent_0", seed=9)
-    learner.save_version(version, tmp_path / "old")
-    fields = read_adapter(tmp_path / "old").fields
-    assert (fields["r"], fields["lora_alpha"]) == (4, 8)
-    again = causal("llama")
-    again.load_adapter(tmp_path / "old", "copy")
-    read = again.adapter_parameters("copy")
-    assert all(bool((a == b).all()) for a, b in zip(expected, read, strict=True))
-    with pytest.raises(ConfigError, match="no version 'agent_0@99'"):
-        learner.save_version("agent_0@99", tmp_path / "none")
 
 
 async def test_layers_of_other_ranks_and_scales_become_alike(tmp_path: Path) -> None:

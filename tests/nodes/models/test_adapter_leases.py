@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -316,3 +318,25 @@ def test_a_run_keeps_the_versions_it_started_with_in_all_its_rounds() -> None:
     assert not model.has_version("agent_0@0")
     with pytest.raises(ModelError, match="is not leased"):  # the runs gave their leases back
         model.release("agent_0@1")
+
+
+async def test_training_waits_for_the_batch_under_way() -> None:
+    model, inside = with_adapters(2), threading.Event()
+    free, generate = threading.Event(), model._generate
+    before = await at_once(model, asking("agent_0", ASKED))
+
+    def slow(jobs: Any) -> Any:
+        inside.set()
+        assert free.wait(10)
+        return generate(jobs)
+
+    model._generate = slow  # type: ignore[method-assign]
+    asked = asyncio.create_task(model.generate(asking("agent_0", ASKED)))
+    while not inside.is_set():
+        await asyncio.sleep(0)
+    threading.Timer(0.05, free.set).start()
+    with model.activate("agent_0"), torch.no_grad():
+        assert free.is_set()
+        for weight in model.adapter_parameters("agent_0"):
+            weight += 0.5
+    assert alike(await asked, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -128,3 +129,14 @@ async def test_too_few_answers_are_an_error_of_those_who_asked() -> None:
     with pytest.raises(ValueError, match="shorter"):
         await asyncio.wait_for(queue.ask([1, 2]), 5)
     assert await queue.ask([1]) == [0]
+
+
+async def test_the_event_loop_goes_on_while_a_batch_is_computed() -> None:
+    free = threading.Event()
+    queue: Batcher[int, int] = Batcher(lambda items: list(items) if free.wait(10) else [])
+    asked = asyncio.create_task(queue.ask([1]))
+    while queue.waiting or asked.done():
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+    free.set()
+    assert await asked == [1]

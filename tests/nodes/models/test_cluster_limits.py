@@ -118,17 +118,6 @@ def test_a_permit_that_arrives_after_a_cancellation_comes_back() -> None:
     in_virtual_time(play())
 
 
-async def test_requests_per_second_are_limited_over_all_workers() -> None:
-    limits = RateLimits(requests=10, period=0.3)  # in real time, which asyncio-throttle reads
-    actor = FakeActor(Limiter([(limits, Budget(max_calls=40))]))
-    sent: list[float] = []
-    began = asyncio.get_running_loop().time()
-    await asyncio.gather(*(plays(RemoteAdmission(actor, 0), 0.01, sent) for _ in range(8)))
-    # 10 in each 0.3 seconds. A permit may travel for any time, so no later limit holds.
-    assert len(sent) == 40
-    assert all(at - began > k // 10 * 0.3 - 0.01 for k, at in enumerate(sorted(sent)))
-
-
 async def test_a_model_that_was_checked_before_asks_the_limiter() -> None:
     async with Loopback() as server:
         model = OpenAIModel("tiny", server.url, budget=Budget(max_calls=1))

@@ -51,19 +51,6 @@ async def test_replies_and_scores_are_those_of_the_model() -> None:
     assert about.scores and about.name == local.name and about.adapters == versions
 
 
-async def test_requests_of_several_processes_share_a_batch() -> None:
-    made: list[LocalModel] = []
-
-    def factory() -> LocalModel:
-        made.append(untrained())
-        return made[0]
-
-    model = HeldModel(factory)
-    await model.about()
-    await asyncio.gather(*(model.ask("generate", [request]) for request in requests(16)))
-    assert made[0].counters.calls == 16 and made[0].counters.batches <= 4
-
-
 async def test_a_version_is_pulled_when_it_is_asked(tmp_path: Path) -> None:
     learner, board = with_adapters(1), FolderBoard(tmp_path)
     model = HeldModel(untrained)
@@ -181,23 +168,6 @@ def test_the_versions_of_the_last_calls_stay_on_the_board(tmp_path: Path) -> Non
     assert kept == [versions[max(0, k - 1) : k + 1] for k in range(4)]
     asyncio.run(model.close())
     assert not folder.exists()
-
-
-def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path) -> None:
-    made: list[LocalModel] = []
-
-    def make() -> LocalModel:
-        made.append(untrained())
-        return made[-1]
-
-    model = PublishedModel(with_adapters(1), make, tmp_path)
-    version = model.publish()["agent_0"]
-    rebuild, state = model.__reduce__()
-    assert not any(isinstance(part, LocalModel) for part in state)
-    copies = [rebuild(*state) for _ in range(2)]
-    for copy in copies:
-        answers(copy, asked_of(version, 1))
-    assert len(made) == 1
 
 
 def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_path: Path) -> None:

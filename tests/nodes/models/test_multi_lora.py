@@ -36,19 +36,6 @@ def test_logits_are_those_of_pefts_own_mixed_batch(model: LocalModel, tokens: in
         assert not torch.allclose(wanted[0], network.get_base_model()(input_ids=ids).logits[0])
 
 
-def test_adapters_of_different_ranks_share_a_batch() -> None:
-    model = with_adapters(1)
-    model.add_adapter("wide", rank=9, alpha=3)
-    with model.activate("wide"), torch.no_grad():
-        noise = torch.Generator().manual_seed(3)
-        for weight in model.adapter_parameters("wide"):
-            weight += 0.3 * torch.randn(weight.shape, generator=noise)
-    asked = asking("wide", requests(6)) + asking("agent_0", requests(6)) + requests(6)
-    for request, got in zip(asked, answers(model, asked), strict=True):
-        [alone] = answers(model, [request])
-        assert (got.text, got.logprob) == (alone.text, pytest.approx(alone.logprob, abs=1e-4))
-
-
 def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     model = with_adapters(2)
     model.add_adapter("copy", rank=4, alpha=8, copy_from="agent_0")

@@ -92,29 +92,6 @@ async def test_versions_stay_for_the_last_calls(
         await model.close()
 
 
-async def test_versions_that_this_process_uses_stay_too(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    with StandIn("base") as server:
-        model = served_by(server, learner, tmp_path)
-        leased = model.lease("agent_0")
-        await model.generate([ask(leased)])
-        for number in range(2):  # meanwhile, other versions are published
-            disturb(learner, "agent_0", seed=5 + number)
-            model.publish()
-            await model.prepare()
-        disturb(learner, "agent_0", seed=9)
-        await model.generate([ask("agent_0")])  # this one is not published yet
-        await model.prepare()
-        assert {leased, learner.lease("agent_0")} <= {*model.loaded}
-        assert len(server.adapters) == len(model.loaded)
-        await model.generate([ask(leased), ask("agent_0")])
-        model.release(leased)
-        await model.prepare()
-        assert leased not in model.loaded and len(server.adapters) == len(model.loaded)
-        await model.close()
-
-
 async def test_a_restarted_server_gets_the_versions_again(
     learner: CausalModel, tmp_path: Path
 ) -> None:

@@ -72,19 +72,6 @@ async def test_neither_a_version_nor_a_served_name_is_given_twice(
     assert len(set(engine.names)) == len(engine.names) == 6
 
 
-async def test_a_version_that_is_loaded_again_is_the_current_one(
-    model: VLLMModel, engine: Engine, tmp_path: Path
-) -> None:
-    await model.load_adapter(tmp_path, "agent")
-    held = model.lease("agent")
-    await model.load_adapter(tmp_path, "agent")
-    await model.load_version("agent@0", tmp_path)
-    model.release(held)
-    await model.generate([])
-    assert model.lease("agent") == "agent@0" and len(engine.names) == 2
-    assert model.loaded == ("agent@0",)
-
-
 @pytest.mark.parametrize("version", ["agent", "agent@", "@3", "agent@x"])
 async def test_a_name_without_a_number_is_told(
     model: VLLMModel, engine: Engine, tmp_path: Path, version: str
