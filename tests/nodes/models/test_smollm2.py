@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.model import ChatMessage, Request
-from swarm_ui.nodes.models.pretrained import pulled_folder
+from swarm_ui.nodes.models.pretrained.catalogue import pulled_folder
 
 FOLDER = pulled_folder("smollm2")
 pytestmark = [
