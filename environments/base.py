@@ -25,7 +25,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Coroutine, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -242,19 +242,24 @@ class Episodic:
     # -- episodes for training and tests ------------------------------------------------------
 
     @classmethod
+    def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
+        """The tasks to draw from; by default all of them in both splits."""
+        return cls.tasks
+
+    @classmethod
     def training_jobs(
         cls, count: int, /, *, seed: int = 0, tasks: Sequence[str] | None = None
     ) -> list[Job]:
         """``count`` episodes as (task, seed) with seeds of ``TRAIN_SEEDS``, evenly spread over the
-        tasks (by default all); equal arguments give equal lists."""
-        return spread_jobs(tasks or cls.tasks, count, seed, TRAIN_SEEDS)
+        tasks (by default all of the split); equal arguments give equal lists."""
+        return spread_jobs(tasks or cls.of_split("train"), count, seed, TRAIN_SEEDS)
 
     @classmethod
     def test_jobs(
         cls, count: int, /, *, seed: int = 0, tasks: Sequence[str] | None = None
     ) -> list[Job]:
         """The same with seeds of ``TEST_SEEDS``, none of which is in :meth:`training_jobs`."""
-        return spread_jobs(tasks or cls.tasks, count, seed, TEST_SEEDS)
+        return spread_jobs(tasks or cls.of_split("test"), count, seed, TEST_SEEDS)
 
     # -- the episode --------------------------------------------------------------------------
 

@@ -264,7 +264,7 @@ def measure_coordination(given: argparse.Namespace) -> Figures:
 
 
 def coordination_tables(found: Figures) -> Iterator[Rows]:
-    """By number of agents, and by kind at 16 and 100 agents."""
+    """By number of agents, and by kind at 16 agents."""
     rows = {(r["name"], r["task"], r["size"]): r for r in found["rows"]}
     names = [name for name in POLICIES if name != "constant"]
 
@@ -274,8 +274,8 @@ def coordination_tables(found: Figures) -> Iterator[Rows]:
             return "–"
         return f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
 
-    def both(name: str, kind: str, size: int) -> str:
-        r = rows.get((name, kind, size))
+    def both(name: str, kind: str) -> str:
+        r = rows.get((name, kind, 16))
         return "–" if r is None else f"{100 * r['success']:.0f} / {100 * r['score']:.0f}"
 
     sizes = sorted({size for _, _, size in rows})
@@ -289,12 +289,8 @@ def coordination_tables(found: Figures) -> Iterator[Rows]:
         )  # fmt: skip
     heads = ["agents", *names, "messages", "CPU-s", "CPU-s, constant"]
     yield Rows("Success in %, with 95 % intervals; cost of a decision of the team", heads, cells)
-    cells = [
-        [f"{size}, {kind}", *(both(name, kind, size) for name in names)]
-        for size in (16, 100)
-        for kind in KINDS
-    ]
-    yield Rows("Success and score in %, by kind", ["agents, kind", *names], cells)
+    cells = [[kind, *(both(name, kind) for name in names)] for kind in KINDS]
+    yield Rows("Success and score in %, 16 agents, by kind", ["kind", *names], cells)
 
 
 # ---- MiniWoB++ ---------------------------------------------------------------------------------

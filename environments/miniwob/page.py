@@ -152,26 +152,17 @@ class Page:
     async def _value(self, function: str, *arguments: object) -> Any:
         """The result of a function of ``page_acts.js``."""
         # The text is always the same, so that the page compiles it once; the arguments are data.
-        request = {
-            "functionDeclaration": (
-                f"function (told) {{ return this.{function}(...JSON.parse(told)); }}"
-            ),
-            "objectId": self._functions,
-            "arguments": [{"value": msgspec.json.encode(arguments).decode()}],
-            "returnByValue": True,
-            "awaitPromise": True,
-        }
-        reply = await self._done(self._devtools.session.send("Runtime.callFunctionOn", request))
-        if "exceptionDetails" in reply:
-            details = reply["exceptionDetails"]
-            what = details.get("exception", {}).get("description", details.get("text"))
-            raise self._fault(f"the page of {self.task!r} failed: {what}")
-        return reply["result"].get("value")
+        call = f"function (told) {{ return this.{function}(...JSON.parse(told)); }}"
+        told = msgspec.json.encode(arguments).decode()
+        return await self._guarded(self._devtools.function(self._functions, call, told))
 
     async def _done(self, waiting: Awaitable[T]) -> T:
         """The result of a call of Playwright; after a failure the page is broken."""
+        return await self._guarded(self._devtools.done(waiting))
+
+    async def _guarded(self, waiting: Awaitable[T]) -> T:
         try:
-            return await self._devtools.done(waiting)
+            return await waiting
         except EnvironmentFault as error:
             raise self._fault(f"the page of {self.task!r}: {error}") from error
 

@@ -22,9 +22,10 @@ from swarm_ui.environments.phone.splits import (
     jobs,
     parameter_words,
     tasks,
-    training_jobs,
     vocabulary,
 )
+
+training_jobs = PhoneEnvironment.training_jobs
 
 __all__ = [
     "TEST_APPS",

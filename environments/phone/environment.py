@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -77,6 +78,12 @@ class PhoneEnvironment(Stateful):
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(TEMPLATES)
+
+    @classmethod
+    def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
+        """The tasks of the training templates, or those of templates that no training shows."""
+        wanted = "train" if split == "train" else "new_templates"
+        return tuple(name for name, one in TEMPLATES.items() if one.split == wanted)
 
     def knows(self, task: str) -> bool:
         return True  # ``assign`` refuses others

@@ -361,6 +361,10 @@ class SplitPhone(PhoneEnvironment):
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(SPLIT_TEMPLATES)
 
+    @classmethod
+    def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
+        return split_tasks("train" if split == "train" else "new_templates")
+
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task; equal arguments give the same assignment.
 

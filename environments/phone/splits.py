@@ -71,15 +71,6 @@ def jobs(
     return draw_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds=seeds)
 
 
-def training_jobs(n: int, *, seed: int = 0) -> list[tuple[str, int]]:
-    """``n`` episodes for training as (task, seed), evenly spread over the training templates.
-
-    None of them is in a test: their templates and parameters are those of ``train``. Equal
-    arguments give equal lists.
-    """
-    return draw_jobs(tasks("train"), n, seed, seeds=TRAIN_SEEDS)
-
-
 def draw_jobs(
     names: tuple[str, ...], n: int, seed: int, *, seeds: range = TRAIN_SEEDS
 ) -> list[tuple[str, int]]:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from swarm_ui.action import ACTION_TYPES, Action
+from swarm_ui.action import ACTION_TYPES
 from swarm_ui.environment import Environment
-from swarm_ui.environments.play.private_page import open_privately
-from swarm_ui.environments.play.server import Answer, Server
+from swarm_ui.environments.play.server import Answer, Posted, Server, open_privately
 from swarm_ui.environments.play.session import PlaySession
 from swarm_ui.errors import SwarmError
 from swarm_ui.observation import Observation, Past
@@ -78,33 +77,30 @@ class _Game:
         self.failure: Exception | None = None
         """An error, after which the game cannot go on."""
 
-    async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
+    async def answer(self, place: str, posted: Posted) -> Answer:
         """Handle a request, and return the state; status 409 if the page showed an older screen.
 
         An error is reported to the page with status 500, and kept in :attr:`failure`.
         """
         session = self._session
         async with self._one_at_a_time:
-            stale = turn is not None and turn != session.turn
+            stale = posted.turn is not None and posted.turn != session.turn
             try:
                 if not stale and not session.ended:
-                    await self._do(what, action)
+                    if place == "act" and posted.action is not None:
+                        await session.act(posted.action)
+                    elif place == "undo":
+                        session.undo()
+                    elif place == "leave":
+                        session.leave()
                 body = _state(session, self._task, self._path)
             except Exception as error:  # raised to the caller, once the page has its answer
                 self.failure = self.failure or error
                 kind = "" if isinstance(error, SwarmError) else f"{type(error).__name__}: "
                 told = f"The task has ended with an error: {kind}{error}"
                 body = msgspec.json.encode({"error": told.encode(errors="replace").decode()})
-                return Answer(status=500, body=body, last=True)
-            return Answer(status=409 if stale else 200, body=body, last=session.ended)
-
-    async def _do(self, what: str, action: Action | None) -> None:
-        if what == "act" and action is not None:
-            await self._session.act(action)
-        elif what == "undo":
-            self._session.undo()
-        elif what == "leave":
-            self._session.leave()
+                return Answer(500, body, last=True)
+            return Answer(409 if stale else 200, body, last=session.ended)
 
 
 def _state(session: PlaySession, task: str, path: str) -> bytes:

@@ -8,17 +8,23 @@ refused. Nothing is loaded from other servers.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import hashlib
 import hmac
+import html
+import os
 import secrets
 import sys
+import tempfile
 import threading
+import webbrowser
 from collections.abc import Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -31,21 +37,25 @@ LARGEST = 65_536
 _HOST = "127.0.0.1"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Posted(msgspec.Struct, frozen=True):
+    """What the page asks for."""
+
+    turn: int | None = None
+    """Number of the screen that the page shows."""
+    action: Action | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the page is told."""
+
     status: int
     body: bytes
     last: bool
     """Whether the session has ended."""
 
 
-class Posted(msgspec.Struct, frozen=True):
-    """The body of a request."""
-
-    turn: int
-    action: Action | None = None
-
-
-Ask = Callable[[str, int | None, Action | None], Coroutine[Any, Any, Answer]]
+Ask = Callable[[str, Posted], Coroutine[Any, Any, Answer]]
+"""``(act, undo, leave or state, what was posted) -> answer``."""
 
 
 class Server(ThreadingHTTPServer):
@@ -104,28 +114,28 @@ class _Handler(BaseHTTPRequestHandler):
             kind = "text/html; charset=utf-8"
             self._send(HTTPStatus.OK, self.server.page, kind, self.server.policy)
         elif place == "state":
-            self._answer("look", None, None)
+            self._answer(place, Posted())
         elif place is not None:
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
         place = self._allowed()
+        kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
+        length = self.headers.get("Content-Length", "")
         if place is None:
             return
         if place not in ("act", "undo", "leave"):
             self._refuse(HTTPStatus.NOT_FOUND)
-            return
-        kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
-        length = self.headers.get("Content-Length", "")
-        if kind != "application/json" or not length.isdecimal() or int(length) > LARGEST:
+        elif kind != "application/json" or not length.isdecimal() or int(length) > LARGEST:
             self._refuse(HTTPStatus.BAD_REQUEST)
-            return
-        try:
-            posted = msgspec.json.decode(self.rfile.read(int(length)), type=Posted)
-        except (msgspec.DecodeError, ValueError) as error:
-            self._error(HTTPStatus.BAD_REQUEST, error)
         else:
-            self._answer(place, posted.turn, posted.action)
+            try:
+                posted = msgspec.json.decode(self.rfile.read(int(length)), type=Posted)
+            except (msgspec.DecodeError, ValueError) as error:
+                body = msgspec.json.encode({"error": str(error)})
+                self._send(HTTPStatus.BAD_REQUEST, body, "application/json")
+            else:
+                self._answer(place, posted)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing, because requests contain the token."""
@@ -143,18 +153,15 @@ class _Handler(BaseHTTPRequestHandler):
             return place
         return None
 
-    def _answer(self, what: str, turn: int | None, action: Action | None) -> None:
+    def _answer(self, place: str, posted: Posted) -> None:
         server = self.server
-        asked = server.ask(what, turn, action)
+        asked = server.ask(place, posted)
         answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
         try:
             self._send(HTTPStatus(answer.status), answer.body, "application/json")
         finally:  # also if the page was closed meanwhile
             if answer.last:
                 server.loop.call_soon_threadsafe(server.over)
-
-    def _error(self, status: HTTPStatus, error: Exception) -> None:
-        self._send(status, msgspec.json.encode({"error": str(error)}), "application/json")
 
     def _refuse(self, status: HTTPStatus) -> None:
         self._send(status, status.phrase.encode(), "text/plain; charset=utf-8")
@@ -170,6 +177,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
+
+
+def open_privately(address: str) -> bool:
+    """Open an address in a browser without showing it in the list of processes; returns whether a
+    browser started.
+
+    Other users of the machine can read the command lines of programs, including the browser's. So
+    the browser gets a file that only this user can read, and that redirects to the address.
+    """
+    handle, name = tempfile.mkstemp(prefix="swarm-ui-", suffix=".html")  # readable by its owner
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        target = html.escape(address)
+        file.write(f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">open')
+    return webbrowser.open(Path(name).as_uri())
 
 
 def _page() -> tuple[bytes, str]:

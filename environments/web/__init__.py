@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.web.browser import BROWSER_VARIABLE, INSTALL_HINT, find_browser
+from swarm_ui.environments.web.browser import (
+    BROWSER_VARIABLE,
+    INSTALL_HINT,
+    ScriptError,
+    find_browser,
+)
 from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, WebView
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.tab import ScriptError
 from swarm_ui.environments.web.tabs import WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
 from swarm_ui.environments.web.webarena import webarena_tasks

@@ -47,6 +47,10 @@ class Rejected(EnvironmentFault):
     """The browser rejected a command, such as one on a removed element."""
 
 
+class ScriptError(Rejected):
+    """A script failed in the page."""
+
+
 class Unanswered(EnvironmentFault):
     """The browser did not answer in time."""
 
@@ -104,6 +108,32 @@ class DevTools:
         """Send a DevTools command to the page; see :func:`answered`."""
         return await self.done(self.session.send(method, params))
 
+    async def function(
+        self, owner: str, function: str, *arguments: object, gesture: bool = False
+    ) -> Any:
+        """The result of a JavaScript function.
+
+        Args:
+            owner: DevTools' name of the object that is ``this``.
+            function: the function; may be ``async``.
+            arguments: data that JSON can hold.
+            gesture: call it as if the user had acted.
+
+        Raises:
+            ScriptError: the function fails.
+        """
+        return value_of(
+            await self.call(
+                "Runtime.callFunctionOn",
+                functionDeclaration=function,
+                objectId=owner,
+                arguments=[{"value": value} for value in arguments],
+                returnByValue=True,
+                awaitPromise=True,
+                userGesture=gesture,
+            )
+        )
+
     async def done(self, waiting: Awaitable[T]) -> T:
         """The result of any call of Playwright about the page; see :func:`answered`."""
         return await answered(waiting, self._crash)
@@ -111,6 +141,16 @@ class DevTools:
     def _crashes(self, page: Page) -> None:
         if not self._crash.done():
             self._crash.set_result(None)
+
+
+def value_of(reply: Reply) -> Any:
+    """The value in the reply to a script. Raises ``ScriptError`` if the script failed."""
+    if "exceptionDetails" in reply:
+        details = reply["exceptionDetails"]
+        said = details.get("exception", {}).get("description", details.get("text"))
+        raise ScriptError(f"a script in the page failed: {said}")
+    value = reply["result"].get("value")
+    return whole(value) if isinstance(value, str) else value
 
 
 def whole(text: str) -> str:

@@ -3,6 +3,10 @@
 A text counts as invisible if it is transparent, has the colour of what is behind it, is tiny, is
 clipped away, is covered by an opaque box, or is where no scrolling leads. The colours of pictures
 are not known: they hide nothing.
+
+The browser's own answers do not tell this (Chromium 156): ``checkVisibility`` takes a text of
+opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint`` misses what is
+``inert`` or gets no mouse events, and snapshots have no blended colours of texts.
 """
 
 from __future__ import annotations

@@ -12,16 +12,13 @@ from swarm_ui.environments.web.browser import (
     Rejected,
     Reply,
     Unanswered,
+    value_of,
     whole,
 )
 from swarm_ui.environments.web.input import Point
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
-
-
-class ScriptError(Rejected):
-    """A script failed in the page."""
 
 
 class Failed(NamedTuple):
@@ -107,15 +104,8 @@ class Tab:
             Rejected: the element is gone.
         """
         found = await self.call("DOM.resolveNode", backendNodeId=node, objectGroup="swarm-ui")
-        reply = await self.call(
-            "Runtime.callFunctionOn",
-            functionDeclaration=function,
-            objectId=found["object"]["objectId"],
-            arguments=[{"value": value} for value in arguments],
-            returnByValue=True,
-            userGesture=True,
-        )
-        return _value(reply)
+        owner = found["object"]["objectId"]
+        return await self._devtools.function(owner, function, *arguments, gesture=True)
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, which sees the page's document.
@@ -133,7 +123,7 @@ class Tab:
             returnByValue=True,
             awaitPromise=True,
         )
-        return _value(reply)
+        return value_of(reply)
 
     async def perform(self, action: Action, at: Point = (0, 0), to: Point | None = None) -> None:
         """Do an action with mouse and keyboard; see :func:`input.perform`."""
@@ -143,12 +133,3 @@ class Tab:
     async def picture(self) -> bytes:
         """The visible part of the page as a PNG file."""
         return await self._devtools.done(self.page.screenshot())
-
-
-def _value(reply: Reply) -> Any:
-    if "exceptionDetails" in reply:
-        details = reply["exceptionDetails"]
-        said = details.get("exception", {}).get("description", details.get("text"))
-        raise ScriptError(f"a script in the page failed: {said}")
-    value = reply["result"].get("value")
-    return whole(value) if isinstance(value, str) else value

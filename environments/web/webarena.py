@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from swarm_ui.environments.web.tab import ScriptError
+from swarm_ui.environments.web.browser import ScriptError
 from swarm_ui.environments.web.task import Visit, WebTask
 from swarm_ui.errors import ConfigError
 

@@ -10,7 +10,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from swarm_ui.environments.play.private_page import open_privately
+from swarm_ui.environments.play.server import open_privately
 
 ADDRESS = "http://127.0.0.1:4711/s3cret-token/"
 
@@ -22,7 +22,7 @@ def test_the_token_is_not_on_the_command_line_of_the_browser(
     browser.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/part'\nmv '{tmp_path}/part' "
                        f"'{tmp_path}/seen'\n", encoding="utf-8")  # fmt: skip
     browser.chmod(0o755)
-    code = "from swarm_ui.environments.play.private_page import open_privately as o\n"
+    code = "from swarm_ui.environments.play.server import open_privately as o\n"
     code += f"import time, pathlib\no({ADDRESS!r})\n"
     code += f"while not pathlib.Path({str(tmp_path)!r}, 'seen').exists(): time.sleep(0.02)\n"
     code += f"print(pathlib.Path({str(tmp_path)!r}, 'seen').read_text().strip())\n"

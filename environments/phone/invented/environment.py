@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from typing import Literal
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
@@ -73,6 +74,12 @@ class InventedPhone(PhoneEnvironment):
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
         return task_names(*self._world)
+
+    @classmethod
+    def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
+        """The tasks of the first 32 devices for training, or of the first for tests."""
+        first = 0 if split == "train" else UNSEEN
+        return task_names(first, 32, APPS, "many")
 
     def has(self, task: str) -> bool:
         """Whether a task exists, on one of these devices or on another device."""

@@ -81,7 +81,7 @@ async def _play(
 
 
 def _show(address: str) -> None:
-    from swarm_ui.environments.play.private_page import open_privately
+    from swarm_ui.environments.play.server import open_privately
 
     print(f"The page is at {address} (on this machine only); Ctrl-C ends it.")
     open_privately(address)

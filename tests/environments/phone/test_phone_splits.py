@@ -23,8 +23,10 @@ from swarm_ui.environments.phone import (
     tasks,
     vocabulary,
 )
+from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
 from swarm_ui.environments.phone.kinds import TemplateSplit
 from swarm_ui.environments.phone.sampling import owner
+from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.environments.phone.templates import CORE, TEMPLATES, TWINS
 from swarm_ui.errors import ConfigError
 
@@ -111,6 +113,19 @@ def test_jobs_are_balanced_repeatable_and_from_the_right_ranges() -> None:
     assert all(seed in TRAIN_SEEDS for _, seed in draw_jobs(tasks("train"), 10, seed=0))
     with pytest.raises(ConfigError):
         jobs("days", 1, seed=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [PhoneEnvironment, InventedPhone, SplitPhone])
+def test_jobs_of_a_phone_can_be_played_and_those_of_tests_are_new(
+    kind: type[PhoneEnvironment],
+) -> None:
+    training, test = kind.training_jobs(40, seed=1), kind.test_jobs(40, seed=1)
+    assert training == kind.training_jobs(40, seed=1)
+    assert {name for name, _ in training}.isdisjoint(name for name, _ in test)
+    for seeds, drawn in ((TRAIN_SEEDS, training), (TEST_SEEDS, test)):
+        for task, seed in drawn:
+            phone = kind(first=UNSEEN) if kind is InventedPhone else kind()  # type: ignore[call-arg]
+            assert seed in seeds and at_once(phone.reset(task=task, seed=seed)).goal
 
 
 def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> None:
