@@ -58,7 +58,6 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/howto/cluster.md", "ray"): "test_cluster_files.py runs them with two nodes",
     ("docs/howto/cluster.md", "kubectl"): CLUSTER,
     ("docs/howto/plugins.md", "pip"): "test_cli_plugins.py installs such a package",
-    ("docs/models.md", "vllm"): SERVER,
     ("docs/quickstart.md", "git"): "clones this repository",
     (
         "docs/quickstart.md",
