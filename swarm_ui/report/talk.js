@@ -11,7 +11,7 @@ const boxes = (columns) => {
 };
 
 // How many letters find room in so many pixels.
-const letters = (pixels, bold) => Math.floor(pixels / (bold ? 6.9 : 6.1));
+const letters = (pixels, bold) => Math.floor(pixels / (bold ? 6.9 : 6.5));
 
 // Nodes that speak after the last round, such as a vote, stand in a row of their own below.
 const AFTER = Infinity;
