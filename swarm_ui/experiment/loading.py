@@ -23,7 +23,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
 from swarm_ui.experiment.config import Config, Local, Ray
 from swarm_ui.experiment.mistakes import Finding, mistakes
-from swarm_ui.experiment.model_settings import AT, AnyModel, SettingsError, meant
+from swarm_ui.experiment.model_settings import AT, AnyModel, SettingsError, kind_of, meant
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
 
@@ -70,6 +70,9 @@ def load(
     elif base is not None:
         values = {name: dict(v) if isinstance(v, Mapping) else v for name, v in base.items()}
     found = list(_override(values, places, overrides))
+    if base is not None:
+        _drop_foreign(values, places)
+    found += list(_too_large(values))
     config, wrong, bad = _validated(values)
     found += [_located(name, text, places) for name, text in wrong]
     found += [
@@ -145,6 +148,41 @@ def _override(
             at.pop("kind", None)  # the kind of a model follows from them
         at[name[-1]] = parsed(text.strip())
         places[name] = flag or setting.strip()
+
+
+def _drop_foreign(values: dict[str, Any], places: Mapping[Name, str]) -> None:
+    """Drop inherited settings that an environment, a model or a place does not have, because an
+    override chose another one."""
+    for section in ("env", "model", "place"):
+        if (section, "name") not in places and (section, "url") not in places:
+            continue
+        known = _chosen(section, values.get(section))
+        values[section] = {
+            name: value for name, value in values[section].items()
+            if name in known or (section, name) in places
+        }  # fmt: skip
+
+
+def _chosen(section: str, values: Any) -> Mapping[str, Any]:
+    """The settings of the chosen environment, model or place; all if it is unknown."""
+    try:
+        name = values.get("name", "")
+        if section == "env":
+            return kind_of_environment(name).model_fields
+        if section == "model":
+            return _MODELS[values.get("kind") or kind_of(name, values.get("url", ""))].model_fields
+        return _PLACES[name].model_fields
+    except (ConfigError, KeyError, TypeError):
+        return dict(values)
+
+
+def _too_large(values: object, name: Name = ()) -> Iterator[str]:
+    """Numbers that JSON readers cannot hold."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _too_large(value, (*name, str(key)))
+    elif isinstance(values, int) and not -(2**63) <= values < 2**63:
+        yield f"{'.'.join(name)}: an integer that needs more than 64 bits"
 
 
 def named(section: str, text: str) -> dict[str, Any]:
@@ -301,7 +339,10 @@ def _located(name: Name, text: str, places: Mapping[Name, str]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # of a number with too many digits
+        text = "a very large number"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -248,13 +248,15 @@ def _of_model(model: AnyModel, at: str) -> Iterator[tuple[str, str]]:
     if isinstance(model, Language) and is_hub_name(model.name) and not os.path.isdir(model.name):
         yield f"{at}.name", f"download '{model.name}' from the Hugging Face Hub"
     if isinstance(model, Endpoint):
-        yield f"{at}.url", _connects(address_of(model), model)
+        yield from _connects(address_of(model), model, at)
     if isinstance(model, Language) and model.actor is not None:
-        yield f"{at}.actor", _connects(without_credentials(model.actor.url), model.actor)
+        yield from _connects(without_credentials(model.actor.url), model.actor, f"{at}.actor")
 
 
-def _connects(address: str, client: Endpoint | Actor) -> str:
-    return f"connect to {address} with the key in the variable {client.key_env}"
+def _connects(address: str, client: Endpoint | Actor, at: str) -> Iterator[tuple[str, str]]:
+    yield f"{at}.url", f"connect to {address} with the key in the variable {client.key_env}"
+    if client.key_env != Client.model_fields["key_env"].default:
+        yield f"{at}.key_env", f"send the variable {client.key_env} to {address}"
 
 
 # -- asynchronous work from anywhere --------------------------------------------------------------

@@ -33,7 +33,7 @@ def change(folder: Path, section: str, **settings: str) -> None:
     """Write settings into the run's configuration, as a stranger would."""
     path = folder / "r/config.json"
     document = json.loads(path.read_text(encoding="utf-8"))
-    document["config"][section].update(settings)
+    document["config"][section] = settings
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
@@ -48,7 +48,7 @@ CHANGED = ("replay r --cut agent_0>agent_1 --json", "replay r --again --json",
 
 def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -> None:  # noqa: F811
     change(folder, "model", name=f"{module(folder)}:model")
-    change(folder, "environment", name=f"{module(folder)}:Lamp")
+    change(folder, "env", name=f"{module(folder)}:Lamp")
     done = shell("replay r --json")
     assert done.code == 0 and done.json["asked"] == 0 and done.json["same"] is True
     assert not (folder / "owned").exists()
@@ -66,7 +66,7 @@ def test_a_module_is_imported_only_with_trust(shell: Shell, folder: Path, line: 
 
 
 def test_the_environment_of_a_resumed_run_needs_trust(shell: Shell, folder: Path) -> None:  # noqa: F811
-    change(folder, "environment", name=f"{module(folder)}:Lamp")
+    change(folder, "env", name=f"{module(folder)}:Lamp")
     done = shell("eval --resume r --dry-run")
     assert done.code == 2 and f"'{module(folder)}:Lamp' (the environment)" in done.err
     assert not (folder / "owned").exists()

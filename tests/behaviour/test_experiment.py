@@ -61,6 +61,16 @@ def test_a_wrong_setting_is_told_with_what_was_meant(override: str, told: str) -
     assert told in str(caught.value)
 
 
+def test_an_override_of_a_name_leaves_the_settings_of_another_variant_behind(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "replies.txt"
+    script.write_text("one")
+    before = load(overrides=["env.name=invented", "env.devices=3"])
+    after = load(base=before.plain(), overrides=["env.name=phone", f"model.name=script:{script}"])
+    assert (after.env.name, after.model.name) == ("phone", f"script:{script}")
+
+
 def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text("[team]\nagents = 900\n[env]\ndevices = 2\n", encoding="utf-8")

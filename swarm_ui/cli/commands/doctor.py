@@ -31,10 +31,6 @@ def doctor(
         flags.declare(value="AREA", panel="", complete=flags.one_of(*AREAS),
                      help=f"exit with 1 if this is missing: {', '.join(AREAS)}; repeatable"),
     ] = None,
-    attack: Annotated[
-        bool, flags.declare("--self-test", help="attack this installation in a temporary folder "
-                            "instead, and exit with 1 if an attack succeeds", panel="")
-    ] = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Report what is installed and reachable, and how to install what is missing.
@@ -42,8 +38,6 @@ def doctor(
     Keys are never shown. Example: [bold]swarm-ui doctor --need train --need web[/]
     """
     output = Output(machine=json)
-    if attack:
-        return _self_test(output)
     wrong = [area for area in need or () if area not in AREAS]
     if wrong:
         raise ConfigError(f"--need: no area '{wrong[0]}'; there are {', '.join(AREAS)}")
@@ -61,21 +55,4 @@ def doctor(
     code = exits.NOT_GOOD if missing else exits.OK
     output.record({"ok": not missing, "exit": code, "missing": missing,
                    "checks": msgspec.to_builtins(found)})  # fmt: skip
-    return code
-
-
-def _self_test(output: Output) -> int:
-    from swarm_ui.cli.self_test import self_test
-
-    made = table("attacks on this installation", ["attack", "result"], left=True)
-    found = []
-    for done in self_test():
-        found.append(done)
-        mark, style = ("FAILED", "bold red") if done.problem else ("ok", "green")
-        made.add_row(done.name, Text(mark, style=style).append(f"  {done.problem}".rstrip()))
-    output.show(made)
-    failed = [done.name for done in found if done.problem]
-    code = exits.NOT_GOOD if failed else exits.OK
-    output.record({"ok": not failed, "exit": code, "failed": failed,
-                   "attacks": msgspec.to_builtins(found)})  # fmt: skip
     return code
