@@ -39,6 +39,8 @@ _WORDS = {
     "Input should be": "expected",
     "Field required": "is needed",
 }
+_DEEPEST = 16
+"""Maximum nesting depth of sections."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
 
@@ -72,7 +74,8 @@ def load(
     found = list(_override(values, places, overrides))
     if base is not None:
         _drop_foreign(values, places)
-    found += list(_too_large(values))
+    if unusable := list(_too_large(values)):
+        raise SettingsError(_listed(unusable))
     config, wrong, bad = _validated(values)
     found += [_located(name, text, places) for name, text in wrong]
     found += [
@@ -170,15 +173,20 @@ def _chosen(section: str, values: Any) -> Mapping[str, Any]:
         if section == "env":
             return kind_of_environment(name).model_fields
         if section == "model":
-            return _MODELS[values.get("kind") or kind_of(name, values.get("url", ""))].model_fields
+            model: type[BaseModel] = _MODELS[
+                values.get("kind") or kind_of(name, values.get("url", ""))
+            ]
+            return model.model_fields
         return _PLACES[name].model_fields
     except (ConfigError, KeyError, TypeError):
         return dict(values)
 
 
 def _too_large(values: object, name: Name = ()) -> Iterator[str]:
-    """Numbers that JSON readers cannot hold."""
-    if isinstance(values, Mapping):
+    """Values that JSON readers cannot hold."""
+    if len(name) > _DEEPEST:
+        yield f"{'.'.join(name[:3])}: nested deeper than {_DEEPEST} levels"
+    elif isinstance(values, Mapping):
         for key, value in values.items():
             yield from _too_large(value, (*name, str(key)))
     elif isinstance(values, int) and not -(2**63) <= values < 2**63:

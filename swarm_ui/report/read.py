@@ -277,7 +277,7 @@ def _testing_first(path: Path) -> tuple[bool, str]:
 def _settings(run: Path, missing: list[str]) -> str:
     try:
         document = json.loads((run / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         missing.append(f"Settings: config.json cannot be read ({_line(error)}).")
         return ""
     return json.dumps(document, indent=1, ensure_ascii=False)
