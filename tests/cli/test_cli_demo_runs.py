@@ -57,9 +57,7 @@ def test_decisions_of_a_demos_run_are_replayed(shell: Shell, demo: Path) -> None
 
 def test_a_change_in_a_demos_run_asks_those_who_hear_it(shell: Shell, demo: Path) -> None:  # noqa: F811
     (shell.folder / "wrong.txt").write_text(WRONG + "\n", encoding="utf-8")
-    done = shell(
-        "replay demo/traces/train-000.jsonl --model script:wrong.txt --json"
-    )
+    done = shell("replay demo/traces/train-000.jsonl --model script:wrong.txt --json")
     assert done.code == 0, done.err
     assert done.json["asked"] == 6 and "off" in done.json["after"]
 
