@@ -44,7 +44,7 @@ def run(
         if arm not in study.arms:
             raise ConfigError(f"--only {arm}: expected one of {', '.join(study.arms)}")
     for arm in only or (study.trial if quick and study.trial else study.arms):
-        chosen = (seeds or study.seeds)[: 1 if quick else None]
+        chosen = (seeds or study.own_seeds.get(arm, study.seeds))[: 1 if quick else None]
         for seed in chosen if study.arms[arm].seeded else [None]:
             cells = read_cells(name, path)
             if any(_made_by(arm, seed, cell) for cell in cells):

@@ -51,6 +51,8 @@ class Study:
     """The arms of ``--run --quick``; empty: all."""
     seeds: Sequence[int] = (1, 2, 3)
     """Of the arms that are trained."""
+    own_seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Of arms with other seeds."""
     means: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Rows that are the mean of several arms in each episode."""
     derived: Callable[[Sequence[Cell]], Iterable[Cell]] | None = None

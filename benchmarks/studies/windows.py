@@ -2,13 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 import msgspec
+import torch
 
-from benchmarks.cell import Cell
-from benchmarks.study import Pair, Study
+from benchmarks.arms import CONCURRENCY, TEST_DRAW, Jobs, calls_of, names_of, shortened
+from benchmarks.cell import Cell, origin_here
+from benchmarks.study import Arm, Pair, Study
+from benchmarks.support.long_phone import LongPhone
+from benchmarks.support.thompson_edges import ThompsonEdges
+from benchmarks.support.window_agent import (
+    FORMS as KNOWN_FORMS,
+)
+from benchmarks.support.window_agent import (
+    LISTS,
+    MEMORY,
+    NEW,
+    WITHHELD,
+    WindowAgentConfig,
+    WindowRehearsal,
+    window_agent,
+)
+from benchmarks.support.window_policies import RecordedMessages, SlidingWindowPolicy, shuffled
+from swarm_ui import CollabGraph
+from swarm_ui.agent_view import Window, windows
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    TRAIN_SEEDS,
+    VALIDATION_SEEDS,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.environments.phone.templates import TEMPLATES
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.node import Ties, derive
+from swarm_ui.nodes import LocalModel
+from swarm_ui.optim import (
+    EdgeDistribution,
+    EdgeSample,
+    PairConfig,
+    ProbabilitySGD,
+    ScriptedCritic,
+    TeamTrainer,
+    edge_loss,
+)
+from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
+from swarm_ui.optim.update import rehearsal
+from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many
+from swarm_ui.stats import outcomes
+from swarm_ui.trace.records import Episode
 
 FORMS = "forms of known templates"
 NONE, TOP, FULL = "vote without edges", "vote without edges, top wins ties", "full, page order"
@@ -42,6 +94,324 @@ LEARNED, OUTCOME = "learned edges, critic", "learned edges, outcome; own edges"
 UNTRAINED, SILENT = "before stage 2; no edges", "no edges, critic; own edges"
 
 
+# -- playing --------------------------------------------------------------------------------------
+
+AGENTS = names_of(4)
+FORWARD = tuple((a, b) for k, b in enumerate(AGENTS) for a in AGENTS[:k])
+DENSITY = 0.5
+STEPS, SILENT_STEPS = 4_000, 1_500
+"""Training steps of window agents: with messages, and of the one of stage 2."""
+BUDGET, GRAPHS = 480, 4
+"""Episodes of a run of edge learning; graphs that are tried on each, so that its difficulty
+cancels."""
+
+
+def team(
+    model: LocalModel, edges: Sequence[Edge] = (), *, copies: int = 1, ties: Ties = "seed",
+    temperature: float = 0.0, trained: bool = False,
+) -> CollabGraph:  # fmt: skip
+    """Four agents with a window each; ``copies``: how many windows have an element."""
+    return CollabGraph.collaborative(
+        4, 1, model=model, edges=edges, adapters=AGENTS if trained else None, ties=ties,
+        views=windows(4, copies), temperature=temperature, max_tokens=64,
+    )  # fmt: skip
+
+
+def redrawn(graph: CollabGraph) -> Policy:
+    """A team with a random graph for each episode."""
+
+    def draw(task: str, seed: int) -> tuple[CollabGraph, None]:
+        rng = random.Random(derive(seed, "redrawn", task))
+        return graph.with_edges(random_dag(AGENTS, DENSITY, rng)), None
+
+    return GraphPolicy(draw)
+
+
+def one_window(model: LocalModel, copies: int, adapter: str | None = None) -> Policy:
+    """One agent that sees the top window; with four copies, the whole screen."""
+    view = Window(part=0, parts=4, copies=copies)
+    return GraphPolicy(CollabGraph.solo(model, view=view, adapter=adapter, max_tokens=64))
+
+
+def forms() -> tuple[str, ...]:
+    """The training templates that fill in a form."""
+    return tuple(task for task in tasks("train") if TEMPLATES[task].kind in ("create", "reply"))
+
+
+def tests() -> Jobs:
+    """Test episodes of agents that were trained with messages."""
+    draw = partial(draw_jobs, seeds=TEST_SEEDS)
+    return {
+        FORMS: draw(forms(), 200, TEST_DRAW),
+        "forms of new templates and apps": draw(NEW, 100, TEST_DRAW),
+        "all known templates": draw(tasks("train"), 120, TEST_DRAW),
+    }
+
+
+def stage2_tests() -> Jobs:
+    """Three test episodes of each template."""
+    sets = {"known templates": KNOWN_FORMS + LISTS, "held-out templates": WITHHELD + NEW}
+    return {
+        split: draw_jobs(names, 3 * len(names), TEST_DRAW, seeds=TEST_SEEDS)
+        for split, names in sets.items()
+    }
+
+
+def episodes_of(policy: Policy, jobs: Sequence[Job], patience: int = 1) -> list[Episode]:
+    """Episodes on long screens; ``patience``: a factor on their steps."""
+    make = partial(LongPhone, memory=MEMORY, patience=patience)
+    return asyncio.run(rollout_many(make, policy, jobs, concurrency=CONCURRENCY))
+
+
+def played(
+    arm: str, policy: Policy, tests: Jobs, *, seed: int | None, patience: int = 1,
+    mixed: CollabGraph | None = None, training: Mapping[str, float] | None = None,
+    edges: Sequence[Edge] = (),
+) -> Cell:  # fmt: skip
+    """The cell of a policy. ``mixed``: the team whose messages are replaced by those of other
+    decisions, which ``policy`` plays before."""
+    found, work = {}, dict[str, Mapping[str, float]]()
+    for split, jobs in tests.items():
+        episodes = episodes_of(policy, jobs, patience)
+        if mixed is not None:
+            other = RecordedMessages.of(episodes, seed=seed or 0)
+            episodes = episodes_of(GraphPolicy(shuffled(mixed, other)), jobs)
+        used = [c.usage for e in episodes for step in e.steps for c in step.trace.calls]
+        found[split] = outcomes(episodes, seed or 0)
+        work[split] = {
+            "calls": calls_of(episodes),
+            "tokens": sum(u.prompt_tokens + u.completion_tokens for u in used) / len(jobs),
+        }
+    if training is not None:
+        work["training"] = training
+    return Cell(arm=arm, seed=seed, outcomes=found, work=work, notes={"edges": list(edges)},
+                origin=origin_here())  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    """A policy of agents that were trained with messages, without stage 2."""
+
+    kind: Literal["team", "window", "whole", "scroll"] = "team"
+    edges: tuple[Edge, ...] = ()
+    redrawn: bool = False
+    copies: int = 1
+    ties: Ties = "seed"
+    patience: int = 1
+    shuffled: bool = False
+    learned: Literal["", "Thompson", "score function"] = ""
+    """Whether the edges are learned from success on validation episodes, and how."""
+    random: bool = False
+    """Whether the seed is that of a random graph, which plays fewer episodes."""
+    other: bool = False
+    """Whether the seed is that of an agent's training; if not, the agent is the first one."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the arm has seeds, of an agent or of a graph."""
+        return self.other or self.random or bool(self.learned)
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        own = (seed or 0) if self.other else 0
+        config = WindowAgentConfig.of(2 if quick else STEPS, own)
+        model = _agent(config, folder.parent / f"agent-{own}", quick=quick)
+        edges, chosen = self.edges, shortened(tests(), quick=quick)
+        if self.learned:
+            budget = 16 if quick else BUDGET
+            edges = learned(model, self.learned, 0 if self.other else seed or 0, budget)
+        elif self.random:
+            edges = random_dag(AGENTS, DENSITY, random.Random(derive(seed or 0, "window study")))
+        if self.other or self.random:
+            chosen = {FORMS: chosen[FORMS][: 100 if self.random else None]}
+        graph = team(model, edges, copies=self.copies, ties=self.ties)
+        policies: dict[str, Callable[[], Policy]] = {
+            "team": lambda: redrawn(graph) if self.redrawn else GraphPolicy(graph),
+            "window": lambda: one_window(model, 1),
+            "whole": lambda: one_window(model, 4),
+            "scroll": lambda: SlidingWindowPolicy(model, max_tokens=64),
+        }
+        yield played(
+            name, policies[self.kind](), chosen, seed=seed, patience=self.patience, edges=edges,
+            mixed=graph if self.shuffled else None,
+        )  # fmt: skip
+
+
+def learned(model: LocalModel, method: str, seed: int, budget: int) -> tuple[Edge, ...]:
+    """The most probable graph after this number of episodes."""
+    thompson, scored = ThompsonEdges(AGENTS, noise=0.5), EdgeDistribution(AGENTS)
+    edges: ThompsonEdges | EdgeDistribution = thompson if method == "Thompson" else scored
+    optimizer, generator = ProbabilitySGD(scored, lr=0.4), torch.Generator().manual_seed(seed)
+    graph, each = team(model), min(20, budget // GRAPHS)
+    drawn = derive(seed + 1, "tuning")
+    jobs = draw_jobs(forms(), budget // GRAPHS, drawn, seeds=VALIDATION_SEEDS)
+    for at in range(0, len(jobs), each):
+        batch = jobs[at : at + each]
+        samples = edges.sample(len(batch) * GRAPHS, generator)
+        sets = [samples[g * len(batch) : (g + 1) * len(batch)] for g in range(GRAPHS)]
+        utilities = [value for own in sets for value in _tried(graph, batch, own)]
+        groups = [job for _ in range(GRAPHS) for job in batch]
+        if method == "Thompson":
+            thompson.step(samples, utilities, groups=groups)
+        else:
+            optimizer.zero_grad()
+            edge_loss(scored, samples, utilities, normalise=True, groups=groups).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return tuple(edges.mode().edges)
+
+
+def _tried(
+    graph: CollabGraph, batch: Sequence[Job], samples: Sequence[EdgeSample]
+) -> list[float | None]:
+    """The success of each graph on its episode."""
+    own = {job: graph.with_edges(s.edges) for job, s in zip(batch, samples, strict=True)}
+    policy = GraphPolicy(lambda task, seed: (own[task, seed], None))
+    return [o.value for o in outcomes(episodes_of(policy, batch))]
+
+
+EdgeArm = Literal["none", "redrawn", "random", "learned"]
+MODES: Mapping[EdgeArm, EdgeMode] = {
+    "none": "fixed", "redrawn": "redraw", "random": "fixed", "learned": "learned",
+}  # fmt: skip
+
+
+def silent_agent(folder: Path, *, quick: bool) -> LocalModel:
+    """The agent that stage 2 begins with, which never received a message in a window."""
+    config = WindowAgentConfig.without_edges(2 if quick else SILENT_STEPS)
+    return _agent(config, folder.parent / "agent-without-edges", quick=quick)
+
+
+def _agent(config: WindowAgentConfig, folder: Path, *, quick: bool) -> LocalModel:
+    """The window agent in a folder; in a trial it is trained from few screens."""
+    return window_agent(replace(config, episodes=1) if quick else config, folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeforeStage2:
+    """The window agent of stage 2 before it."""
+
+    seeded: bool = False
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        model, chosen = silent_agent(folder, quick=quick), shortened(stage2_tests(), quick=quick)
+        policies: dict[str, Policy] = {
+            "no edges": GraphPolicy(team(model)),
+            "top ties": GraphPolicy(team(model, ties="top")),
+            "half windows": GraphPolicy(team(model, copies=2)),
+            "whole screen": one_window(model, 4),
+            "scroller": SlidingWindowPolicy(model, max_tokens=64),
+        }
+        for test, policy in policies.items():
+            patience = 4 if test == "scroller" else 1
+            yield played(f"{name}; {test}", policy, chosen, seed=None, patience=patience)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage2:
+    """A team that stage 2 trains, without guidance and without an adversary."""
+
+    edges: EdgeArm
+    critic: bool
+    """The scripted critic that knows the solution; if not, the outcome is the credit."""
+    controls: bool = False
+    """Whether it is also tested as a control."""
+    seeded: bool = True
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        assert seed is not None
+        began, model = time.process_time(), silent_agent(folder, quick=quick)
+        make = partial(LongPhone, memory=MEMORY)
+        rng = random.Random(derive(seed, "window team"))
+        given = random_dag(AGENTS, DENSITY, rng) if self.edges == "random" else ()
+        trainer = TeamTrainer(
+            team(model, given, temperature=0.8), make, _training_jobs,
+            config=self._config(seed, quick=quick), folder=folder,
+            critic=ScriptedCritic(make, abstentions=True) if self.critic else None,
+        )  # fmt: skip
+        trainer.rehearse = rehearsal(WindowRehearsal(3), 0.5)
+        trainer.edge_optimizer = ProbabilitySGD(trainer.edges, lr=0.4)
+        trainer.max_steps = 10
+        result = asyncio.run(trainer.run(resume=True))
+        own = tuple(result.edges.mode().edges) if self.edges == "learned" else given
+        work = {"cpu_s": round(time.process_time() - began, 1),
+                "steps": sum(at["steps"] for at in result.history)}  # fmt: skip
+        make_team = partial(team, model, trained=True)
+        graph, chosen = make_team(own), shortened(stage2_tests(), quick=quick)
+        policies: dict[str, Policy] = {
+            "own edges": redrawn(graph) if self.edges == "redrawn" else GraphPolicy(graph)
+        }
+        if self.controls and self.edges == "learned":
+            policies |= {"muted": GraphPolicy(make_team()), "shuffled": GraphPolicy(graph)}
+        elif self.controls:
+            policies |= {
+                "top ties": GraphPolicy(make_team(ties="top")),
+                "half windows": GraphPolicy(make_team(copies=2)),
+                "whole screen": one_window(model, 4, AGENTS[0]),
+            }
+        for test, policy in policies.items():
+            mixed = graph if test == "shuffled" else None
+            yield played(f"{name}; {test}", policy, chosen, seed=seed, mixed=mixed, training=work,
+                         edges=own)  # fmt: skip
+
+    def _config(self, seed: int, *, quick: bool) -> TeamConfig:
+        mode = MODES[self.edges]
+        return TeamConfig(
+            iterations=1 if quick else 3, shared_iterations=1 if quick else 3,
+            episodes=6 if quick else 48, concurrency=48, guide=0.0, edges=mode,
+            graphs=1 if mode == "fixed" else 3, edge_credit=2.0 if self.critic else 0.0,
+            shared_steps=2 if quick else 40, pairs=PairConfig(abstentions=0.25),
+            update=UpdateConfig(method="rft", steps=2 if quick else 10, lr=1e-3), seed=seed,
+        )  # fmt: skip
+
+
+def _training_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
+    drawn = random.Random(seed).getrandbits(31)
+    return draw_jobs(KNOWN_FORMS + LISTS, count, drawn, seeds=TRAIN_SEEDS)
+
+
+KINDS: Mapping[str, EdgeArm] = {
+    "no edges": "none", "redrawn edges": "redrawn", "one random graph": "random",
+    "learned edges": "learned",
+}  # fmt: skip
+POLICIES = {
+    NONE: Fixed(),
+    TOP: Fixed(ties="top"),
+    FULL: Fixed(edges=FORWARD),
+    SHUFFLED: Fixed(edges=FORWARD, shuffled=True),
+    "full, reverse order": Fixed(edges=tuple((b, a) for a, b in FORWARD)),
+    "chain, page order": Fixed(edges=tuple(pairwise(AGENTS))),
+    REDRAWN: Fixed(redrawn=True),
+    "one agent, top window": Fixed(kind="window"),
+    "one agent scrolling": Fixed(kind="scroll"),
+    SCROLL: Fixed(kind="scroll", patience=4),
+    "half windows, no edges": Fixed(copies=2),
+    "half windows, full, page order": Fixed(edges=FORWARD, copies=2),
+    WHOLE: Fixed(kind="whole"),
+    THOMPSON: Fixed(learned="Thompson"),
+}
+AGAIN = (
+    NONE, TOP, FULL, SHUFFLED, "full, reverse order", "chain, page order", REDRAWN, SCROLL,
+    "half windows, no edges", WHOLE, THOMPSON,
+)  # fmt: skip
+"""The policies of the other agents."""
+ARMS: Mapping[str, Arm] = {
+    **POLICIES,
+    "learned edges, score function": Fixed(learned="score function"),
+    RANDOM: Fixed(random=True),
+    **{f"other agents: {name}": replace(POLICIES[name], other=True) for name in AGAIN},
+    "before stage 2": BeforeStage2(),
+    **{
+        f"{edges}, {'critic' if critic else 'outcome'}": Stage2(
+            edges=kind, critic=critic, controls=critic and kind in ("none", "learned")
+        )
+        for critic in (True, False)
+        for edges, kind in KINDS.items()
+    },
+}
+
+
 def best_graph(cells: Sequence[Cell]) -> Iterable[Cell]:
     """The best random graph: each half of the episodes takes the one that was best on the other
     half, so that the choice is unbiased."""
@@ -64,6 +434,12 @@ def _rate(values: Sequence[float | None]) -> float:
 
 
 STUDY = Study(
+    arms=ARMS,
+    trial=(FULL, "learned edges, critic"),
+    own_seeds={
+        THOMPSON: (0, 1, 2), "learned edges, score function": (0, 1, 2), RANDOM: range(20),
+        **{f"other agents: {name}": (1, 2, 3) for name in AGAIN},
+    },
     named=(
         *other((FULL, NONE), (THOMPSON, NONE), (THOMPSON, REDRAWN)),
         (f"{LEARNED}; own edges", SILENT),
@@ -84,6 +460,9 @@ STUDY = Study(
     ),
     derived=best_graph,
     seeds=(0, 1, 2, 3, 4),
+    note="The phone is simulated: these are not AndroidWorld scores. The controls 'transplanted' "
+    "(the graph of another seed) and 'scroller with notes' were played by an earlier program "
+    "(commit 71d2855d).",
     shown=tuple(
         f"other agents: {arm}"
         for arm in (NONE, TOP, FULL, THOMPSON, WHOLE)

@@ -137,3 +137,22 @@ def test_a_run_plays_what_is_missing(tmp_path: Path) -> None:
         run("some", some, path=path, folder=tmp_path, only=["other"])
     with pytest.raises(ConfigError):
         run("some", Study(named=()), path=path, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "split" else pytest.mark.slow)
+        for name in names()
+        if study(name).arms
+    ],
+)
+def test_a_study_can_be_played(name: str, tmp_path: Path) -> None:
+    found, path = study(name), tmp_path / "cells.jsonl"
+    run(name, found, path=path, folder=tmp_path, quick=True)
+    cells = read_cells(name, path)
+    made = table(found, cells)
+    chosen = found.trial or tuple(found.arms)
+    assert {arm for arm in chosen for cell in cells if cell.arm.startswith(arm)} == set(chosen)
+    assert {cell.origin.command for cell in cells} != {""}
+    assert made.rows and all(0.0 <= row.success <= 1.0 for row in made.rows)
