@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,15 +21,9 @@ from benchmarks.study import Arm, Pair, Study
 from benchmarks.support.long_phone import LongPhone
 from benchmarks.support.thompson_edges import ThompsonEdges
 from benchmarks.support.window_agent import (
-    FORMS as KNOWN_FORMS,
-)
-from benchmarks.support.window_agent import (
-    LISTS,
     MEMORY,
     NEW,
-    WITHHELD,
     WindowAgentConfig,
-    WindowRehearsal,
     window_agent,
 )
 from benchmarks.support.window_policies import RecordedMessages, SlidingWindowPolicy, shuffled
@@ -38,7 +31,6 @@ from swarm_ui import CollabGraph
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
-    TRAIN_SEEDS,
     VALIDATION_SEEDS,
     draw_jobs,
     tasks,
@@ -50,14 +42,9 @@ from swarm_ui.nodes import LocalModel
 from swarm_ui.optim import (
     EdgeDistribution,
     EdgeSample,
-    PairConfig,
     ProbabilitySGD,
-    ScriptedCritic,
-    TeamTrainer,
     edge_loss,
 )
-from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
-from swarm_ui.optim.update import rehearsal
 from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
@@ -99,8 +86,8 @@ UNTRAINED, SILENT = "before stage 2; no edges", "no edges, critic; own edges"
 AGENTS = names_of(4)
 FORWARD = tuple((a, b) for k, b in enumerate(AGENTS) for a in AGENTS[:k])
 DENSITY = 0.5
-STEPS, SILENT_STEPS = 4_000, 1_500
-"""Training steps of window agents: with messages, and of the one of stage 2."""
+STEPS = 4_000
+"""Training steps of a window agent."""
 BUDGET, GRAPHS = 480, 4
 """Episodes of a run of edge learning; graphs that are tried on each, so that its difficulty
 cancels."""
@@ -108,12 +95,11 @@ cancels."""
 
 def team(
     model: LocalModel, edges: Sequence[Edge] = (), *, copies: int = 1, ties: Ties = "seed",
-    temperature: float = 0.0, trained: bool = False,
 ) -> CollabGraph:  # fmt: skip
     """Four agents with a window each; ``copies``: how many windows have an element."""
     return CollabGraph.collaborative(
-        4, 1, model=model, edges=edges, adapters=AGENTS if trained else None, ties=ties,
-        views=windows(4, copies), temperature=temperature, max_tokens=64,
+        4, 1, model=model, edges=edges, ties=ties,
+        views=windows(4, copies), max_tokens=64,
     )  # fmt: skip
 
 
@@ -127,10 +113,10 @@ def redrawn(graph: CollabGraph) -> Policy:
     return GraphPolicy(draw)
 
 
-def one_window(model: LocalModel, copies: int, adapter: str | None = None) -> Policy:
+def one_window(model: LocalModel, copies: int) -> Policy:
     """One agent that sees the top window; with four copies, the whole screen."""
     view = Window(part=0, parts=4, copies=copies)
-    return GraphPolicy(CollabGraph.solo(model, view=view, adapter=adapter, max_tokens=64))
+    return GraphPolicy(CollabGraph.solo(model, view=view, max_tokens=64))
 
 
 def forms() -> tuple[str, ...]:
@@ -148,15 +134,6 @@ def tests() -> Jobs:
     }
 
 
-def stage2_tests() -> Jobs:
-    """Three test episodes of each template."""
-    sets = {"known templates": KNOWN_FORMS + LISTS, "held-out templates": WITHHELD + NEW}
-    return {
-        split: draw_jobs(names, 3 * len(names), TEST_DRAW, seeds=TEST_SEEDS)
-        for split, names in sets.items()
-    }
-
-
 def episodes_of(policy: Policy, jobs: Sequence[Job], patience: int = 1) -> list[Episode]:
     """Episodes on long screens; ``patience``: a factor on their steps."""
     make = partial(LongPhone, memory=MEMORY, patience=patience)
@@ -165,8 +142,7 @@ def episodes_of(policy: Policy, jobs: Sequence[Job], patience: int = 1) -> list[
 
 def played(
     arm: str, policy: Policy, tests: Jobs, *, seed: int | None, patience: int = 1,
-    mixed: CollabGraph | None = None, training: Mapping[str, float] | None = None,
-    edges: Sequence[Edge] = (),
+    mixed: CollabGraph | None = None, edges: Sequence[Edge] = (),
 ) -> Cell:  # fmt: skip
     """The cell of a policy. ``mixed``: the team whose messages are replaced by those of other
     decisions, which ``policy`` plays before."""
@@ -182,8 +158,6 @@ def played(
             "calls": calls_of(episodes),
             "tokens": sum(u.prompt_tokens + u.completion_tokens for u in used) / len(jobs),
         }
-    if training is not None:
-        work["training"] = training
     return Cell(arm=arm, seed=seed, outcomes=found, work=work, notes={"edges": list(edges)},
                 origin=origin_here())  # fmt: skip
 
@@ -215,7 +189,9 @@ class Fixed:
         """See :class:`benchmarks.study.Arm`."""
         own = (seed or 0) if self.other else 0
         config = WindowAgentConfig.of(2 if quick else STEPS, own)
-        model = _agent(config, folder.parent / f"agent-{own}", quick=quick)
+        if quick:
+            config = replace(config, episodes=1)
+        model = window_agent(config, folder.parent / f"agent-{own}")
         edges, chosen = self.edges, shortened(tests(), quick=quick)
         if self.learned:
             budget = 16 if quick else BUDGET
@@ -269,112 +245,6 @@ def _tried(
     return [o.value for o in outcomes(episodes_of(policy, batch))]
 
 
-EdgeArm = Literal["none", "redrawn", "random", "learned"]
-MODES: Mapping[EdgeArm, EdgeMode] = {
-    "none": "fixed", "redrawn": "redraw", "random": "fixed", "learned": "learned",
-}  # fmt: skip
-
-
-def silent_agent(folder: Path, *, quick: bool) -> LocalModel:
-    """The agent that stage 2 begins with, which never received a message in a window."""
-    config = WindowAgentConfig.without_edges(2 if quick else SILENT_STEPS)
-    return _agent(config, folder.parent / "agent-without-edges", quick=quick)
-
-
-def _agent(config: WindowAgentConfig, folder: Path, *, quick: bool) -> LocalModel:
-    """The window agent in a folder; in a trial it is trained from few screens."""
-    return window_agent(replace(config, episodes=1) if quick else config, folder)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BeforeStage2:
-    """The window agent of stage 2 before it."""
-
-    seeded: bool = False
-
-    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
-        """See :class:`benchmarks.study.Arm`."""
-        model, chosen = silent_agent(folder, quick=quick), shortened(stage2_tests(), quick=quick)
-        policies: dict[str, Policy] = {
-            "no edges": GraphPolicy(team(model)),
-            "top ties": GraphPolicy(team(model, ties="top")),
-            "half windows": GraphPolicy(team(model, copies=2)),
-            "whole screen": one_window(model, 4),
-            "scroller": SlidingWindowPolicy(model, max_tokens=64),
-        }
-        for test, policy in policies.items():
-            patience = 4 if test == "scroller" else 1
-            yield played(f"{name}; {test}", policy, chosen, seed=None, patience=patience)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage2:
-    """A team that stage 2 trains, without guidance and without an adversary."""
-
-    edges: EdgeArm
-    critic: bool
-    """The scripted critic that knows the solution; if not, the outcome is the credit."""
-    controls: bool = False
-    """Whether it is also tested as a control."""
-    seeded: bool = True
-
-    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
-        """See :class:`benchmarks.study.Arm`."""
-        assert seed is not None
-        began, model = time.process_time(), silent_agent(folder, quick=quick)
-        make = partial(LongPhone, memory=MEMORY)
-        rng = random.Random(derive(seed, "window team"))
-        given = random_dag(AGENTS, DENSITY, rng) if self.edges == "random" else ()
-        trainer = TeamTrainer(
-            team(model, given, temperature=0.8), make, _training_jobs,
-            config=self._config(seed, quick=quick), folder=folder,
-            critic=ScriptedCritic(make, abstentions=True) if self.critic else None,
-        )  # fmt: skip
-        trainer.rehearse = rehearsal(WindowRehearsal(3), 0.5)
-        trainer.edge_optimizer = ProbabilitySGD(trainer.edges, lr=0.4)
-        trainer.max_steps = 10
-        result = asyncio.run(trainer.run(resume=True))
-        own = tuple(result.edges.mode().edges) if self.edges == "learned" else given
-        work = {"cpu_s": round(time.process_time() - began, 1),
-                "steps": sum(at["steps"] for at in result.history)}  # fmt: skip
-        make_team = partial(team, model, trained=True)
-        graph, chosen = make_team(own), shortened(stage2_tests(), quick=quick)
-        policies: dict[str, Policy] = {
-            "own edges": redrawn(graph) if self.edges == "redrawn" else GraphPolicy(graph)
-        }
-        if self.controls and self.edges == "learned":
-            policies |= {"muted": GraphPolicy(make_team()), "shuffled": GraphPolicy(graph)}
-        elif self.controls:
-            policies |= {
-                "top ties": GraphPolicy(make_team(ties="top")),
-                "half windows": GraphPolicy(make_team(copies=2)),
-                "whole screen": one_window(model, 4, AGENTS[0]),
-            }
-        for test, policy in policies.items():
-            mixed = graph if test == "shuffled" else None
-            yield played(f"{name}; {test}", policy, chosen, seed=seed, mixed=mixed, training=work,
-                         edges=own)  # fmt: skip
-
-    def _config(self, seed: int, *, quick: bool) -> TeamConfig:
-        mode = MODES[self.edges]
-        return TeamConfig(
-            iterations=1 if quick else 3, shared_iterations=1 if quick else 3,
-            episodes=6 if quick else 48, concurrency=48, guide=0.0, edges=mode,
-            graphs=1 if mode == "fixed" else 3, edge_credit=2.0 if self.critic else 0.0,
-            shared_steps=2 if quick else 40, pairs=PairConfig(abstentions=0.25),
-            update=UpdateConfig(method="rft", steps=2 if quick else 10, lr=1e-3), seed=seed,
-        )  # fmt: skip
-
-
-def _training_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
-    drawn = random.Random(seed).getrandbits(31)
-    return draw_jobs(KNOWN_FORMS + LISTS, count, drawn, seeds=TRAIN_SEEDS)
-
-
-KINDS: Mapping[str, EdgeArm] = {
-    "no edges": "none", "redrawn edges": "redrawn", "one random graph": "random",
-    "learned edges": "learned",
-}  # fmt: skip
 POLICIES = {
     NONE: Fixed(),
     TOP: Fixed(ties="top"),
@@ -401,14 +271,6 @@ ARMS: Mapping[str, Arm] = {
     "learned edges, score function": Fixed(learned="score function"),
     RANDOM: Fixed(random=True),
     **{f"other agents: {name}": replace(POLICIES[name], other=True) for name in AGAIN},
-    "before stage 2": BeforeStage2(),
-    **{
-        f"{edges}, {'critic' if critic else 'outcome'}": Stage2(
-            edges=kind, critic=critic, controls=critic and kind in ("none", "learned")
-        )
-        for critic in (True, False)
-        for edges, kind in KINDS.items()
-    },
 }
 
 
@@ -435,7 +297,7 @@ def _rate(values: Sequence[float | None]) -> float:
 
 STUDY = Study(
     arms=ARMS,
-    trial=(FULL, "learned edges, critic"),
+    trial=(FULL, THOMPSON),
     own_seeds={
         THOMPSON: (0, 1, 2), "learned edges, score function": (0, 1, 2), RANDOM: range(20),
         **{f"other agents: {name}": (1, 2, 3) for name in AGAIN},
@@ -460,9 +322,9 @@ STUDY = Study(
     ),
     derived=best_graph,
     seeds=(0, 1, 2, 3, 4),
-    note="The phone is simulated: these are not AndroidWorld scores. The controls 'transplanted' "
-    "(the graph of another seed) and 'scroller with notes' were played by an earlier program "
-    "(commit 71d2855d).",
+    note="The phone is simulated: these are not AndroidWorld scores. The rows of stage 2 (splits "
+    "'known templates' and 'held-out templates') need credit for abstentions, which the library no "
+    "longer has: commit 71d2855d made them.",
     shown=tuple(
         f"other agents: {arm}"
         for arm in (NONE, TOP, FULL, THOMPSON, WHOLE)

@@ -31,22 +31,11 @@ from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.observation import Observation
-from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.stage1 import expert_of
 from swarm_ui.trace.records import hear
 
 MEMORY = 1
 """Number of past actions in the observations of long screens."""
-FORMS = (
-    "contacts-add", "messages-send", "messages-reply", "clock-alarm", "calendar-add",
-    "notes-create", "expenses-add",
-)  # fmt: skip
-"""Forms that stage 2 trains on."""
-LISTS = ("contacts-delete", "messages-delete", "expenses-delete", "notes-pin", "tasks-check")
-"""Long lists that stage 2 trains on."""
-WITHHELD = ("tasks-add", "clock-timer", "expenses-add-category", "notes-delete", "tasks-check-two")
-"""Training templates that neither stage of a window agent sees. The base agent, from which stage 1
-starts, saw two episodes of each on screens of the usual length."""
 NEW = (
     "contacts-add-email", "messages-send-two", "clock-alarm-label", "recipes-write", "music-create",
 )  # fmt: skip
@@ -265,11 +254,6 @@ class WindowAgentConfig:
         default_factory=lambda: Stage1Config(steps=6_000, learning_rate=3e-3, questions_first=0.0)
     )
     windows: WindowMix = field(default_factory=WindowMix)
-    messages: bool = True
-    """Whether samples contain messages of other agents. Without them, the names of agents are not
-    in the vocabulary either."""
-    withheld: tuple[str, ...] = ()
-    """Training templates of which no sample is made."""
     seed: int = 0
 
     @classmethod
@@ -278,20 +262,13 @@ class WindowAgentConfig:
         default = cls(seed=seed)
         return replace(default, stage1=replace(default.stage1, steps=steps))
 
-    @classmethod
-    def without_edges(cls, steps: int) -> WindowAgentConfig:
-        """An agent that never received a message in a window, and did not see ``WITHHELD``."""
-        silent = WindowMix(densities=(0.0,), errors=(0.0,), broken=0.0)
-        return replace(cls.of(steps), windows=silent, messages=False, withheld=WITHHELD)
-
 
 def window_agent(config: WindowAgentConfig, folder: Path) -> LocalModel:
     """The window agent in a folder, which is trained from the base agent if it is not there."""
     if not folder.exists():
         torch.manual_seed(config.seed)
-        names = COLLEAGUES if config.messages else ()
-        learner = LocalModel.load().with_words([PASS, *names], seed=config.seed)
-        others = Stream(config.seed, KNOWN_WORDS, mix_of(config))
+        learner = LocalModel.load().with_words([PASS, *COLLEAGUES], seed=config.seed)
+        others = Stream(config.seed, KNOWN_WORDS, Mix(demonstrations=0.0))
         train(learner, WindowStream(config.seed, pool(config), others, config.windows),
               config.stage1)  # fmt: skip
         part = folder.with_name(f"{folder.name}.part")
@@ -300,45 +277,16 @@ def window_agent(config: WindowAgentConfig, folder: Path) -> LocalModel:
     return LocalModel.load(folder)
 
 
-def mix_of(config: WindowAgentConfig) -> Mix:
-    """Shares of the samples that are not windows: invented screens only."""
-    default = Mix(demonstrations=0.0)
-    return default if config.messages else replace(default, invented_with_messages=0.0)
-
-
 def pool(config: WindowAgentConfig) -> list[LabelledScreen]:
     """Labelled screens of the training templates with training parameters."""
 
     async def show() -> list[LabelledScreen]:
         environment, rng = long_phone(), random.Random(config.seed)
         found: list[LabelledScreen] = []
-        for task in (name for name in tasks("train") if name not in config.withheld):
+        for task in tasks("train"):
             for _ in range(config.episodes):
                 seed = rng.choice(TRAIN_SEEDS)
                 found += await labelled_screens(environment, task=task, seed=seed, rng=rng)
         return found
 
     return asyncio.run(show())
-
-
-class WindowRehearsal:
-    """Draws the samples of the window agent's stage 1, for ``rehearsal``."""
-
-    def __init__(self, episodes: int) -> None:
-        """``episodes``: simulated episodes of each training template."""
-        self._config = replace(WindowAgentConfig.without_edges(0), episodes=episodes)
-        self._screens = pool(self._config)
-
-    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
-        """``count`` pairs without a rejected side."""
-        others = Stream(rng.getrandbits(31), KNOWN_WORDS, mix_of(self._config))
-        stream = WindowStream(rng.getrandbits(31), self._screens, others, self._config.windows)
-        drawn = [stream.draw(questions=0.0) for _ in range(count)]
-        return [
-            PreferencePair(
-                node="", decision=sample.decision, chosen=sample.action, rejected=None,
-                chosen_text=sample.action.json(), source="rehearsal",
-            )
-            for sample in drawn
-            if isinstance(sample, ActionSample)
-        ]  # fmt: skip
