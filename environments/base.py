@@ -142,7 +142,7 @@ class Episodic:
         :meth:`begin` refuses unknown names itself, overrides this."""
         return task in self.tasks
 
-    def generator(self, task: str) -> random.Random:
+    def episode_rng(self, task: str) -> random.Random:
         """The generator that :meth:`begin` gets. An environment that draws from ``self.seed`` by
         rules of its own overrides this, since seeding takes some microseconds."""
         return random.Random(derive(self.seed, task))
@@ -181,7 +181,7 @@ class Episodic:
         if self._begun:
             await self._finish()
         self.seed = seed
-        goal = self.begin(task, self.generator(task))
+        goal = self.begin(task, self.episode_rng(task))
         if hasattr(goal, "__await__"):  # a quicker test than that of ``inspect``
             goal = await goal
         self._begun = True
@@ -309,7 +309,7 @@ class Stateful(Episodic):
     """
 
     state: Any = None
-    kind: type = object
+    state_type: type = object
     """The type of ``state``; :meth:`restore` refuses others."""
 
     def snapshot(self) -> object:
@@ -323,7 +323,7 @@ class Stateful(Episodic):
             EnvironmentFault: it is no snapshot.
         """
         match state:
-            case (Progress() as progress, own) if isinstance(own, self.kind):
+            case (Progress() as progress, own) if isinstance(own, self.state_type):
                 self._progress, self.state, self._begun = progress, own, True
                 return progress.observation
         raise EnvironmentFault(

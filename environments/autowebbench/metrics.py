@@ -24,6 +24,7 @@ the same numbers. The default splits Chinese into single characters.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -130,30 +131,29 @@ def score_predictions(
 ) -> Scores:
     """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
     cut = words or cut_words
-    official: dict[str, dict[str, list[float]]] = {k: {} for k in _OFFICIAL}
-    strict: dict[str, dict[str, list[float]]] = {k: {} for k in _STRICT}
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[tuple[str, int], bool] = {}
     dropped = 0
     for one in predictions:
-        scores = official_step(one.predict, one.labels, cut)
-        strict_scores = strict_step(one.predict, one.labels, cut)
-        dropped += not scores
+        official = official_step(one.predict, one.labels, cut)
+        strict = strict_step(one.predict, one.labels, cut)
+        dropped += not official
         attempt = (one.task, one.attempt)
-        attempts[attempt] = attempts.get(attempt, True) and strict_scores["step success"] == 1.0
-        for found, into in ((scores, official), (strict_scores, strict)):
-            for key, value in found.items():
-                into[key].setdefault(one.task, []).append(value)
-    solved: dict[str, list[float]] = {}
+        attempts[attempt] = attempts.get(attempt, True) and strict["step success"] == 1.0
+        for key, value in (official | strict).items():
+            found[key][one.task].append(value)
     for (task, _), success in attempts.items():
-        solved.setdefault(task, []).append(float(success))
+        found["task success"][task].append(float(success))
     inputs = [
-        MeasureInput(name=f"official {what}", key=key, values=official[key])
+        MeasureInput(name=f"official {what}", key=key, values=found[key])
         for key, what in _OFFICIAL.items()
     ]
     for name in _STRICT:
-        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=strict[name]))
-        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=strict[name], macro=True))
-    inputs.append(MeasureInput(name="strict task success", values=solved, macro=True))
+        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=found[name]))
+        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=found[name], macro=True))
+    inputs.append(
+        MeasureInput(name="strict task success", values=found["task success"], macro=True)
+    )
     counts = {
         **(counts or {}),
         "steps": len(predictions),

@@ -28,7 +28,7 @@ class CoordinationEnvironment(Stateful):
     tasks = task_names()
     budget = 3
     actions = ("answer",)
-    kind = Problem
+    state_type = Problem
     state: Problem
 
     @property

@@ -60,7 +60,7 @@ class PhoneEnvironment(Stateful):
     actions = ACTIONS
     checker = CHECKER
     """Version of the success check."""
-    kind = State
+    state_type = State
     state: State
 
     def __init__(self, *, screenshots: bool = False) -> None:
@@ -88,7 +88,7 @@ class PhoneEnvironment(Stateful):
     def knows(self, task: str) -> bool:
         return True  # ``assign`` refuses others
 
-    def generator(self, task: str) -> random.Random:
+    def episode_rng(self, task: str) -> random.Random:
         return _UNUSED  # ``assign`` has generators of its own
 
     def begin(self, task: str, rng: random.Random) -> str:

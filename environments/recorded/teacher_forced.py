@@ -107,7 +107,7 @@ class TeacherForced(Stateful):
     benchmark computes its metrics per step from the episodes.
     """
 
-    kind = _At
+    state_type = _At
     state: _At
 
     def __init__(self, recordings: RecordedBenchmark[Any]) -> None:
