@@ -256,18 +256,12 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     are a selection."""
 
 
-class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+class RunSnapshot(RunSummary, frozen=True, kw_only=True):
     """The information that ``swarm-ui runs RUN`` shows."""
 
-    run: str
-    state: RunState
     elsewhere: bool
     """No lock is visible here, but files were written recently: the run may be on another machine,
     with a file system that does not share locks."""
-    command: str
-    environment: str
-    problem: str
-    """The error that ended the run, or what cannot be read."""
     silent: float | None
     """Seconds since the last write; ``None``: nothing was written."""
     done: int
@@ -298,26 +292,21 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     """
     if not looks_like_a_run(path):
         raise ConfigError(f"'{path}' is not a run: expected a folder with the config.json of a run")
-    at, run, problems = time.time() if now is None else now, RunDirectory(path), list[str]()
-    state, ending = state_of(run)
-    config: dict[str, Any] = {}
+    at, problems = time.time() if now is None else now, list[str]()
+    run, config = _summarised(path), dict[str, Any]()
     with suppress(ConfigError):  # told as the state of the run
-        config = run.config()
-    command, environment, _ = _about(config)
+        config = RunDirectory(path).config()
     progress, silent = read_progress(path), _silent(path, at)
-    unlocked = state in ("killed", "unknown") and silent is not None and silent < _ALIVE
-    alive = progress is not None and (state == "running" or unlocked)
+    unlocked = run.state in ("killed", "unknown") and silent is not None and silent < _ALIVE
+    alive = progress is not None and (run.state == "running" or unlocked)
     faults: Counter[FailureKind] = Counter()
     recorded = _recorded(path, problems, faults)
-    sets = tuple(_sets(path, recorded, config, progress, problems))
+    sets = tuple(_sets(path, recorded, config, progress))
     totals = [each.total for each in sets]
+    told = "; ".join(filter(None, [run.problem, *problems]))
     return RunSnapshot(
-        run=str(path),
-        state=state,
+        **{**msgspec.structs.asdict(run), "problem": " ".join(told.split())},
         elsewhere=unlocked and progress is not None,
-        command=command,
-        environment=environment,
-        problem=" ".join("; ".join(filter(None, [ending, *problems])).split()),
         silent=silent,
         done=sum(each.done for each in sets),
         total=None if None in totals else sum(total or 0 for total in totals),
@@ -353,14 +342,11 @@ def _sets(
     recorded: Mapping[str, ArmResult],
     config: Mapping[str, Any],
     progress: Written | None,
-    problems: list[str],
 ) -> Iterator[SetStatus]:
     """The sets in order: with results, without results, not started."""
     arms: dict[str, ArmResult] = {}
-    try:
+    with suppress(ConfigError):  # told as the state of the run
         arms = {arm.file: arm for arm in Results.load(path).arms}
-    except ConfigError as error:
-        problems.append(str(error))
     for name, arm in arms.items():
         yield _status(name, arm, len(arm.jobs), arm.success)
     tasks = () if progress is None else (*progress.ended, *progress.tasks)

@@ -182,7 +182,7 @@ def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa
     assert plain.returncode == 0 and "episodes of each" not in plain.stderr
     document = child("runs", "r", "--json", capture_output=True,
                      env={"PYTHONIOENCODING": "ascii"})  # fmt: skip
-    assert json.loads(document.stdout)["run"] == "r"
+    assert json.loads(document.stdout)["path"] == "r"
     closed = child("runs", ".", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     assert closed.returncode == 0 and not closed.stderr
 

@@ -92,7 +92,7 @@ def _show(found: RunSnapshot, out: Output) -> None:
     """Show the progress of one run."""
     state = Text(found.state, style=_STYLES.get(found.state, "red"))
     about = " · ".join(filter(None, [found.command, found.environment]))
-    lines = [Text.assemble(f"{found.run}: ", state, f" · {about}" if about else "")]
+    lines = [Text.assemble(f"{found.path}: ", state, f" · {about}" if about else "")]
     lines += [Text(found.problem)] if found.problem else []
     if found.elsewhere:
         lines.append(Text("No process of this machine works on it, but something was written a "
