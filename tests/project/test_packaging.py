@@ -116,9 +116,8 @@ def play(programs: Path, folder: Path) -> None:
     where = "import swarm_ui; print(swarm_ui.__file__)"
     installed = Path(run(programs / "python", "-c", where, cwd=folder).strip()).parent
     assert installed.is_relative_to(programs.parent) and (installed / "py.typed").is_file()
-    told = run(programs / "swarm-ui", "eval", "phone", "contacts-add", "--agents", "2", "--views",
-               "shuffle", "--vote", "probability", "--fail-under", "0", "--out", "r", "--json",
-               cwd=folder)  # fmt: skip
+    line = "eval phone contacts-add --agents 2 team.views=shuffle team.vote=probability --json"
+    told = run(programs / "swarm-ui", *line.split(), "--fail-under", "0", "--out", "r", cwd=folder)
     assert json.loads(told)["ok"] and (folder / "r" / "report.html").stat().st_size > 100_000
     assert "smollm2-phone" in run(programs / "swarm-ui", "models", "adapters", cwd=folder)
 
