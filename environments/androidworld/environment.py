@@ -171,10 +171,15 @@ class AndroidWorldEnvironment(Episodic):
         return launcher.load_and_setup_env(**self._launch)
 
     def _set_up(self, kind: Any, seed: int) -> Any:
-        """Set up a task. Returns upstream's state of the screen."""
+        """Set up a task. Returns upstream's state of the screen.
+
+        Upstream draws from Python's global generator, in some tasks also when it sets them up.
+        """
         kind.set_device_time(self._device)
-        self._task = kind({**_parameters(kind, seed), "seed": seed})
+        before = random.getstate()
+        random.seed(seed)
         try:
+            self._task = kind({**_parameters(kind, seed), "seed": seed})
             self._task.initialize_task(self._device)
             self._device.reset(bool(self._task.start_on_home_screen))
             self._device.hide_automation_ui()
@@ -187,6 +192,8 @@ class AndroidWorldEnvironment(Episodic):
                     f"AndroidWorld, set up: {error!r}; the tear-down failed too: {second!r}"
                 ) from error
             raise
+        finally:
+            random.setstate(before)
 
     def _fields(self, action: Action, element: Any) -> dict[str, Any]:
         """The fields of upstream's action. Elements become points: upstream numbers others."""
@@ -259,20 +266,15 @@ class AndroidWorldEnvironment(Episodic):
 
 
 def _parameters(kind: Any, seed: int) -> dict[str, Any]:
-    """A task's parameters. Like upstream's suite, the task draws them from Python's global
-    generator; for a name that it makes of the present time, the time follows from the seed."""
+    """A task's parameters; for a name that it makes of the present time, the time follows from the
+    seed."""
+    module = sys.modules[kind.__module__]
+    if getattr(module, "datetime", None) is not datetime:
+        return dict(kind.generate_random_params())
     now = datetime.datetime(2023, 10, 15) + datetime.timedelta(seconds=seed % 86_400)
     frozen = type("datetime", (datetime.datetime,), {"now": staticmethod(lambda tz=None: now)})
-    module = sys.modules[kind.__module__]
-    before = random.getstate()
-    random.seed(seed)
-    try:
-        if getattr(module, "datetime", None) is not datetime:
-            return dict(kind.generate_random_params())
-        with mock.patch.object(module, "datetime", mock.Mock(wraps=datetime, datetime=frozen)):
-            return dict(kind.generate_random_params())
-    finally:
-        random.setstate(before)
+    with mock.patch.object(module, "datetime", mock.Mock(wraps=datetime, datetime=frozen)):
+        return dict(kind.generate_random_params())
 
 
 async def _guarded(doing: str, call: Callable[[], _Result]) -> _Result:

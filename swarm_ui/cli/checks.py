@@ -21,7 +21,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.storage.run_directory import installed
 
-AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
+AREAS = ("core", "train", "gpu", "web", "handset", "android", "endpoint", "mind2web")
 """The areas that ``doctor --need`` accepts."""
 _CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL", "pydantic")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -183,24 +183,35 @@ def _browser() -> Iterator[Check]:
                  f"run it to see why: {binary} --version")  # fmt: skip
 
 
+_GUIDE = "docs/howto/android_emulator.md"
+
+
 def _android() -> Iterator[Check]:
     from swarm_ui.environments.androidworld.emulator import Emulator
 
+    yield from _handset()
     device = Emulator()
     adb = shutil.which(os.path.expanduser(device.adb_path)) or shutil.which("adb")
-    yield _check("android", "adb", adb, adb or "",
-                 "install Android's platform-tools (Android Studio, SDK Manager)")  # fmt: skip
+    yield _check("android", "adb", adb, adb or "", f"see {_GUIDE}, step 2")
     ports = f"ports {device.console_port} and {device.grpc_port}"
     listens = device.listens()
     found = f"answers on {ports}" if listens else f"nothing answers on {ports}"
     start = f"start it: emulator -avd AndroidWorldAvd -no-snapshot -grpc {device.grpc_port}"
     yield _check("android", "emulator", listens, found, start)
-    apart = os.environ.get("SWARM_UI_ANDROID_WORLD_PYTHON", "")
-    here = importlib.util.find_spec("android_world") is not None
-    yield _check("android", "android_world", here or Path(apart).is_file(),
-                 "installed here" if here else apart,
-                 "install it in a Python of its own and set "
-                 "SWARM_UI_ANDROID_WORLD_PYTHON to it; CONTRIBUTING.md says how")  # fmt: skip
+
+
+def _handset() -> Iterator[Check]:
+    """What AndroidWorld needs, on the simulated handset and on an emulator."""
+    from swarm_ui.environments.androidworld.process import PYTHON
+
+    python = os.environ.get(PYTHON, "") or sys.executable
+    probe = "import android_world.registry, swarm_ui.environments.androidworld.process; print(1)"
+    here = str(Path(__file__).resolve().parents[2])
+    works = _output([python, "-c", probe], {**os.environ, "PYTHONPATH": here})
+    do = f"make a Python with android_world and name it in {PYTHON}: {_GUIDE}, step 1"
+    yield _check("handset", "android_world", works, python if works else f"not in {python}", do)
+    ffmpeg = shutil.which("ffmpeg")
+    yield _check("handset", "ffmpeg", ffmpeg, ffmpeg or "", "install it: sudo apt install ffmpeg")
 
 
 def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Check]:
@@ -255,10 +266,11 @@ async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tup
     return model, tuple([each.name for each in served])
 
 
-def _output(command: list[str]) -> str:
+def _output(command: list[str], variables: Mapping[str, str] | None = None) -> str:
+    """The last line of a command's output; empty if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              timeout=20, check=False)  # fmt: skip
+                              timeout=60, check=False, env=variables)  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
     lines = done.stdout.strip().splitlines()

@@ -3,7 +3,7 @@
 The handset is the embedded phone with files, settings, packages and a clock. Its apps are
 simplified versions of the apps that android_world's tasks use. The screens differ from those of
 the real apps, so **scores on the handset are not AndroidWorld scores**. The adb layer is plain
-Python; the rest needs the extra ``android``.
+Python; the rest needs android_world.
 
     handset = Handset(APPS)
     Adb(handset).run(["shell", "svc", "wifi", "enable"])
@@ -13,56 +13,45 @@ Python; the rest needs the extra ``android``.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, Literal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from swarm_ui.environments.androidworld.handset.adb.adb import Adb
+from swarm_ui.environments.androidworld.handset.adb.shell import Adb
 from swarm_ui.environments.androidworld.handset.apps import APPS
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
-from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.errors import ConfigError
 
 __all__ = [
-    "APPS",
-    "Adb",
-    "AdbFailure",
-    "AppSpec",
-    "Handset",
-    "UnsupportedCommand",
-    "android_env",
-    "android_world_env",
-    "connect",
-    "no_waiting",
-]
+    "APPS", "Adb", "AdbFailure", "AppSpec", "Handset", "UnsupportedCommand", "android_env",
+    "android_world_env", "connect", "no_waiting",
+]  # fmt: skip
 
 
 def android_env(handset: Handset) -> Any:
     """Upstream's ``AndroidEnv`` on a handset.
 
     Raises:
-        MissingExtra: android-env is not installed.
+        ConfigError: android-env is not installed.
     """
-    try:
+    with _installed():
         from swarm_ui.environments.androidworld.handset import simulator
-    except ImportError as error:
-        raise MissingExtra("android", "The simulator", error.name or "android_env") from error
+
     return simulator.android_env(handset)
 
 
-def android_world_env(
-    handset: Handset, elements: Literal["forest", "uiautomator"] = "forest"
-) -> Any:
+def android_world_env(handset: Handset) -> Any:
     """Upstream android_world's ``AsyncAndroidEnv`` on a handset.
 
-    Args:
-        handset: the device.
-        elements: the source of upstream's UI elements. ``forest`` is the accessibility forest,
-            which upstream's own app sends on an emulator; ``uiautomator`` is its dump.
-
     Raises:
-        ConfigError: android_world, or android-env, is not installed.
+        ConfigError: android_world is not installed.
     """
-    return _world().android_world_env(handset, elements)
+    with _installed():
+        from swarm_ui.environments.androidworld.handset import simulator
+
+        return simulator.android_world_env(handset)
 
 
 def connect() -> Any:
@@ -70,16 +59,26 @@ def connect() -> Any:
     return android_world_env(Handset(APPS))
 
 
-def no_waiting() -> AbstractContextManager[None]:
-    """Skip upstream's pauses for a real device: replaces ``time.sleep`` in the ``with`` block."""
-    return _world().no_waiting()  # type: ignore[no-any-return]
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """Skip the pauses that upstream's code makes for a real device.
 
-
-def _world() -> Any:
+    A handset has finished a command when the call returns. This context manager replaces
+    ``time.sleep`` for the whole process, so use it only in a program that does nothing else.
+    """
+    before = time.sleep
+    time.sleep = lambda seconds: None
     try:
-        from swarm_ui.environments.androidworld.handset import upstream_world
+        yield
+    finally:
+        time.sleep = before
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         from swarm_ui.environments.androidworld.environment import INSTALL_HINT
 
         raise ConfigError(INSTALL_HINT.format(module=error.name or "android_world")) from error
-    return upstream_world

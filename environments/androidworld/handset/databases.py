@@ -101,13 +101,12 @@ class Database(msgspec.Struct, frozen=True):
             raise AdbFailure(f"{self.path}: {error}") from error
 
     def run(self, device: Device, sql: str) -> str:
-        """Execute SQL statements. Returns the output of the ``sqlite3`` program."""
+        """Execute an SQL statement. Returns the output of the ``sqlite3`` program."""
         lines: list[str] = []
         try:
             with _in_memory(self.dump(device)) as connection:
-                for statement in _statements(sql):
-                    for row in connection.execute(statement):
-                        lines.append("|".join("" if value is None else str(value) for value in row))
+                for row in connection.execute(sql):
+                    lines.append("|".join("" if value is None else str(value) for value in row))
                 connection.commit()
                 self._take(device, connection)
         except sqlite3.Error as error:
@@ -156,18 +155,6 @@ def _in_memory(data: bytes = b"") -> Iterator[sqlite3.Connection]:
         if data:
             connection.deserialize(data)
         yield connection
-
-
-def _statements(sql: str) -> list[str]:
-    """Split a script into its statements."""
-    found: list[str] = []
-    rest = ""
-    for part in sql.split(";"):
-        rest = f"{rest};{part}" if rest else part
-        if rest.strip() and sqlite3.complete_statement(rest + ";"):
-            found.append(rest)
-            rest = ""
-    return [*found, rest] if rest.strip() else found
 
 
 def text(name: str, field: str = "", default: str | None = "") -> Column:

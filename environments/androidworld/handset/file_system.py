@@ -89,19 +89,12 @@ class FileSystem(msgspec.Struct, frozen=True):
             raise AdbFailure(f"{path}: Is a directory")
         return FileSystem({**self.entries, path: Entry(data, time)})
 
-    def make(self, path: str, time: int, *, parents: bool = False) -> FileSystem:
-        """Create a folder. Returns the new file system.
+    def make(self, path: str, time: int) -> FileSystem:
+        """Create a folder and those above it, where they do not exist. Returns the new file system.
 
         Raises:
-            AdbFailure: a file has that name. Without ``parents`` also: the folder exists, or its
-                parent does not.
+            AdbFailure: a file has that name.
         """
-        found = self.entries.get(path)
-        if found is not None and (found.data is not None or not parents):
-            raise AdbFailure(f"mkdir: '{path}': File exists")
-        above = parent(path)
-        if not parents and not self.is_folder(above):
-            raise AdbFailure(f"mkdir: '{path}': No such file or directory")
         new = dict(self.entries)
         while path != "/" and path not in new:
             new[path] = Entry(None, time)

@@ -22,7 +22,6 @@ from swarm_ui.environments.androidworld.handset.file_system import (
     parent,
 )
 from swarm_ui.environments.phone.state import Device, Effect, Path, Row, Screen, Widget
-from swarm_ui.errors import ConfigError
 
 START = int(datetime(2023, 10, 15, 15, 34, tzinfo=UTC).timestamp())
 """Time of a new device, in seconds since 1970."""
@@ -40,10 +39,6 @@ class Control(Widget, frozen=True, gc=False):
     long_press: Effect | None = None
     multiline: bool = False
     """The text field accepts line breaks."""
-    slider: Callable[[Handset, float], None] | None = None
-    """Called with the touched position as a share of the widget's width."""
-    read_only: bool = False
-    """The widget does not react to touches."""
 
 
 Line = Widget | tuple[Widget, ...]
@@ -103,8 +98,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     function: Callable[[Handset], object]
 
     def apply(self, device: Device) -> str:
-        if not isinstance(device, Handset):
-            raise ConfigError("this app needs a Handset: a phone Device has no files and settings")
+        assert isinstance(device, Handset)
         toast = self.function(device)
         if isinstance(toast, str) and toast:
             device.toast = toast
@@ -115,18 +109,13 @@ class Handset(Device):
     """A phone that accepts adb commands. Its values are replaced, never changed in place."""
 
     __slots__ = (
-        "apps", "call", "clipboard", "covered", "files", "focus", "namespaces", "now", "picked",
+        "apps", "clipboard", "covered", "files", "focus", "namespaces", "now", "picked",
         "recents", "selecting",
     )  # fmt: skip
 
     def __init__(self, apps: Sequence[AppSpec]) -> None:
         super().__init__(tuple(app.name for app in apps))
         self.apps: Mapping[str, AppSpec] = {app.name: app for app in apps}
-        if len(self.apps) != len(apps):
-            raise ConfigError(
-                "handset: two apps have the same name, among "
-                f"{', '.join(app.name for app in apps)}; give each app another name"
-            )
         self.now = START
         """Seconds since 1970. Each touch and each key adds a second; nothing else does."""
         self.namespaces: Mapping[str, Mapping[str, str]] = {
@@ -144,8 +133,6 @@ class Handset(Device):
         """Scroll page and form of each screen below the current one."""
         self.recents: tuple[str, ...] = ()
         """Names of the opened apps, the last one first."""
-        self.call = ""
-        """Number of the current call. Empty without a call."""
         self.files = FileSystem({})
         for folder in FOLDERS:
             self.make_folder(f"/sdcard/{folder}")
@@ -158,14 +145,6 @@ class Handset(Device):
             for folder in app.folders:
                 self.make_folder(folder)
             self.create_databases(app)
-
-    def clone(self) -> Handset:
-        """An independent copy."""
-        copy = Handset.__new__(Handset)
-        for kind in (Device, Handset):
-            for slot in kind.__slots__:
-                setattr(copy, slot, getattr(self, slot))
-        return copy
 
     def _empty(self, tables: Sequence[str]) -> None:
         self.tables = {**self.tables, **{name: {} for name in tables}}
@@ -204,7 +183,7 @@ class Handset(Device):
         except KeyError as error:
             if not screen.row or error.args != (screen.row,):
                 raise
-        return Page(title=screen.app, rows=[Control("text", "No longer there", read_only=True)])
+        return Page(title=screen.app, rows=[Control("text", "No longer there")])
 
     def show(self, stack: Path, draft: Row | None = None) -> None:
         """Replace the screen stack. A screen that was covered keeps its form and scroll page."""
@@ -291,7 +270,7 @@ class Handset(Device):
         self.files = self.files.remove(place)
 
     def make_folder(self, path: str) -> None:
-        self.files = self.files.make(canonical(path), self.now, parents=True)
+        self.files = self.files.make(canonical(path), self.now)
 
     def entry(self, path: str) -> Entry | None:
         return self.files.get(canonical(path))

@@ -1,4 +1,5 @@
-"""The handset as a simulator of android-env. Importing this module needs the extra ``android``.
+"""The handset as a simulator of android-env, and android_world on top of it. Importing this module
+needs android-env.
 
 A simulator runs in the calling process. It starts no emulator, adb program, server or thread. Each
 simulator has its own handset, so any number can run in parallel.
@@ -22,24 +23,26 @@ from android_env.components import (
     task_manager,
 )
 from android_env.components.simulators import base_simulator
-from android_env.proto import state_pb2, task_pb2
-from android_env.proto.a11y import android_accessibility_forest_pb2 as forest_pb2
-from android_env.proto.a11y import android_accessibility_window_info_pb2 as window_pb2
+from android_env.proto import task_pb2
+from PIL import Image, ImageDraw, ImageFont
 
-from swarm_ui.environments.androidworld.handset.adb.adb import Adb
+from swarm_ui.environments.androidworld.handset.adb.shell import Adb
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.androidworld.handset.screen import touch
-from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import (  # fmt: skip
-    FLAGS,
-    Node,
-    windows,
+from swarm_ui.environments.androidworld.handset.screen.accessibility import accessibility_forest
+from swarm_ui.environments.androidworld.handset.screen.geometry import (
+    HEIGHT,
+    MARGIN,
+    SCALE,
+    TOP,
+    WIDTH,
+    Placed,
+    ScreenGeometry,
+    lay_out,
 )
-from swarm_ui.environments.androidworld.handset.screen.camera import Camera
-from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH, lay_out
 
-LONG_PRESS_TOUCHES = 10
-"""Number of consecutive touches at one position that make a long press."""
+_PAPER, _CARD, _INK, _FAINT, _ACCENT = "#f6f5fa", "#ffffff", "#1c1b20", "#d8d5e0", "#4f56b8"
 
 
 class HandsetAdb(adb_controller.AdbController):  # type: ignore[misc]
@@ -81,8 +84,7 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
     """A handset on which android-env acts.
 
     ``touch_position`` in [0, 1] is a position on a screen of 1080 x 2400 pixels. Lifting the finger
-    where it came down is a tap, or a long press after :data:`LONG_PRESS_TOUCHES` touches. Lifting
-    it elsewhere is a swipe.
+    where it came down is a tap, elsewhere a swipe.
     """
 
     def __init__(self, handset: Handset) -> None:
@@ -90,8 +92,8 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
         self.handset = handset
         self.lock = threading.RLock()
         """Serialises the commands, because android-env calls from several threads."""
-        self._camera = Camera()
-        self._saved: dict[str, Handset] = {}
+        self._seen: object = None
+        self._pixels: np.ndarray[Any, Any] = np.zeros(0)
         self._finger: list[tuple[int, int]] = []
 
     def get_logs(self) -> str:
@@ -117,48 +119,53 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
             return
         path, self._finger = self._finger, []
         if path:
-            duration = touch.LONG_PRESS_MS if len(path) >= LONG_PRESS_TOUCHES else 0
             with self.lock:
-                touch.swipe(self.handset, path[0], path[-1], duration)
+                touch.swipe(self.handset, path[0], path[-1])
 
     def send_key(self, keycode: np.int32, event_type: str) -> None:
-        """Press a key, given by its number in Linux' input events, when it is released."""
-        if event_type not in ("keyup", "keypress"):
-            return
-        name = _LINUX_KEYS.get(int(keycode))
-        if name is None:
-            raise errors.SendActionError(
-                f"the simulated handset does not know key {int(keycode)}; known: {_LINUX_KEYS}"
-            )
-        with self.lock:
-            touch.press(self.handset, name)
+        raise errors.SendActionError("the simulated handset has no keys; adb's input types on it")
 
-    def save_state(self, request: Any) -> Any:
-        """Save a copy of the handset under the argument ``name`` (default: ``default``)."""
+    def forest(self) -> Any:
+        """The accessibility forest of the present screen."""
         with self.lock:
-            self._saved[str(request.args.get("name", "default"))] = self.handset.clone()
-        return state_pb2.SaveStateResponse(status=state_pb2.SaveStateResponse.Status.OK)
-
-    def load_state(self, request: Any) -> Any:
-        """Restore the copy that was saved under ``name``."""
-        saved = self._saved.get(str(request.args.get("name", "default")))
-        if saved is None:
-            return state_pb2.LoadStateResponse(
-                status=state_pb2.LoadStateResponse.Status.NOT_FOUND,
-                error_message=f"no such state; saved: {', '.join(self._saved) or 'none'}",
-            )
-        with self.lock:
-            self.handset = saved.clone()
-        return state_pb2.LoadStateResponse(status=state_pb2.LoadStateResponse.Status.OK)
+            return accessibility_forest(self.handset)
 
     def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:
         """RGB, ``[2400, 1080, 3]``."""
         with self.lock:
-            pixels = np.frombuffer(self._camera.pixels(self.handset), dtype=np.uint8)
-        return pixels.reshape(HEIGHT * SCALE, WIDTH * SCALE, 3)
+            geometry = lay_out(self.handset)
+            shown = [(w.role, w.text, w.value, w.checked, box) for w, box, _ in geometry.placed]
+            seen = (geometry.title, self.handset.now // 60, shown)
+            if seen != self._seen:  # drawing takes longer than all the rest of a step
+                small = np.asarray(picture(self.handset, geometry))
+                self._seen, self._pixels = seen, small.repeat(SCALE, 0).repeat(SCALE, 1)
+        return self._pixels
 
 
-_LINUX_KEYS = {1: "BACK", 14: "DEL", 15: "TAB", 28: "ENTER", 57: "SPACE", 102: "HOME", 158: "BACK"}
+def picture(handset: Handset, geometry: ScreenGeometry) -> Image.Image:
+    """The screen in half of Android's resolution."""
+    image = Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
+    pen = ImageDraw.Draw(image)
+    pen.text((MARGIN, 12), f"{handset.when():%H:%M}", _INK, ImageFont.load_default(18))
+    pen.text((64, TOP - 64), geometry.title, _INK, ImageFont.load_default(26))
+    for one in geometry.placed:
+        _draw(pen, one)
+    return image
+
+
+def _draw(pen: ImageDraw.ImageDraw, one: Placed) -> None:
+    widget, (left, top, right, _) = one.widget, one.box
+    touchable = widget.effect is not None or widget.field is not None
+    pen.rounded_rectangle(one.box, 8, fill=_CARD if touchable else _PAPER, outline=_FAINT)
+    if widget.checked is not None:
+        box = (right - 36, top + 8, right - 16, top + 28)
+        pen.ellipse(box, fill=_ACCENT if widget.checked else None, outline=_INK)
+    said = _said(widget.text or widget.description, widget.value)
+    pen.text((left + 10, top + 8), said, _INK, ImageFont.load_default(16))
+
+
+def _said(text: str, value: str | None) -> str:
+    return text if not value else f"{text}\n{value}"
 
 
 def android_env(handset: Handset) -> Any:
@@ -172,46 +179,15 @@ def android_env(handset: Handset) -> Any:
     return environment.AndroidEnv(simulator=simulator, coordinator=middle, task_manager=manager)
 
 
-def accessibility_forest(handset: Handset) -> Any:
-    """``AndroidAccessibilityForest`` with the window of the app and the status bar."""
-    app, status = windows(handset, lay_out(handset))
-    message = forest_pb2.AndroidAccessibilityForest()
-    kinds = window_pb2.AndroidAccessibilityWindowInfo.WindowType
-    for number, (root, kind) in enumerate(
-        ((app, kinds.TYPE_APPLICATION), (status, kinds.TYPE_SYSTEM)), start=1
-    ):
-        window = message.windows.add()
-        window.id = number
-        window.layer = number
-        window.window_type = kind
-        window.is_active = window.is_focused = number == 1
-        _bounds(window.bounds_in_screen, root)
-        _add(window.tree, root, 0, number)
-    message.windows[0].title = handset.front_app.name if handset.front_app else "home"
-    return message
+def android_world_env(handset: Handset) -> Any:
+    """Upstream's ``AsyncAndroidEnv`` on a handset."""
+    from android_world.env import android_world_controller as controllers
+    from android_world.env import interface
 
-
-def _add(tree: Any, node: Node, depth: int, window: int) -> int:
-    """Append a node and its descendants. Returns the number of the node."""
-    number = len(tree.nodes)
-    info = tree.nodes.add()
-    info.unique_id = number
-    info.window_id = window
-    info.depth = depth
-    info.class_name = node.class_name
-    info.package_name = node.package
-    info.text = node.text
-    info.content_description = node.description
-    info.hint_text = node.hint
-    info.view_id_resource_name = node.resource
-    for flag in FLAGS:
-        setattr(info, f"is_{flag}", getattr(node, flag))
-    info.is_enabled = info.is_visible_to_user = True
-    _bounds(info.bounds_in_screen, node)
-    children = [_add(tree, child, depth + 1, window) for child in node.children]
-    tree.nodes[number].child_ids.extend(children)
-    return number
-
-
-def _bounds(message: Any, node: Node) -> None:
-    message.left, message.top, message.right, message.bottom = node.box
+    env = android_env(handset)
+    simulator: HandsetSimulator = env._coordinator._simulator
+    controller = controllers.AndroidWorldController(env, a11y_method=controllers.A11yMethod.NONE)
+    # On a real device an app sends the forest over the network, and this method receives it.
+    controller._a11y_method = controllers.A11yMethod.A11Y_FORWARDER_APP
+    controller._get_a11y_forest = simulator.forest
+    return interface.AsyncAndroidEnv(controller)

@@ -1,15 +1,17 @@
-"""Upstream android_world, unchanged, on a handset: its agent, its runner, its checks.
+"""Upstream's tasks and checks, unchanged, on the handset, through the adapter.
 
-Runs in a Python of its own, named by SWARM_UI_ANDROID_WORLD_PYTHON.
+They run in a Python of their own, named by SWARM_UI_ANDROID_WORLD_PYTHON.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,18 @@ from swarm_ui.environments.androidworld.process import (
     AndroidWorldProcess,
     Settings,
 )
+from swarm_ui.environments.androidworld.suite import instance_seed, suite
 from swarm_ui.errors import EnvironmentFault
+from swarm_ui.prompts.compact_format import CompactFormat
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+REPLIES = HERE / "androidworld_replies.txt"
+"""For each task the replies that solve it, with the parameters of seed 9."""
+SEED = 9
+"""For some seeds, such as upstream's own 30, it draws an ingredient that no recipe has, and a task
+of deletion has nothing to delete. For this one every task has something to do."""
 VERIFY = {
     f"System{what}Verify"
     for what in (
@@ -37,16 +46,11 @@ VERIFY = {
     )
 }  # fmt: skip
 """Done before they begin: upstream asks the agent to see that."""
-SEEN = {
-    "ExpenseAddMultipleFromGallery", "MarkorTranscribeReceipt", "MarkorTranscribeVideo",
-    "RecipeAddMultipleRecipesFromImage",
+UNSOLVED = {
+    "BrowserDraw", "BrowserMaze", "BrowserMultiply", "ExpenseAddMultipleFromGallery",
+    "MarkorTranscribeReceipt", "MarkorTranscribeVideo", "RecipeAddMultipleRecipesFromImage",
 }  # fmt: skip
-"""Begin, but want a picture or film read; T3A sees text only."""
-SEED = 9
-"""For some seeds, such as its own 30, upstream draws an ingredient that no recipe has, and a task
-of deletion has nothing to delete. For this one every task has something to do."""
-ABSENT = ("Browser",)
-"""Their page is a program for a browser, which the handset has not."""
+"""The first three need a browser, the others an agent that sees pictures or films."""
 
 
 @cache
@@ -61,159 +65,111 @@ def python() -> str:
     return found
 
 
-def ask(tmp_path: Path, mode: str, seed: int, *tasks: str) -> Any:
-    result = tmp_path / "result.json"
-    paths = [
-        str(HERE),
-        str(ROOT),
-        str(ROOT / "tests" / "support"),
-        os.environ.get("PYTHONPATH", ""),
-    ]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "RESULT": str(result),
-    }
-    done = subprocess.run(
-        [python(), str(HERE / "androidworld_upstream.py"), mode, str(seed), *tasks],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(result.read_text())
+def handset(**settings: Any) -> AndroidWorldProcess:
+    return AndroidWorldProcess(Settings(**settings), python=python())
 
 
-def test_the_scripted_agent_solves_what_it_can_read(tmp_path: Path) -> None:
-    found = ask(tmp_path, "solve", SEED, *solvable())
-    wrong = {name: one for name, one in found.items() if one["score"] != 1.0}
-    assert wrong == {}
+def replies() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in REPLIES.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            now = found.setdefault(line[2:], [])
+        else:
+            now.append(line)
+    return found
+
+
+async def reward(env: AndroidWorldProcess, task: str, lines: Sequence[str]) -> float:
+    """Upstream's verdict on a task after these replies."""
+    screen = await env.reset(task=task, seed=instance_seed(SEED, task, 0))
+    for line in lines:
+        action = CompactFormat().parse(line, screen)
+        assert isinstance(action, Action), f"{task}, {line!r}: {action}"
+        step = await env.step(action)
+        screen = step.observation
+    assert step.terminated
+    return step.reward
+
+
+async def on_two_handsets(
+    tasks: Sequence[str],
+    play: Callable[[AndroidWorldProcess, str], Coroutine[Any, Any, float]],
+) -> dict[str, float]:
+    found: dict[str, float] = {}
+
+    async def some(names: Sequence[str]) -> None:
+        env = handset()
+        for name in names:
+            found[name] = await play(env, name)
+        await env.close()
+
+    await asyncio.gather(some(tasks[::2]), some(tasks[1::2]))
+    return found
+
+
+async def test_scripted_replies_pass_upstreams_verdicts_on_109_of_116_tasks() -> None:
+    scripts = replies()
+    env = handset()
+    await env.start()
+    assert set(env.tasks) - set(scripts) == UNSOLVED and len(env.tasks) == 116
+    await env.close()
+    found = await on_two_handsets(list(scripts), lambda env, name: reward(env, name, scripts[name]))
+    assert [name for name, one in found.items() if one != 1.0] == []
     assert len(found) == 109
 
 
-def solvable() -> list[str]:
-    return [name for name in all_tasks() if name not in SEEN and not name.startswith(ABSENT)]
-
-
-@cache
-def all_tasks() -> tuple[str, ...]:
-    probe = (
-        "from android_world.registry import TaskRegistry as R; "
-        "print(' '.join(sorted(R().get_registry('android_world'))))"
-    )
-    out = subprocess.run([python(), "-c", probe], capture_output=True, text=True, check=True)
-    return tuple(out.stdout.split())
-
-
-EARLY = {*VERIFY, "TurnOnWifiAndOpenApp"}
-"""Rewarded before the last act. Upstream draws the app that ``TurnOnWifiAndOpenApp`` wants opened
-from five; for this seed it is the settings, which are in front once the Wi-Fi is on."""
-SIMILAR = {
-    "ExpenseAddMultiple", "ExpenseAddMultipleFromMarkor", "ExpenseAddSingle", "MarkorCreateNote",
-    "MarkorCreateNoteAndSms", "MarkorEditNote", "MarkorMergeNotes", "RecipeAddMultipleRecipes",
-    "RecipeAddMultipleRecipesFromMarkor", "RecipeAddMultipleRecipesFromMarkor2",
-    "RecipeAddSingleRecipe", "RetroCreatePlaylist", "SimpleCalendarAnyEventsOnDate",
-    "SimpleCalendarEventOnDateAtTime", "SimpleCalendarEventsInNextWeek",
-    "SimpleCalendarEventsInTimeRange", "SimpleCalendarEventsOnDate",
-    "SimpleCalendarFirstEventAfterStartTime", "SimpleCalendarNextEvent", "SimpleSmsReply",
-    "SimpleSmsReplyMostRecent", "SimpleSmsResend", "SimpleSmsSend",
-    "SimpleSmsSendReceivedAddress", "SystemCopyToClipboard", "TasksCompletedTasksForDate",
-    "TasksDueOnDate", "TasksHighPriorityTasks", "TasksHighPriorityTasksDueOnDate",
-    "TasksIncompleteTasksOnDate",
-}  # fmt: skip
-"""Rewarded with one wrong letter: upstream takes texts that are equal to nine tenths for equal."""
-UNCHECKED = {"OsmAndTrack"}
-"""The last text of the script is the track's name, which upstream does not check."""
-
-
-@pytest.mark.timeout(5400)
-def test_sabotaged_scripts_get_the_verdicts_that_are_expected(tmp_path: Path) -> None:
-    found = ask(tmp_path, "sabotage", SEED, *solvable())
-    assert len(found) == 109
-
-    def rewarded(what: str) -> set[str]:
-        return {name for name, one in found.items() if one.get(what) == 1.0}
-
-    assert rewarded("right") == set(found)
-    assert rewarded("early") == EARLY
-    assert rewarded("letter") == SIMILAR | UNCHECKED
-    assert rewarded("text") == UNCHECKED
-
-
-def test_an_app_that_is_not_in_front_must_be_opened_too(tmp_path: Path) -> None:
-    found = ask(tmp_path, "sabotage", 2, "TurnOnWifiAndOpenApp")
-    assert found["TurnOnWifiAndOpenApp"] == {"right": 1.0, "early": 0.5}
-
-
-STANDARD = ("SystemWifiTurnOn", "ContactsAddContact", "ExpenseDeleteSingle", "MarkorEditNote")
-
-
-def test_declaring_everything_done_at_once_scores_nothing(tmp_path: Path) -> None:
-    names = [name for name in all_tasks() if not name.startswith(ABSENT)]
-    found = ask(tmp_path, "idle", SEED, *names)
-    # Upstream deletes the app's database and expects that the agent has opened the app.
-    assert {name for name, one in found.items() if one["error"]} == {"RetroPlayingQueue"}
-    assert {name for name, one in found.items() if one["score"] == 1.0} == VERIFY
-
-
-def test_what_the_handset_has_not_is_an_error_and_never_a_score(tmp_path: Path) -> None:
-    names = ("BrowserMaze", "BrowserDraw", "BrowserMultiply")
-    found = ask(tmp_path, "idle", 30, *names)
-    for one in found.values():
-        assert one["score"] != one["score"], "NaN, as upstream marks what could not be run"
-        assert "not exist" in one["error"] or "Is the app installed" in one["error"]
-
-
-def test_without_the_forest_upstreams_own_controller_does(tmp_path: Path) -> None:
-    found = ask(tmp_path, "uiautomator", 30, "SystemWifiTurnOn", "CameraTakePhoto")
-    assert [one["score"] for one in found.values()] == [1.0, 1.0]
-
-
-def test_suites_and_goals_are_upstreams(tmp_path: Path) -> None:
-    found = ask(tmp_path, "seeds", 30, *STANDARD)
-    assert found["ours"] == found["theirs"]
-    assert len(found["goals"]) == 2 * len(STANDARD)
-    assert found["our goals"] == found["goals"]
-
-
-def test_the_contract_is_kept_on_upstreams_code(tmp_path: Path) -> None:
-    report = ask(tmp_path, "contract", 1, "SystemWifiTurnOn", "ContactsAddContact")
-    assert report["ok"], report["report"]
+async def test_declaring_every_task_complete_at_once_solves_what_is_done_already() -> None:
+    """An app without data, as in RetroPlayingQueue, is a failure and no fault."""
+    tasks = [*replies(), *(name for name in sorted(UNSOLVED) if not name.startswith("Browser"))]
+    found = await on_two_handsets(tasks, lambda env, name: reward(env, name, ["status complete"]))
+    assert {name for name, one in found.items() if one == 1.0} == VERIFY
+    assert len(found) == 113
 
 
 async def test_a_task_that_cannot_be_set_up_spoils_only_its_own_episode() -> None:
-    env = AndroidWorldProcess(Settings(), python=python())
-    with pytest.raises(EnvironmentFault, match="set up"):
-        await env.reset(task="BrowserMaze", seed=3)
+    env = handset()
+    for task in ("BrowserMaze", "BrowserDraw", "BrowserMultiply"):
+        with pytest.raises(EnvironmentFault, match="set up"):
+            await env.reset(task=task, seed=3)
     assert (await env.reset(task="SystemWifiTurnOn", seed=3)).goal == "Turn wifi on."
     await env.close()
 
 
-async def test_an_app_without_data_is_a_failure_and_equal_seeds_are_equal_goals() -> None:
-    """Upstream deletes the app's database and expects that the agent has opened the app; and it
-    names a folder after the present time."""
-    env = AndroidWorldProcess(Settings(), python=python())
-    await env.reset(task="RetroPlayingQueue", seed=3)
-    step = await env.step(Action(action_type="status", goal_status="complete"))
-    assert (step.reward, step.terminated) == (0.0, True)
-    goals = [(await env.reset(task="MarkorCreateFolder", seed=seed)).goal for seed in (5, 6, 5)]
-    assert goals[0] == goals[2] != goals[1]
+async def test_goals_are_those_of_upstreams_suite_and_depend_on_the_seed_alone() -> None:
+    """Upstream names a folder after the present time; here the name follows from the seed."""
+    names = ["SystemWifiTurnOn", "ContactsAddContact", "ExpenseDeleteSingle", "MarkorEditNote"]
+    program = (
+        "import json, sys; from android_world import registry, suite_utils;"
+        "kinds = registry.TaskRegistry().get_registry('android_world');"
+        f"made = suite_utils.create_suite(kinds, n_task_combinations=2, seed=30, tasks={names});"
+        "print(json.dumps([[n, t.params['seed'], t.goal] for n, ts in made.items() for t in ts]))"
+    )
+    said = subprocess.run([python(), "-c", program], capture_output=True, text=True, check=True)
+    theirs = json.loads(said.stdout.splitlines()[-1])
+    env = handset()
+    ours = [
+        [task, seed, (await env.reset(task=task, seed=seed)).goal]
+        for task, seed in suite(names, combinations=2, seed=30)
+    ]
+    assert ours == theirs
+    folders = [(await env.reset(task="MarkorCreateFolder", seed=seed)).goal for seed in (5, 6, 5)]
+    assert folders[0] == folders[2] != folders[1]
     await env.close()
 
 
-async def test_an_episode_in_a_process_of_its_own() -> None:
-    env = AndroidWorldProcess(Settings(screenshots=True), python=python())
+async def test_an_episode_with_screenshots() -> None:
+    env = handset(screenshots=True)
     screen = await env.reset(task="SystemWifiTurnOn", seed=3)
-    assert screen.goal == "Turn wifi on."
-    assert screen.png is not None
-    opened = await env.step(Action(action_type="open_app", app_name="settings"))
-    screen = opened.observation
-    for label in ("network", "wifi"):
-        index = next(one.index for one in screen.elements if one.label == label)
-        screen = (await env.step(Action(action_type="click", index=index))).observation
-    step = await env.step(Action(action_type="status", goal_status="complete"))
-    assert (step.reward, step.terminated) == (1.0, True)
+    assert screen.png is not None and screen.png.startswith(b"\x89PNG")
+    assert (screen.app, screen.elements[0].role) == ("home", "app")
+    for line in ("open_app settings", "click network"):
+        action = CompactFormat().parse(line, screen)
+        assert isinstance(action, Action)
+        screen = (await env.step(action)).observation
+    assert screen.app == "settings network"
+    assert [(e.role, e.checked) for e in screen.elements if e.label == "wifi"] == [
+        ("switch", False)
+    ]
     assert env.name == "android_world (simulated)"
     await env.close()
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset.apps.calendar import CALENDAR
-from swarm_ui.environments.androidworld.handset.apps.clock import CLOCK
-from swarm_ui.environments.androidworld.handset.apps.contacts import CONTACTS, DIALER
-from swarm_ui.environments.androidworld.handset.apps.expense import EXPENSE
-from swarm_ui.environments.androidworld.handset.apps.files.gallery import FILES, GALLERY
-from swarm_ui.environments.androidworld.handset.apps.files.markor import MARKOR
-from swarm_ui.environments.androidworld.handset.apps.files.media import CAMERA, DRAW, RECORDER
-from swarm_ui.environments.androidworld.handset.apps.files.retro_music import RETRO_MUSIC
-from swarm_ui.environments.androidworld.handset.apps.files.vlc import VLC
-from swarm_ui.environments.androidworld.handset.apps.joplin import JOPLIN
-from swarm_ui.environments.androidworld.handset.apps.messenger import MESSENGER
+from swarm_ui.environments.androidworld.handset.apps.file_lists import FILES, GALLERY, MARKOR
+from swarm_ui.environments.androidworld.handset.apps.messenger import CONTACTS, DIALER, MESSENGER
 from swarm_ui.environments.androidworld.handset.apps.osmand import OSMAND
-from swarm_ui.environments.androidworld.handset.apps.recipes import RECIPES
-from swarm_ui.environments.androidworld.handset.apps.settings import CLIPPER, SETTINGS
-from swarm_ui.environments.androidworld.handset.apps.sports import SPORTS
-from swarm_ui.environments.androidworld.handset.apps.tasks import TASKS
+from swarm_ui.environments.androidworld.handset.apps.playlists import RETRO_MUSIC, VLC
+from swarm_ui.environments.androidworld.handset.apps.records import (
+    EXPENSE,
+    JOPLIN,
+    RECIPES,
+    SPORTS,
+    TASKS,
+)
+from swarm_ui.environments.androidworld.handset.apps.tools import (
+    CAMERA,
+    CLIPPER,
+    CLOCK,
+    DRAW,
+    RECORDER,
+    SETTINGS,
+)
 from swarm_ui.environments.androidworld.handset.handset import AppSpec
 
 APPS: tuple[AppSpec, ...] = (

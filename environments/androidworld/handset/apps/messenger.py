@@ -1,16 +1,16 @@
-"""Simple SMS Messenger: shows the messages of the handset as conversations, and as the SQLite
-database of Android's telephony provider."""
+"""Contacts, a phone that calls nobody, and Simple SMS Messenger.
+
+The messages are shown as conversations, and as the SQLite database of Android's telephony provider.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.apps.contacts import digits, name_of
 from swarm_ui.environments.androidworld.handset.handset import (
     AppSpec,
     Call,
-    Control,
     Handset,
     Intent,
     Line,
@@ -19,8 +19,101 @@ from swarm_ui.environments.androidworld.handset.handset import (
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
-APP = "simple sms messenger"
+LABELS = ("Mobile", "Home", "Work", "Other")
 
+
+def name_of(handset: Handset, number: str) -> str:
+    """Name of the contact with a number, or the number if no contact has it."""
+    for row in handset.tables["contact"].values():
+        if digits(row["phone"]) == digits(number):
+            return row["name"]
+    return number
+
+
+def digits(number: str) -> str:
+    return "".join(char for char in number if char.isdigit() or char == "+")
+
+
+def _contacts(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "form":
+        return _form(handset)
+    if screen.kind == "label":
+        return ui.choice_page("Select label", "label", LABELS)
+    if screen.kind == "detail":
+        return _detail(handset, screen.row)
+    people = sorted(handset.tables["contact"].items(), key=lambda pair: pair[1]["name"].casefold())
+    rows = [
+        ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=k)) for k, row in people
+    ]
+    add = ui.icon("Create contact", ui.open_screen("contacts", "form", draft={"label": "Mobile"}))
+    return Page(title="Contacts", rows=rows or [ui.text_row("No contacts")], bottom=[add])
+
+
+def _form(handset: Handset) -> Page:
+    label = handset.draft.get("label", "Mobile")
+    rows: list[Line] = [
+        ui.field(handset, "First name", "first"),
+        ui.field(handset, "Last name", "last"),
+        ui.field(handset, "Phone", "phone"),
+        ui.button(label, ui.open_screen("contacts", "label"), f"{label} Phone"),
+        ui.field(handset, "Email", "email"),
+    ]
+    return Page(title="Create contact", rows=rows, top=[ui.button("Save", Call(_save))])
+
+
+def _save(handset: Handset) -> str:
+    draft = handset.draft
+    name = " ".join(f"{draft.get('first', '')} {draft.get('last', '')}".split())
+    phone = draft.get("phone", "").strip()
+    if not name and not phone:
+        return "Nothing to save"
+    email, label = draft.get("email", "").strip(), draft.get("label", "Mobile")
+    record = {"name": name or phone, "phone": phone, "email": email, "label": label}
+    identity = handset.insert("contact", {**record, "favorite": "off"})
+    handset.show((*handset.stack[:-1], Screen("contacts", "detail", "", identity)))
+    return "Contact saved"
+
+
+def _detail(handset: Handset, row: int) -> Page:
+    record = handset.tables["contact"][row]
+    rows: list[Line] = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
+    if record["email"]:
+        rows.append(ui.text_row(record["email"], "Email"))
+    return Page(title=record["name"], rows=rows)
+
+
+def _insert(handset: Handset, intent: Intent) -> None:
+    first, _, last = intent.extras.get("name", "").partition(" ")
+    draft = {"first": first, "last": last, "phone": intent.extras.get("phone", "")}
+    handset.launch("contacts")
+    handset.show((*handset.stack, Screen("contacts", "form")), {**draft, "label": "Mobile"})
+
+
+def _dialer(handset: Handset, screen: Screen) -> Page:
+    return Page(title="Phone", rows=[ui.field(handset, "Number", "number")])
+
+
+CONTACTS = AppSpec(
+    name="contacts",
+    package="com.google.android.contacts",
+    activity="com.android.contacts.activities.PeopleActivity",
+    build=_contacts,
+    tables=("contact",),
+    providers=("com.android.providers.contacts",),
+    intents={
+        "android.intent.action.INSERT vnd.android.cursor.dir/contact": _insert,
+        "android.intent.action.VIEW content://contacts/": lambda h, _: h.launch("contacts"),
+    },
+)
+DIALER = AppSpec(
+    name="phone",
+    package="com.google.android.dialer",
+    activity="com.google.android.dialer.extensions.GoogleDialtactsActivity",
+    build=_dialer,
+)
+
+
+MESSAGES = "simple sms messenger"
 SMS = db.SqlTable(
     name="sms",
     key="_id",
@@ -65,7 +158,7 @@ def newest(handset: Handset) -> list[tuple[int, Row]]:
     return sorted(rows, key=lambda pair: (int(pair[1].get("date", "0")), pair[0]), reverse=True)
 
 
-def _build(handset: Handset, screen: Screen) -> Page:
+def _messages(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "new":
         return _new(handset)
     if screen.kind == "thread":
@@ -74,10 +167,10 @@ def _build(handset: Handset, screen: Screen) -> Page:
     for _, row in newest(handset):
         latest.setdefault(row["to"], row["text"])
     rows = [
-        ui.item(name_of(handset, n), body, ui.open_screen(APP, "thread", n))
+        ui.item(name_of(handset, n), body, ui.open_screen(MESSAGES, "thread", n))
         for n, body in latest.items()
     ]
-    add = ui.icon("New conversation", ui.open_screen(APP, "new"))
+    add = ui.icon("New conversation", ui.open_screen(MESSAGES, "new"))
     return Page(title="Messages", rows=rows, bottom=[add])
 
 
@@ -95,7 +188,7 @@ def _new(handset: Handset) -> Page:
 
 
 def _open(handset: Handset, number: str) -> None:
-    handset.show((*handset.stack[:-1], Screen(APP, "thread", number)))
+    handset.show((*handset.stack[:-1], Screen(MESSAGES, "thread", number)))
 
 
 def _thread(handset: Handset, number: str) -> Page:
@@ -103,8 +196,7 @@ def _thread(handset: Handset, number: str) -> Page:
     for _, row in reversed(newest(handset)):
         if row["to"] == number:
             who = "You" if row["box"] == "sent" else name_of(handset, number)
-            copy = Call(partial(_copy, body=row["text"]))
-            rows.append(Control("text", row["text"], who, long_press=copy, read_only=True))
+            rows.append(ui.text_row(row["text"], who))
     write = ui.field(handset, "Type a message…", "text")
     send = ui.button("SMS", Call(partial(_send, number=number)), "Send")
     return Page(title=name_of(handset, number), rows=rows, bottom=[write, send])
@@ -119,23 +211,18 @@ def _send(handset: Handset, number: str) -> str:
     return ""
 
 
-def _copy(handset: Handset, body: str) -> str:
-    handset.clipboard = body
-    return "Value copied to clipboard"
-
-
 def _send_to(handset: Handset, intent: Intent) -> None:
     number = digits(intent.data.partition(":")[2])
-    handset.launch(APP)
+    handset.launch(MESSAGES)
     body = intent.extras.get("sms_body", "")
-    handset.show((*handset.stack, Screen(APP, "thread", number)), {"text": body})
+    handset.show((*handset.stack, Screen(MESSAGES, "thread", number)), {"text": body})
 
 
 MESSENGER = AppSpec(
-    name=APP,
+    name=MESSAGES,
     package="com.simplemobiletools.smsmessenger",
     activity="com.simplemobiletools.smsmessenger.activities.MainActivity",
-    build=_build,
+    build=_messages,
     databases=(TELEPHONY,),
     providers=("com.android.providers.telephony",),
     intents={"android.intent.action.SENDTO sms:": _send_to},

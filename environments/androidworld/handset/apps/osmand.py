@@ -57,11 +57,6 @@ def _plain(name: str) -> str:
 def _build(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "place":
         return _place(screen.of)
-    if screen.kind == "favorites":
-        return Page(title="Favorites", rows=_texts(_waypoints(handset)))
-    if screen.kind == "markers":
-        names = [row["name"] for row in handset.tables["map marker"].values()]
-        return Page(title="Map markers", rows=_texts(names))
     route = screen.kind == "route"
     choose: Line = ui.field(handset, "Search", "search")
     rows: list[Line] = [
@@ -74,16 +69,8 @@ def _build(handset: Handset, screen: Screen) -> Page:
         points = [ui.text_row(point) for point in _points(handset)]
         save: Line = (ui.field(handset, "Track name", "name"), ui.button("Save", Call(_save)))
         return Page(title="Plan a route", rows=[*points, *rows], top=[choose], bottom=[save])
-    menu = (
-        ui.button("Favorites", ui.open_screen(APP, "favorites")),
-        ui.button("Markers", ui.open_screen(APP, "markers")),
-        ui.button("Plan a route", ui.open_screen(APP, "route")),
-    )
+    menu = ui.button("Plan a route", ui.open_screen(APP, "route"))
     return Page(title="Map", rows=rows or [ui.image("Map")], top=[choose], bottom=[menu])
-
-
-def _texts(names: list[str]) -> list[Line]:
-    return [ui.text_row(name) for name in names] or [ui.text_row("Nothing here")]
 
 
 def _place(name: str) -> Page:
@@ -103,10 +90,6 @@ def _tree(handset: Handset) -> ET.Element:
         except ET.ParseError as error:
             raise AdbFailure(f"{FAVORITES}: not a GPX file: {error}") from error
     return ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
-
-
-def _waypoints(handset: Handset) -> list[str]:
-    return [name.text or "" for name in _tree(handset).iter(f"{{{_GPX}}}name")]
 
 
 def _point(above: ET.Element, tag: str, place: str) -> ET.Element:

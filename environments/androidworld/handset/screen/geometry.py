@@ -66,7 +66,7 @@ def lay_out(handset: Handset) -> ScreenGeometry:
         top.append(_selection_bar())
     bottom = list(page.bottom)
     if handset.toast:
-        bottom.append(Control("label", handset.toast, read_only=True))
+        bottom.append(Control("label", handset.toast))
     above, at = _stack(top, TOP, False)
     room = BOTTOM - sum(_height(line) for line in bottom)
     starts = _pages(page.rows, room - at)
@@ -94,18 +94,14 @@ def _home(handset: Handset) -> Page:
 
 def _selection_bar() -> Line:
     return (
-        button("Cut", Call(lambda h: _copy(h, cut=True))),
         button("Copy", Call(_copy)),
         button("Paste", Call(_paste)),
     )
 
 
-def _copy(handset: Handset, *, cut: bool = False) -> None:
-    focus = handset.focus
-    handset.clipboard = handset.draft.get(focus, "")
+def _copy(handset: Handset) -> None:
+    handset.clipboard = handset.draft.get(handset.focus, "")
     handset.selecting = False
-    if cut:
-        handset.draft = {**handset.draft, focus: ""}
 
 
 def _paste(handset: Handset) -> None:

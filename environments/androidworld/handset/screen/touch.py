@@ -7,7 +7,6 @@ from swarm_ui.environments.androidworld.handset.handset import Control, Handset
 from swarm_ui.environments.androidworld.handset.screen.geometry import (
     SCALE,
     TOP,
-    Placed,
     ScreenGeometry,
     lay_out,
 )
@@ -15,12 +14,7 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
 LONG_PRESS_MS = 500
 TOUCH_SLOP = 24
 """Pixels that a finger may move during a tap."""
-_KEYS = {
-    "3": "HOME", "4": "BACK", "6": "ENDCALL", "61": "TAB", "62": "SPACE", "66": "ENTER",
-    "67": "DEL", "82": "MENU", "111": "ESCAPE", "122": "MOVE_HOME", "123": "MOVE_END",
-    "187": "APP_SWITCH", "224": "WAKEUP", "277": "CUT", "278": "COPY", "279": "PASTE",
-}  # fmt: skip
-_COMBINATIONS = {("113", "29"): "select all", ("113", "31"): "copy", ("113", "50"): "paste"}
+_KEYS = {"3": "HOME", "4": "BACK", "61": "TAB", "66": "ENTER", "67": "DEL"}
 
 
 def tap(handset: Handset, x: float, y: float) -> None:
@@ -31,17 +25,8 @@ def tap(handset: Handset, x: float, y: float) -> None:
     elif one is not None and one.widget.field is not None:
         handset.focus = one.widget.field
         handset.selecting = False
-    elif one is not None and not _slide(handset, one, x) and one.widget.effect is not None:
+    elif one is not None and one.widget.effect is not None:
         one.widget.effect.apply(handset)
-
-
-def _slide(handset: Handset, one: Placed, x: float) -> bool:
-    """Move a slider to a position. Returns whether the widget is one."""
-    slider = one.widget.slider if isinstance(one.widget, Control) else None
-    if slider is not None:
-        left, _, right, _ = one.pixels
-        slider(handset, min(1.0, max(0.0, (x - left) / (right - left))))
-    return slider is not None
 
 
 def long_press(handset: Handset, x: float, y: float) -> None:
@@ -68,12 +53,9 @@ def swipe(
         (long_press if milliseconds >= LONG_PRESS_MS else tap)(handset, *start)
         return
     geometry = _touched(handset)
-    one = geometry.at(*start)
     page = geometry.page + (1 if along < 0 else -1)
     if abs(across) <= abs(along) and 0 <= page < geometry.pages:
         handset.page = page
-    elif abs(across) > abs(along) and one is not None:
-        _slide(handset, one, end[0])
 
 
 def type_text(handset: Handset, text: str) -> None:
@@ -116,27 +98,19 @@ def press(handset: Handset, key: str) -> None:
         handset.show(())
     elif name == "BACK":
         back(handset)
-    elif name == "ENDCALL":
-        handset.call = ""
-    elif name in ("DEL", "CUT", "COPY", "PASTE", "SPACE"):
-        _edit(handset, name)
+    elif name == "DEL":
+        _delete(handset)
 
 
 def combine(handset: Handset, keys: tuple[str, ...]) -> None:
     """Press several keys together.
 
     Raises:
-        UnsupportedArguments: the handset does not support the combination.
+        UnsupportedArguments: they are not those that select all text.
     """
-    known = _COMBINATIONS.get(keys[:2]) if len(keys) == 2 else None
-    if known is None:
-        raise UnsupportedArguments(
-            "expected one of 113 29 (select all), 113 31 (copy), 113 50 (paste)"
-        )
-    if known == "select all":
-        handset.selecting = bool(handset.focus)
-    else:
-        _edit(handset, known.upper())
+    if keys != ("113", "29"):
+        raise UnsupportedArguments("expected 113 29 (select all)")
+    handset.selecting = bool(handset.focus)
 
 
 def _touched(handset: Handset) -> ScreenGeometry:
@@ -158,17 +132,9 @@ def _enter(handset: Handset) -> None:
             widget.submit.apply(handset)
 
 
-def _edit(handset: Handset, key: str) -> None:
-    if not handset.focus:
-        return
-    text = handset.draft.get(handset.focus, "")
-    if key in ("CUT", "COPY"):
-        handset.clipboard = text
-    if key == "PASTE":
-        text = handset.clipboard if handset.selecting else text + handset.clipboard
-    elif key == "SPACE":
-        text += " "
-    elif key != "COPY":
-        text = "" if handset.selecting or key == "CUT" else text[:-1]
-    handset.draft = {**handset.draft, handset.focus: text}
-    handset.selecting = False
+def _delete(handset: Handset) -> None:
+    """Delete the selected text, or the last letter."""
+    if handset.focus:
+        text = handset.draft.get(handset.focus, "")
+        handset.draft = {**handset.draft, handset.focus: "" if handset.selecting else text[:-1]}
+        handset.selecting = False

@@ -26,15 +26,15 @@ def item(text: str, value: str | None, effect: Effect, long_press: Effect | None
 
 def text_row(text: str, value: str | None = None) -> Widget:
     """A row of text that does not react to touches."""
-    return Control("text", text, value, read_only=True)
+    return Control("text", text, value)
 
 
 def heading(text: str) -> Widget:
-    return Control("heading", text, read_only=True)
+    return Control("heading", text)
 
 
 def image(description: str) -> Widget:
-    return Control("image", "", description=description, read_only=True)
+    return Control("image", "", description=description)
 
 
 def tab(text: str, active: bool, effect: Effect) -> Widget:
@@ -72,7 +72,7 @@ def switch(text: str, on: bool, effect: Effect) -> Widget:
 
 def dialog(title: str, question: str, yes: str, accept: Effect, no: str = "Cancel") -> Page:
     """A dialog: a question with two answers."""
-    rows: list[Line] = [Control("dialog", question, read_only=True)]
+    rows: list[Line] = [Control("dialog", question)]
     return Page(title=title, rows=[*rows, (button(no, Back()), button(yes, accept))])
 
 

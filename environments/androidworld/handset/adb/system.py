@@ -1,18 +1,23 @@
-"""The shell's ``am``, ``pm``, ``monkey`` and ``input``, and the console of the emulator."""
+"""The shell's programs for apps, touches, settings, time, content providers and databases, and the
+console of the emulator."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 
 from swarm_ui.environments.androidworld.handset.adb.program import Program
-from swarm_ui.environments.androidworld.handset.apps.messenger import store
+from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest, store
 from swarm_ui.environments.androidworld.handset.errors import (
     AdbFailure,
     UnsupportedArguments,
     UnsupportedCommand,
 )
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
 from swarm_ui.environments.androidworld.handset.screen import touch
+from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH
 
 _FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
 _EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))
@@ -146,32 +151,7 @@ def _pm(handset: Handset, args: list[str], data: bytes) -> str:
             raise AdbFailure(f"Failed: package {args[1]} is not installed")
         handset.clear(app)
         return "Success\n"
-    if args[:2] == ["list", "packages"]:
-        names = sorted(
-            name for app in handset.apps.values() for name in (app.package, *app.providers)
-        )
-        return "".join(f"package:{name}\n" for name in names)
-    if args[:1] in (["grant"], ["revoke"]) and len(args) == 3:
-        if handset.package(args[1]) is None:
-            raise AdbFailure(f"Exception occurred while executing: Unknown package: {args[1]}")
-        return ""  # the apps of the handset never ask for a permission
-    raise UnsupportedArguments("expected one of clear, grant, revoke, list packages")
-
-
-def _appops(handset: Handset, args: list[str], data: bytes) -> str:
-    if len(args) == 4 and args[0] == "set" and handset.package(args[1]) is not None:
-        return ""
-    raise AdbFailure(f"Error: No UID for {' '.join(args[1:2])} in user 0")
-
-
-def _monkey(handset: Handset, args: list[str], data: bytes) -> str:
-    if len(args) < 3 or args[0] != "-p" or args[-1] != "1":
-        raise UnsupportedArguments("expected monkey -p PACKAGE 1")
-    app = handset.package(" ".join(args[1:-1]))
-    if app is None:
-        raise AdbFailure("** No activities found to run, monkey aborted.", code=252)
-    handset.launch(app.name)
-    return "Events injected: 1\n"
+    raise UnsupportedArguments("expected clear PACKAGE")
 
 
 def _input(handset: Handset, args: list[str], data: bytes) -> str:
@@ -203,17 +183,143 @@ def console(handset: Handset, args: list[str]) -> str:
         handset.now += 1
         store(handset, args[2], " ".join(args[3:]), "inbox")
         return "OK\n"
-    if args[:2] == ["gsm", "call"] and len(args) == 3:
-        handset.call = args[2]
-        return "OK\n"
-    if args[:2] == ["gsm", "cancel"] and len(args) == 3:
-        handset.call = ""
-        return "OK\n"
-    raise UnsupportedCommand(
-        f"emu {' '.join(args)}", "expected one of sms send, gsm call, gsm cancel"
-    )
+    raise UnsupportedCommand(f"emu {' '.join(args)}", "expected sms send")
 
 
-ACTIVITY: Mapping[str, Program] = {
-    "am": _am, "pm": _pm, "appops": _appops, "monkey": _monkey, "input": _input,
+SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
+_PHONE = {
+    ("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth",
+    ("system", "screen_brightness"): "brightness",
+}  # fmt: skip
+"""Android's settings that are also settings of the embedded phone."""
+
+
+def _settings(handset: Handset, args: list[str], data: bytes) -> str:
+    match args:
+        case ["get", ("system" | "secure" | "global") as space, key]:
+            phone = _PHONE.get((space, key))
+            value = handset.settings[phone] if phone else handset.namespaces[space].get(key, "null")
+            return {"on": "1", "off": "0"}.get(value, value) + "\n"
+        case ["put", ("system" | "secure" | "global") as space, key, value]:
+            _put(handset, space, key, value)
+            return ""
+    raise UnsupportedArguments("expected get or put, and then system, secure or global")
+
+
+def _put(handset: Handset, space: str, key: str, value: str) -> None:
+    phone = _PHONE.get((space, key))
+    if (space, key) == ("system", "user_rotation") and value != "0":
+        raise UnsupportedArguments("the screen does not rotate")
+    if phone == "brightness":
+        handset.set(phone, str(min(255, max(1, int(value)))))
+    elif phone is not None:
+        handset.set(phone, "off" if value == "0" else "on")
+    else:
+        pairs = {**handset.namespaces[space], key: value}
+        handset.namespaces = {**handset.namespaces, space: pairs}
+
+
+def _svc(handset: Handset, args: list[str], data: bytes) -> str:
+    match args:
+        case [("wifi" | "bluetooth") as radio, ("enable" | "disable") as state]:
+            handset.set(radio, "on" if state == "enable" else "off")
+            return ""
+    raise UnsupportedArguments("expected wifi or bluetooth, and then enable or disable")
+
+
+def _date(handset: Handset, args: list[str], data: bytes) -> str:
+    """Print the time, or set it with ``MMDDhhmm[[CC]YY][.SS]``."""
+    if not args:
+        return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
+    if args == ["+%s"]:
+        return f"{handset.now}\n"
+    parts = re.fullmatch(r"(\d{8})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
+    if parts is None or len(args) > 1:
+        raise UnsupportedArguments("expected a date in the form MMDDhhmm[[CC]YY][.SS]")
+    year = ("20" + (parts[2] or f"{handset.when():%y}"))[-4:]
+    try:
+        when = datetime.strptime(f"{year}{parts[1]}{parts[3] or '00'}+0000", "%Y%m%d%H%M%S%z")
+    except ValueError as error:
+        raise AdbFailure(f"date: bad date '{args[0]}'") from error
+    handset.now = int(when.timestamp())
+    return f"{when:%a %b} {when.day:2d} {when:%H:%M:%S UTC %Y}\n"
+
+
+def _service(handset: Handset, args: list[str], data: bytes) -> str:
+    if args[:3] == ["call", "alarm", "3"] and args[3:] == ["s16", "UTC"]:
+        return "Result: Parcel(00000000    '....')\n"  # the clock is always in UTC
+    raise UnsupportedArguments("expected 'call alarm 3 s16 UTC'")
+
+
+def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
+    frame = f"[0, 0, {SCREEN_WIDTH}, {SCREEN_HEIGHT}]"
+    if args == ["input"]:
+        return (
+            "INPUT MANAGER (dumpsys input)\n"
+            f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
+            f"physicalFrame={frame}, deviceSize=[{SCREEN_WIDTH}, {SCREEN_HEIGHT}]\n"
+            "      SurfaceOrientation: 0\n"
+        )
+    if args == ["window"]:
+        return "WINDOW MANAGER (dumpsys window)\n  mCurrentRotation=ROTATION_0\n"
+    if args == ["activity", "recents"]:
+        return recents(handset)
+    raise UnsupportedArguments("expected one of input, window, activity recents")
+
+
+def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
+    if len(args) != 2:
+        raise UnsupportedArguments("expected sqlite3 FILE STATEMENTS")
+    database = handset.database(canonical(args[0]))
+    if database is None:
+        raise AdbFailure(f'Error: unable to open database "{args[0]}": no app has this database')
+    return database.run(handset, args[1])
+
+
+def _content(handset: Handset, args: list[str], data: bytes) -> str:
+    options = dict(zip(args[1::2], args[2::2], strict=False))
+    uri = options.pop("--uri", "").rstrip("/")
+    columns = options.pop("--projection", "")
+    if options or len(args) % 2 == 0:
+        raise UnsupportedArguments("expected only the options --uri and --projection")
+    if args[:1] == ["query"]:
+        return _query(handset, uri, columns.split(":") if columns else [])
+    if args[:1] == ["delete"] and uri == "content://media/external/downloads":
+        for path in handset.files.children(f"{SHARED}/Download"):
+            handset.delete(path)
+        return ""
+    raise UnsupportedArguments("expected a query of sms or contacts, or a delete of downloads")
+
+
+def _query(handset: Handset, uri: str, columns: list[str]) -> str:
+    rows: list[Mapping[str, object]]
+    if uri in ("content://sms", "content://sms/sent", "content://sms/inbox"):
+        box = uri.removeprefix("content://sms").lstrip("/")
+        found = [(k, row) for k, row in newest(handset) if not box or row.get("box") == box]
+        rows = [SMS.row(k, row) for k, row in found]
+    elif uri == "content://contacts/phones":
+        rows = [
+            {"_id": k, "display_name": row["name"], "number": row["phone"]}
+            for k, row in handset.tables.get("contact", {}).items()
+            if row["phone"]
+        ]
+    else:
+        raise UnsupportedArguments(
+            "expected one of content://sms, content://sms/sent, content://sms/inbox, "
+            "content://contacts/phones"
+        )
+    if not rows:
+        return "No result found.\n"
+    lines = []
+    for number, row in enumerate(rows):
+        pairs = [f"{key}={'NULL' if row[key] is None else row[key]}" for key in columns or row]
+        lines.append(f"Row: {number} {', '.join(pairs)}\n")
+    return "".join(lines)
+
+
+SYSTEM: Mapping[str, Program] = {
+    "am": _am, "pm": _pm, "input": _input,
+    "settings": _settings, "svc": _svc, "date": _date, "service": _service, 
+    "dumpsys": _dumpsys, "sqlite3": _sqlite3,
+    "content": _content, "whoami": lambda handset, args, data: "root\n",
 }  # fmt: skip

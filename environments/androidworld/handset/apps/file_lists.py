@@ -1,4 +1,5 @@
-"""Lists of files. A long press ticks a file; ticked files can be deleted, moved and copied."""
+"""Files, Simple Gallery and Markor: lists of files. A long press ticks a file; ticked files can be
+deleted, moved, copied and renamed."""
 
 from __future__ import annotations
 
@@ -9,8 +10,15 @@ from functools import partial
 import msgspec
 
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
-from swarm_ui.environments.androidworld.handset.file_system import name
-from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
+    Control,
+    Handset,
+    Line,
+    Page,
+)
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.effects import Back
 from swarm_ui.environments.phone.state import Screen, Widget
@@ -26,8 +34,8 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     """Title of the root."""
     suffixes: tuple[str, ...] = ()
     """Suffixes of the shown files. Empty: all files."""
-    open: Callable[[Handset, str], object]
-    """Called with the handset and a file's path."""
+    open: Callable[[Handset, str], object] = lambda handset, path: "No app shows this file"
+    """Called with the handset and a file's path. A text is shown as a toast."""
     bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
 
     def page(self, handset: Handset, screen: Screen) -> Page:
@@ -155,3 +163,142 @@ def _put(handset: Handset, kind: str, to: str) -> str:
         stack = stack[:-1]
     handset.show(stack)
     return "Moved" if kind == "move" else "Copied"
+
+
+# -- Files and Simple Gallery ----------------------------------------------------------------------
+
+PICTURES = (".jpg", ".jpeg", ".png", ".svg", ".gif", ".mp4")
+
+
+def _page(handset: Handset, screen: Screen, browser: FileBrowser) -> Page:
+    if screen.kind != "list" or screen.of:
+        return browser.page(handset, screen)
+    if browser is GALLERY_BROWSER:
+        return _picture_folders(handset)
+    downloads = ui.open_screen("files", "list", f"{SHARED}/Download")
+    storage = ui.open_screen("files", "list", SHARED)
+    rows = [ui.item(browser.title, "Storage", storage), ui.item("Downloads", "Folder", downloads)]
+    return Page(title="Files", rows=rows)
+
+
+def _picture_folders(handset: Handset) -> Page:
+    folders = {
+        path.rpartition("/")[0]
+        for path in handset.files.entries
+        if path.startswith(SHARED + "/") and path.endswith(PICTURES)
+    }
+    rows: list[Widget] = [
+        ui.item(name(path), "Folder", ui.open_screen(GALLERY_BROWSER.app, "list", path))
+        for path in sorted(folders)
+    ]
+    none = ui.text_row("No media files have been found.")
+    return Page(title="Gallery", rows=rows or [none])
+
+
+FILE_BROWSER = FileBrowser(app="files", root=SHARED, title="sdk_gphone_x86_64")
+GALLERY_BROWSER = FileBrowser(
+    app="simple gallery pro",
+    root=SHARED,
+    title="Internal",
+    suffixes=PICTURES,
+)
+FILES = AppSpec(
+    name="files",
+    package="com.google.android.documentsui",
+    activity="com.android.documentsui.files.FilesActivity",
+    build=partial(_page, browser=FILE_BROWSER),
+)
+GALLERY = AppSpec(
+    name="simple gallery pro",
+    package="com.simplemobiletools.gallery.pro",
+    activity="com.simplemobiletools.gallery.pro.activities.MainActivity",
+    build=partial(_page, browser=GALLERY_BROWSER),
+)
+
+
+# -- Markor: notes as files in a folder of the shared storage --------------------------------------
+
+NOTES = f"{SHARED}/Documents/Markor"
+KINDS = {"Markdown (.md)": ".md", "Plain text (.txt)": ".txt", "No extension": ""}
+
+
+def _open_note(handset: Handset, path: str) -> None:
+    text = handset.read(path).decode("utf-8", "replace")
+    handset.show((*handset.stack, Screen("markor", "edit", path)), {"text": text})
+
+
+def _bottom(handset: Handset, folder: str) -> list[Line]:
+    draft = {"kind": next(iter(KINDS))}
+    return [
+        ui.icon(
+            "Create a new file or folder", ui.open_screen("markor", "create", folder, draft=draft)
+        )
+    ]
+
+
+NOTE_BROWSER = FileBrowser(
+    app="markor", root=NOTES, title="Markor", open=_open_note, bottom=_bottom
+)
+
+
+def _markor(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "edit":
+        save = ui.icon("Save", Call(_save_note))
+        text = ui.field(handset, "Text", "text", multiline=True)
+        return Page(title=name(screen.of), rows=[text], top=[save])
+    if screen.kind == "create":
+        make = partial(_create_note, folder=screen.of)
+        rows: list[Line] = [ui.field(handset, "Name", "name")]
+        rows += ui.options(handset, "kind", KINDS, next(iter(KINDS)))
+        rows.append(
+            (
+                ui.button("Folder", Call(partial(make, as_folder=True))),
+                ui.button("Cancel", Back()),
+                ui.button("OK", Call(partial(make, as_folder=False))),
+            )
+        )
+        return Page(title="Create new document", rows=rows)
+    return NOTE_BROWSER.page(handset, screen)
+
+
+def _create_note(handset: Handset, folder: str, as_folder: bool) -> str:
+    typed = ui.typed_file_name(handset)
+    if not typed:
+        return "Invalid name"
+    if not as_folder and not typed.endswith((".md", ".txt")):
+        typed += KINDS[handset.draft["kind"]]
+    path = f"{folder}/{typed}"
+    if handset.files.get(path) is not None:
+        return "File already exists"
+    handset.back()
+    if as_folder:
+        handset.make_folder(path)
+    else:
+        handset.make_folder(folder)
+        handset.write(path, b"")
+        _open_note(handset, path)
+    return ""
+
+
+def _save_note(handset: Handset) -> str:
+    _write_typed_text(handset, handset.stack[-1])
+    return "Saved"
+
+
+def _write_typed_text(handset: Handset, screen: Screen) -> None:
+    """Write the typed text, unless the file is gone or has this text already."""
+    if screen.kind != "edit" or not handset.files.is_file(screen.of):
+        return
+    data = handset.draft.get("text", "").encode()
+    if data != handset.read(screen.of):
+        handset.write(screen.of, data)
+
+
+MARKOR = AppSpec(
+    name="markor",
+    package="net.gsantner.markor",
+    activity="net.gsantner.markor.activity.MainActivity",
+    build=_markor,
+    folders=(NOTES,),
+    on_leave=_write_typed_text,
+)

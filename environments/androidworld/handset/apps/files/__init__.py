@@ -1,1 +1,0 @@
-"""Apps for files: lists of files, notes, pictures, recordings, songs and videos."""

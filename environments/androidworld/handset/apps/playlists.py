@@ -1,0 +1,297 @@
+"""Retro Music and VLC: playlists of songs and of videos. Nothing is played.
+
+On the screens that add files, ``Screen.of`` holds the paths of the files, one on each line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.apps.file_lists import FileBrowser
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
+    Control,
+    Handset,
+    Line,
+    Page,
+)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.state import Row, Screen, Widget
+
+
+class Playlists(msgspec.Struct, frozen=True, kw_only=True):
+    """The screens with the playlists of an app, and those that add files to a playlist."""
+
+    app: str
+    lists: str
+    """Table of the playlists. The field ``name`` is the name."""
+    entries: str
+    """Table of the files in them. The field ``list`` is the identity of the playlist."""
+    entry: Callable[[Handset, str, int], Row]
+    """Further fields of an entry, from the file's path and its place in the list."""
+    name: Callable[[Handset, Row], str]
+    """Text that the list shows of an entry."""
+    bottom: Callable[[int], list[Line]] = lambda row: []
+    """Further rows below a playlist with this identity."""
+
+    def page(self, handset: Handset, screen: Screen) -> Page:
+        lists = sorted(handset.tables[self.lists].items(), key=lambda pair: pair[1]["name"])
+        if screen.kind == "add":
+            new = ui.item("New playlist", None, ui.open_screen(self.app, "create", screen.of))
+            rows = [
+                ui.item(one["name"], None, Call(partial(self._add, paths=screen.of, row=k)))
+                for k, one in lists
+            ]
+            return Page(title="Add to playlist", rows=[new, *rows])
+        if screen.kind == "create":
+            create = ui.button("Create", Call(partial(self._create, paths=screen.of)))
+            name = ui.field(handset, "Playlist name", "name")
+            return Page(title="New playlist", rows=[name, create])
+        if screen.kind == "playlist":
+            return self._playlist(handset, screen.row)
+        rows = [
+            ui.item(one["name"], f"{len(self.files(handset, k))} files",
+                    ui.open_screen(self.app, "playlist", row=k))
+            for k, one in lists
+        ]  # fmt: skip
+        return Page(title="Playlists", rows=rows or [ui.text_row("No playlists")])
+
+    def files(self, handset: Handset, row: int) -> list[Row]:
+        """The entries of a playlist, in its order."""
+        entries = handset.tables[self.entries].values()
+        return [entry for entry in entries if entry["list"] == str(row)]
+
+    def _playlist(self, handset: Handset, row: int) -> Page:
+        names = [self.name(handset, entry) for entry in self.files(handset, row)]
+        return Page(
+            title=handset.tables[self.lists][row]["name"],
+            rows=[ui.text_row(name) for name in names] or [ui.text_row("No files")],
+            bottom=self.bottom(row),
+        )
+
+    def _create(self, handset: Handset, paths: str) -> str:
+        typed = ui.typed_file_name(handset)
+        if not typed:
+            return "Invalid name"
+        return self._add(handset, paths, handset.insert(self.lists, {"name": typed}))
+
+    def _add(self, handset: Handset, paths: str, row: int) -> str:
+        """Add files and return to the list of all files."""
+        start = len(self.files(handset, row))
+        for place, path in enumerate(paths.split("\n"), start):
+            handset.insert(self.entries, {"list": str(row), **self.entry(handset, path, place)})
+        handset.show(tuple(screen for screen in handset.stack if screen.kind == "list"), {})
+        return "Added to playlist"
+
+
+# -- Retro Music: the songs of the folder Music, and the playing queue -----------------------------
+
+PACKAGE = "code.name.monkey.retromusic"
+SONG_TABS = {"Songs": "list", "Playlists": "playlists", "Queue": "queue"}
+_SONG = (db.text("title"), db.text("data", "path"), db.integer("duration"))
+PLAYLISTS = db.Database(
+    f"/data/data/{PACKAGE}/databases/playlist.db",
+    (
+        db.SqlTable(name="PlaylistEntity", key="playlist_id", phone_table="music playlist",
+                    columns=(db.text("playlist_name", "name"),)),
+        db.SqlTable(name="SongEntity", key="song_key", phone_table="music playlist song",
+                    columns=(db.integer("playlist_creator_id", "list"), *_SONG)),
+    ),
+)  # fmt: skip
+QUEUE = db.single_table(
+    f"/data/data/{PACKAGE}/databases/music_playback_state.db",
+    "playing_queue", "_id", "music queue", _SONG,
+)  # fmt: skip
+_RATES = (44_100, 48_000, 32_000)
+
+
+def milliseconds(data: bytes) -> int:
+    """Length of an MP3 file, from the number of frames in its first frame; 0 without one."""
+    start = 0
+    if data[:3] == b"ID3":  # each byte of the tag's size has seven bits
+        start = 10 + sum(
+            byte << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True)
+        )
+    head = data[start : start + 200]
+    at = max(head.find(b"Xing"), head.find(b"Info"))
+    if at < 0:
+        return 0
+    version, rate = head[1] >> 3 & 3, head[2] >> 2 & 3
+    samples = 1152 if version == 3 else 576
+    hertz = _RATES[rate] >> {3: 0, 2: 1}.get(version, 2)
+    return round(int.from_bytes(head[at + 8 : at + 12]) * samples * 1000 / hertz)
+
+
+def _length(song: Row) -> str:
+    return f"{_seconds(song) // 60}:{_seconds(song) % 60:02d}"
+
+
+def _seconds(song: Row) -> int:
+    return round(int(song["duration"]) / 1000)
+
+
+def _song(handset: Handset, path: str) -> Row:
+    title = name(path).removesuffix(".mp3")
+    return {"title": title, "path": path, "duration": str(milliseconds(handset.read(path)))}
+
+
+def _save(handset: Handset, row: int) -> str:
+    """Export a playlist as a file."""
+    lines = ["#EXTM3U"]
+    for song in SONG_LISTS.files(handset, row):
+        lines += [f"#EXTINF:{_seconds(song)},{song['title']}", song["path"]]
+    title = handset.tables["music playlist"][row]["name"]
+    handset.write(f"{SHARED}/Download/{title}.m3u", "\n".join(lines).encode())
+    return f"Saved playlist to Download/{title}.m3u"
+
+
+SONG_LISTS = Playlists(
+    app="retro music",
+    lists="music playlist",
+    entries="music playlist song",
+    entry=lambda handset, path, place: _song(handset, path),
+    name=lambda handset, song: f"{song['title']} ({_length(song)})",
+    bottom=lambda row: [ui.button("Save as file", Call(partial(_save, row=row)))],
+)
+
+
+def _retro(handset: Handset, screen: Screen) -> Page:
+    tabs = ui.tabs("retro music", SONG_TABS, screen.kind)
+    if screen.kind == "list":
+        paths = filter(lambda path: path.endswith(".mp3"), handset.files.walk(f"{SHARED}/Music"))
+        rows = [_row(handset, path) for path in sorted(paths, key=name)]
+        return _page("Songs", rows, [tabs], _bar(handset))
+    if screen.kind == "playlists":
+        return _page("Playlists", SONG_LISTS.page(handset, screen).rows, [tabs])
+    if screen.kind == "queue":
+        songs = handset.tables["music queue"].values()
+        rows = [ui.text_row(song["title"], _length(song)) for song in songs]
+        return _page("Playing queue", rows, [tabs])
+    return SONG_LISTS.page(handset, screen)
+
+
+def _page(
+    title: str, rows: Sequence[Line], bottom: Sequence[Line], top: Sequence[Line] = ()
+) -> Page:
+    return Page(title=title, rows=rows or [ui.text_row("Nothing here")], top=top, bottom=bottom)
+
+
+def _picked(handset: Handset) -> list[str]:
+    """Paths of the ticked songs, in the order in which they were ticked."""
+    return list(filter(None, handset.draft.get("picked", "").split("\n")))
+
+
+def _row(handset: Handset, path: str) -> Widget:
+    song, picked = _song(handset, path), _picked(handset)
+    pick = Call(partial(_pick, path=path))
+    if picked:
+        return Control("checkbox", song["title"], None, path in picked, pick, long_press=pick)
+    return ui.item(song["title"], _length(song), pick, pick)
+
+
+def _pick(handset: Handset, path: str) -> None:
+    picked = _picked(handset)
+    left = [one for one in picked if one != path]
+    handset.draft = {"picked": "\n".join(left if path in picked else [*picked, path])}
+
+
+def _bar(handset: Handset) -> list[Line]:
+    """Buttons for the ticked songs."""
+    picked = _picked(handset)
+    if not picked:
+        return []
+    queue = ui.button("Add to playing queue", Call(_enqueue))
+    add = ui.button("Add to playlist", ui.open_screen("retro music", "add", "\n".join(picked)))
+    return [ui.text_row(f"{len(picked)} selected"), (queue, add)]
+
+
+def _enqueue(handset: Handset) -> str:
+    for path in _picked(handset):
+        handset.insert("music queue", _song(handset, path))
+    handset.draft = {}
+    return "Added to playing queue"
+
+
+RETRO_MUSIC = AppSpec(
+    name="retro music",
+    package=PACKAGE,
+    activity=".activities.MainActivity",
+    build=_retro,
+    databases=(PLAYLISTS, QUEUE),
+)
+
+
+# -- VLC: the videos of the shared storage ---------------------------------------------------------
+
+VIDEO_TABS = {"Browse": "list", "Playlists": "playlists"}
+LIBRARY = db.Database(
+    "/data/data/org.videolan.vlc/app_db/vlc_media.db",
+    (
+        db.SqlTable(name="Playlist", key="id_playlist", phone_table="video playlist",
+                    columns=(db.text("name"),)),
+        db.SqlTable(name="Media", key="id_media", phone_table="video",
+                    columns=(db.text("filename", "name"),)),
+        db.SqlTable(name="PlaylistMediaRelation", key="rowid", phone_table="video playlist entry",
+                    columns=(db.integer("playlist_id", "list"), db.integer("media_id", "media"),
+                             db.integer("position", "place"))),
+    ),
+)  # fmt: skip
+
+
+def _video_entry(handset: Handset, path: str, place: int) -> Row:
+    """An entry of a playlist. Its video is added to the library if it is missing there."""
+    videos = handset.tables["video"].items()
+    known = next((k for k, video in videos if video["name"] == name(path)), None)
+    row = handset.insert("video", {"name": name(path)}) if known is None else known
+    return {"media": str(row), "place": str(place)}
+
+
+def _open_video(handset: Handset, path: str) -> None:
+    handset.show((*handset.stack, Screen("vlc", "video", path)))
+
+
+VIDEO_LISTS = Playlists(
+    app="vlc",
+    lists="video playlist",
+    entries="video playlist entry",
+    entry=_video_entry,
+    name=lambda handset, entry: handset.tables["video"][int(entry["media"])]["name"],
+)
+BROWSER = FileBrowser(
+    app="vlc",
+    root=SHARED,
+    title="Internal memory",
+    suffixes=(".mp4",),
+    open=_open_video,
+    bottom=lambda handset, folder: [ui.tabs("vlc", VIDEO_TABS, "list")],
+)
+
+
+def _vlc(handset: Handset, screen: Screen) -> Page:
+    if screen.kind in ("add", "create", "playlist"):
+        return VIDEO_LISTS.page(handset, screen)
+    if screen.kind == "playlists":
+        lists = VIDEO_LISTS.page(handset, screen)
+        return Page(
+            title=lists.title, rows=lists.rows, bottom=[ui.tabs("vlc", VIDEO_TABS, "playlists")]
+        )
+    if screen.kind == "video":
+        add = ui.button("Add to playlist", ui.open_screen("vlc", "add", screen.of))
+        return Page(title=name(screen.of), rows=[ui.image(name(screen.of))], bottom=[add])
+    return BROWSER.page(handset, screen)
+
+
+VLC = AppSpec(
+    name="vlc",
+    package="org.videolan.vlc",
+    activity=".gui.MainActivity",
+    build=_vlc,
+    databases=(LIBRARY,),
+    folders=(f"{SHARED}/VLCVideos",),
+)

@@ -1,0 +1,248 @@
+"""Settings, the clipboard, the clock, and the apps that create files: Camera, Audio Recorder and
+Simple Draw."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from swarm_ui.environments.androidworld.handset.file_system import SHARED
+from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
+    Control,
+    Handset,
+    Line,
+    Page,
+)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.apps import PHONE
+from swarm_ui.environments.phone.effects import Back, SetSetting
+from swarm_ui.environments.phone.record_screens import app_screen
+from swarm_ui.environments.phone.state import Screen, Widget
+
+_SETTINGS = PHONE.apps["settings"]
+BRIGHTNESS = Screen("settings", "brightness")
+LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
+
+
+def _settings(handset: Handset, screen: Screen) -> Page:
+    if screen == BRIGHTNESS:
+        now = handset.settings["brightness"]
+        rows: list[Widget] = [
+            Control("radio", share, None, value == now, SetSetting("brightness", value))
+            for share, value in LEVELS.items()
+        ]
+        return Page(title="Brightness level", rows=rows)
+    widgets: list[Widget] = list(app_screen(_SETTINGS, handset, screen))
+    if screen.kind == "category" and screen.of == "display":
+        widgets.append(
+            ui.item("brightness level", _share(handset), ui.open_screen("settings", "brightness"))
+        )
+    return Page(title=screen.of or "settings", rows=widgets)
+
+
+def _share(handset: Handset) -> str:
+    return f"{round((int(handset.settings['brightness']) - 1) / 254 * 100)}%"
+
+
+def _clipper(handset: Handset, screen: Screen) -> Page:
+    return Page(title="Clipper", rows=[ui.text_row("Clipboard", handset.clipboard)])
+
+
+SETTINGS = AppSpec(
+    name="settings",
+    package="com.android.settings",
+    activity="com.android.settings.Settings",
+    build=_settings,
+    settings={key: place.choices[0] for key, place in _SETTINGS.settings.items()}
+    | {"brightness": "128"},
+)
+CLIPPER = AppSpec(
+    name="clipper", package="ca.zgrs.clipper", activity="ca.zgrs.clipper.Main", build=_clipper
+)
+
+
+# -- the clock: a timer that is set and not started, and a stopwatch -------------------------------
+
+CLOCK_TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
+
+
+def _clock(handset: Handset, screen: Screen) -> Page:
+    tab = screen.of or "Alarm"
+    body = {"Alarm": _alarms, "Clock": _now, "Timer": _timer, "Stopwatch": _stopwatch}[tab]
+    tabs = tuple(ui.tab(name, name == tab, Call(partial(_show, tab=name))) for name in CLOCK_TABS)
+    return Page(title=tab, rows=body(handset), bottom=[tabs])
+
+
+def _show(handset: Handset, tab: str) -> None:
+    handset.show((Screen("clock", "list", tab),))
+
+
+def _alarms(handset: Handset) -> list[Line]:
+    return [ui.text_row("No alarms")]
+
+
+def _now(handset: Handset) -> list[Line]:
+    return [ui.text_row(f"{handset.when():%H:%M}", f"{handset.when():%a, %b} {handset.when().day}")]
+
+
+def _timer(handset: Handset) -> list[Line]:
+    digits = handset.settings["timer"]
+    padded = digits.rjust(6, "0")
+    rows: list[Line] = [ui.text_row(f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s")]
+    for keys in (("1", "2", "3"), ("4", "5", "6"), ("7", "8", "9"), ("00", "0", "del")):
+        rows.append(tuple(ui.button(key, Call(partial(_type, key=key))) for key in keys))
+    return rows
+
+
+def _type(handset: Handset, key: str) -> None:
+    digits = handset.settings["timer"]
+    handset.set("timer", digits[:-1] if key == "del" else (digits + key).lstrip("0")[:6])
+
+
+def _stopwatch(handset: Handset) -> list[Line]:
+    since, total = handset.settings["stopwatch since"], _passed(handset)
+    rows: list[Line] = [ui.text_row(f"{total // 60:02d} {total % 60:02d} 00")]
+    if since:
+        rows.append((ui.icon("Lap", Call(lambda handset: None)), ui.icon("Pause", Call(_pause))))
+    else:
+        rows.append(ui.icon("Start", Call(_run)))
+    return rows
+
+
+def _passed(handset: Handset) -> int:
+    since = handset.settings["stopwatch since"]
+    running = handset.now - int(since) if since else 0
+    return int(handset.settings["stopwatch passed"]) + running
+
+
+def _run(handset: Handset) -> None:
+    handset.set("stopwatch since", str(handset.now))
+
+
+def _pause(handset: Handset) -> None:
+    handset.set("stopwatch passed", str(_passed(handset)))
+    handset.set("stopwatch since", "")
+
+
+CLOCK = AppSpec(
+    name="clock",
+    package="com.google.android.deskclock",
+    activity="com.android.deskclock.DeskClock",
+    build=_clock,
+    settings={"timer": "", "stopwatch since": "", "stopwatch passed": "0"},
+)
+
+
+# -- apps that create files ------------------------------------------------------------------------
+
+RECORDS = f"{SHARED}/Android/data/com.dimowner.audiorecorder/files/Music/records"
+_PLACES = ("Pictures", "Download", "DCIM")
+
+
+def _camera(handset: Handset, screen: Screen) -> Page:
+    film = screen.kind == "video"
+    modes = ui.tabs("camera", {"Camera": "list", "Video": "video"}, screen.kind)
+    rows: list[Line] = [ui.image("Viewfinder"), *_running(handset)]
+    shutter = ui.icon("Shutter", Call(_start if film else _photo))
+    if "since" in handset.draft:
+        shutter = ui.icon("Stop", Call(_stop))
+    return Page(title="Video" if film else "Camera", rows=rows, bottom=[shutter, modes])
+
+
+def _stamp(handset: Handset) -> str:
+    return f"{handset.when():%Y%m%d_%H%M%S}"
+
+
+def _photo(handset: Handset) -> str:
+    handset.write(f"{SHARED}/Pictures/IMG_{_stamp(handset)}.jpg", _stamp(handset).encode())
+    return "Photo saved"
+
+
+def _start(handset: Handset) -> None:
+    handset.draft = {"since": str(handset.now)}
+
+
+def _running(handset: Handset) -> list[Line]:
+    """Seconds since the recording began."""
+    since = handset.draft.get("since")
+    return [ui.text_row(f"00:{handset.now - int(since):02d}")] if since else []
+
+
+def _stop(handset: Handset) -> str:
+    handset.draft = {}
+    handset.write(f"{SHARED}/Movies/VID_{_stamp(handset)}.mp4", _stamp(handset).encode())
+    return "Video saved"
+
+
+def _recorder(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "save":
+        rows: list[Line] = [ui.field(handset, "Record name", "name")]
+        rows.append((ui.button("Cancel", Back()), ui.button("Save", Call(_save_record))))
+        return Page(title="Save record", rows=rows)
+    if rows := _running(handset):
+        stop = ui.icon("Stop recording", Call(_end_record))
+        return Page(title="Recording", rows=rows, bottom=[stop])
+    folder = [path.rpartition("/")[2] for path in handset.files.children(RECORDS)]
+    rows = [ui.heading("Records"), *(ui.text_row(name) for name in folder)]
+    start = ui.icon("Start recording", Call(_start))
+    return Page(title="Audio Recorder", rows=rows, bottom=[start])
+
+
+def _end_record(handset: Handset) -> None:
+    handset.draft = {}
+    number = len(handset.files.children(RECORDS)) + 1
+    save = Screen("audio recorder", "save")
+    handset.show((*handset.stack, save), {"name": f"Record-{number}"})
+
+
+def _save_record(handset: Handset) -> str:
+    handset.make_folder(RECORDS)
+    return _save(handset, RECORDS, "m4a", "Record saved")
+
+
+def _draw(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "save":
+        rows: list[Line] = [ui.field(handset, "Filename", "name"), ui.heading("Folder")]
+        rows += ui.options(handset, "folder", _PLACES, _PLACES[0])
+        rows.append(ui.heading("Extension"))
+        rows += ui.options(handset, "suffix", ("png", "svg", "jpg"), "png")
+        rows.append((ui.button("Cancel", Back()), ui.button("OK", Call(_save_drawing))))
+        return Page(title="Save as", rows=rows)
+    save = ui.icon("Save", ui.open_screen("simple draw pro", "save"))
+    return Page(title="Simple Draw", rows=[ui.image("Canvas")], top=[save])
+
+
+def _save_drawing(handset: Handset) -> str:
+    folder = f"{SHARED}/{handset.draft.get('folder', _PLACES[0])}"
+    suffix = handset.draft.get("suffix", "png")
+    return _save(handset, folder, suffix, "File saved successfully")
+
+
+def _save(handset: Handset, folder: str, suffix: str, toast: str) -> str:
+    """Write a file under the typed name and leave the form."""
+    name = ui.typed_file_name(handset)
+    if not name:
+        return "Invalid name"
+    handset.write(f"{folder}/{name}.{suffix}", _stamp(handset).encode())
+    handset.back()
+    return toast
+
+
+CAMERA = AppSpec(
+    name="camera", package="com.android.camera2", activity="com.android.camera.CameraLauncher",
+    build=_camera,
+)  # fmt: skip
+RECORDER = AppSpec(
+    name="audio recorder",
+    package="com.dimowner.audiorecorder",
+    activity="com.dimowner.audiorecorder.app.welcome.WelcomeActivity",
+    build=_recorder,
+    folders=(RECORDS,),
+)
+DRAW = AppSpec(
+    name="simple draw pro",
+    package="com.simplemobiletools.draw.pro",
+    activity="com.simplemobiletools.draw.pro.activities.MainActivity",
+    build=_draw,
+)
