@@ -105,7 +105,8 @@ class TeamTrainer:
       whether pairs or scored replies are learned from;
     - ``rehearse``: draws earlier examples for each update, in its thread, so that the agents do
       not forget what they could do before (:func:`~swarm_ui.optim.update.rehearsal`);
-    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``;
+    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``, which has
+      no state (that of another one is not in checkpoints);
     - ``max_steps``: maximum number of steps of an episode; default: the environment's limit;
     - ``log``: called with the numbers of each iteration, such as ``wandb.log``;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,

@@ -1,10 +1,10 @@
-"""Credit that needs no judge: the outcome of the episode, and what was recorded in it."""
+"""Credit that needs no judge: the outcome of the episode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.credit import Credit, as_matrix, proposals, unreadable
+from swarm_ui.credit import Credit, proposals, unreadable
 from swarm_ui.trace.records import Episode, Trace
 
 _ENDED = {True: "the episode was solved", False: "the episode was not solved"}
@@ -37,22 +37,3 @@ class Outcome:
             source=self.name,
             rationale=[dict.fromkeys(found, _ENDED[solved]) for found in scored],
         )
-
-
-class Recorded:
-    """The credit that is recorded in the episodes; a step without it is unscored."""
-
-    name = "recorded"
-    calls = 0
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See :class:`swarm_ui.Critic`."""
-        return [
-            Credit.unscored(episode, self.name, f"masked: {episode.fault}")
-            if episode.success is None
-            else Credit(
-                values=tuple(r.credit or as_matrix(r.trace, {}) for r in episode.steps),
-                source=self.name,
-            )
-            for episode in episodes
-        ]

@@ -117,22 +117,6 @@ async def test_a_model_that_repeats_the_right_action_is_asked_again_then_given_u
     assert await stubborn.oppose(DECISION, SAVE, seed=1) is None
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "I would rather not",
-        '{"action_type": "click", "index": 99}',
-        '{"action_type": "click", "index": 4}',
-        '{"action_type": "input_text", "index": 2, "text": "x"}',
-        '{"action_type": "click", "x": 5, "y": 5}',
-        SAVE.json(),
-    ],
-)
-async def test_what_the_screen_does_not_allow_is_not_a_negative(reply: str) -> None:
-    adversary = LLMAdversary(ScriptedModel([reply]), attempts=1)
-    assert await adversary.oppose(DECISION, SAVE, seed=0) is None
-
-
 class Listed:
     """Proposes what it is given, in order."""
 

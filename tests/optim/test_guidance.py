@@ -151,13 +151,6 @@ async def test_guidance_executes_what_the_teacher_showed() -> None:
         assert teacher.seeds[0] == teacher.seeds[1]  # equal decisions, equal seeds
 
 
-async def test_a_critic_of_little_trust_needs_no_teacher() -> None:
-    environment, right, wrong = await world()
-    teacher = Showing(click(right))
-    await judged([[click(wrong[0])]], environment, teacher=teacher, trust=0.4)
-    assert teacher.seeds == []
-
-
 async def test_guidance_works_in_a_wrapped_environment() -> None:
     environment, right, wrong = await world()
     wrapped = StepLimit(environment, steps=3)

@@ -24,9 +24,8 @@ from sent_rollouts import SentRollouts
 from trainer_child import Child, config, train
 
 from swarm_ui import CollabGraph, Completion, ConfigError, Episode, LearningError, Request
-from swarm_ui.errors import ModelUnavailable
 from swarm_ui.files import append_line
-from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig, playing
+from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.trainer import TeamResult
@@ -263,24 +262,6 @@ def test_episodes_name_the_version_that_played() -> None:
         versions.clear()
         published(config=replace(LESS, overlap=ahead), sent=True, on_episodes=note)
         assert versions == [{f"agent_0@{number}"} for number in expected]
-
-
-def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(playing, "FIRST_PAUSE", 0.01)
-    refused, said = iter([True, False, True, True]), list[str]()
-
-    async def prepare(agent: PublishedAgent) -> None:
-        if next(refused, False):
-            raise ModelUnavailable("the server is being restarted")
-
-    expected = published()
-    monkeypatch.setattr(PublishedAgent, "prepare", prepare)
-    found = published(sent=True, warn=said.append)
-    same_run(*found, *expected)
-    assert [m["replayed"] for m in found[1].history] == [3, 0, 0]
-    assert len(said) == 1 and "the server is being restarted" in said[0]
 
 
 # -- in several processes ---------------------------------------------------------------------

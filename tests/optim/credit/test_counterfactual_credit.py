@@ -162,22 +162,6 @@ def test_the_edges_of_the_trace_are_used_and_another_team_is_refused() -> None:
         LeaveOneOut(graph, Fraction(), samples=-1)
 
 
-def test_the_delays_of_the_trace_are_used() -> None:
-    """In the graph at hand, b hears a at once; in the run it heard a in the second round only."""
-    now = CollabGraph(
-        [Says("a", 5), Says("b", lambda heard: max(heard, default=2))],
-        [("a", "b")],
-        output="b",
-        rounds=2,
-    )
-    late = now.with_edges([("a", "b")], delays={("a", "b"): 1})
-    trace = late.run_sync(SCREEN)
-    assert trace.edges == now.communication_edges and trace.delays == (1,)
-    ours = assign(LeaveOneOut(late, Fraction()), trace)
-    assert row(ours)[0] == pytest.approx(0.6)  # the first message is the one that b heard
-    assert assign(LeaveOneOut(now, Fraction()), trace) == ours
-
-
 def test_faults_are_masked() -> None:
     class Broken(Says):
         async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
@@ -286,13 +270,6 @@ def test_the_glove_game() -> None:
     """Two left gloves and one right: a pair is worth 1."""
     values, _ = exact(["l", "m", "right"], lambda c: float("right" in c and len(c) >= 2))
     assert values == pytest.approx({"l": 1 / 6, "m": 1 / 6, "right": 4 / 6})
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=5))
-def test_an_additive_game_gives_each_its_own(worths: list[float]) -> None:
-    own = {f"p{k}": w for k, w in enumerate(worths)}
-    values, _ = exact(list(own), lambda c: math.fsum(own[p] for p in c))
-    assert values == pytest.approx(own, abs=1e-9)
 
 
 @settings(max_examples=30, deadline=None)

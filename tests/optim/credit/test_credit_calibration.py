@@ -1,11 +1,10 @@
-"""Calibration and comparison: figures by hand, tables, plots, the command."""
+"""Calibration and comparison of critics: figures by hand."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +13,7 @@ from test_counterfactual_credit import vote_on
 
 from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.optim import DrMAS, LeaveOneOut, Outcome, ScriptedCritic
-from swarm_ui.optim.credit.compare import Assessed, Comparison, assess, compare, compare_recorded
+from swarm_ui.optim import LeaveOneOut, Outcome, ScriptedCritic, compare_critics
 from swarm_ui.optim.credit.figures import auc_by_bootstrap
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
@@ -33,21 +31,22 @@ def lived(number: int, success: bool | None, steps: int = 1) -> Episode:
     )
 
 
-def given_credit(
-    name: str, *rows: Sequence[Sequence[float | None]], calls: int | None = None
-) -> Assessed:
-    """Credit of single-round decisions: ``[episodes][steps][agents]``."""
-    tables = tuple(
-        Credit(values=tuple((tuple(row),) for row in steps), source=name) for steps in rows
-    )
-    return Assessed(name, tables, 0.25, calls)
+class Gives:
+    """A critic with given credit of single-round decisions: ``[seed][steps][agents]``."""
+
+    def __init__(self, *rows: Sequence[Sequence[float | None]], signed: bool = False) -> None:
+        self.rows, self.signed = rows, signed
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        return [
+            Credit(values=tuple((tuple(row),) for row in self.rows[e.seed]), signed=self.signed)
+            for e in episodes
+        ]
 
 
 EPISODES = [lived(0, True, 2), lived(1, False), lived(2, None), lived(3, False)]
-TRUTH = given_credit("solver", [[1, 0], [1, 1]], [[0, 0]], [[1, 1]], [[0, 1]])
-CRITIC = given_credit(
-    "critic", [[0.9, 0.1], [0.9, 0.3]], [[0.1, 0.6]], [[0.0, 0.0]], [[0.6, None]], calls=7
-)
+TRUTH = Gives([[1, 0], [1, 1]], [[0, 0]], [[1, 1]], [[0, 1]])
+CRITIC = Gives([[0.9, 0.1], [0.9, 0.3]], [[0.1, 0.6]], [[0.0, 0.0]], [[0.6, None]])
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=12))
@@ -77,10 +76,9 @@ def test_intervals_draw_whole_episodes() -> None:
     assert alike.high - alike.low > 3 * (apart.high - apart.low)
 
 
-def test_calibration_by_hand() -> None:
-    _, side = compare(EPISODES, [TRUTH, CRITIC], reference="solver").sides
-    # Masked and unscored messages are left out: 7 of 8 remain.
-    assert side.share == 7 / 8
+async def test_calibration_by_hand() -> None:
+    (side,) = await compare_critics(EPISODES, [CRITIC], reference=TRUTH)
+    assert side.scored == 7 and side.name == "Gives"  # masked and unscored ones are left out
     # right: .9 .9 .3; wrong: .1 .1 .6 .6
     assert side.auc is not None and side.auc.mean == pytest.approx((4 + 4 + 2) / 12)
     # inside decisions: only the first step of the first episode has a right and a wrong one
@@ -91,64 +89,23 @@ def test_calibration_by_hand() -> None:
     assert side.calibration == pytest.approx(expected)
 
 
-def test_what_cannot_be_compared_is_none() -> None:
-    (side,) = compare(EPISODES, [CRITIC]).sides  # without a reference
+async def test_what_cannot_be_compared_is_none() -> None:
+    (side,) = await compare_critics(EPISODES, [CRITIC])  # without a reference
     assert side.calibration is None and side.auc is None and side.outcome_auc is not None
-    signed = tuple(Credit(values=(((0.5, -0.5),),), source="s", signed=True) for _ in range(2))
-    one = Assessed("s", signed, 0.0, None)
-    (side,) = compare([lived(0, True), lived(1, False)], [one], reference="s").sides
+    signed = Gives([[0.5, -0.5]], [[0.5, -0.5]], signed=True)
+    pair = [lived(0, True), lived(1, False)]
+    (side,) = await compare_critics(pair, [signed], reference=signed)
     assert side.calibration is None and side.auc is not None  # a difference is no probability
-    with pytest.raises(ConfigError, match="no critic 'x'"):
-        compare(EPISODES, [TRUTH], reference="x")
-    for wrong in ([TRUTH, TRUTH], []):
-        with pytest.raises(ConfigError, match="different names"):
-            compare(EPISODES, wrong)
+    with pytest.raises(ConfigError, match="none of 1 episodes"):
+        await compare_critics([lived(2, None)], [TRUTH])
 
 
-async def test_calls_seconds_and_errors_of_real_critics() -> None:
+async def test_calls_are_those_of_the_comparison() -> None:
     graph = vote_on(0, 1, 1)
     episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
     by_replay = LeaveOneOut(graph, ScriptedCritic(ButtonWorld), samples=2)
-    assessed = [await assess(critic, [episode]) for critic in (Outcome(), by_replay)]
-    outcome, replayed = assessed
-    assert outcome.calls == 0 and outcome.name == "outcome"
-    assert replayed.calls == 3 * 2 * len(episode.steps)  # no edges: only the message itself
-    found = compare([episode], assessed)
-    assert [side.calls for side in found.sides] == [0, replayed.calls]
-    silent = await assess(Mute(), [episode])
-    assert (silent.name, silent.calls) == ("Mute", None)  # nobody counted
-    again = await assess(by_replay, [episode])
-    assert again.calls == replayed.calls  # counted anew, not in total
-
-
-class Mute:
-    """Counts nothing."""
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        return [Credit.unscored(episode) for episode in episodes]
-
-
-def names(found: Comparison) -> list[str]:
-    return [side.name for side in found.sides]
-
-
-async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> None:
-    graph = vote_on(0, 1, 1)
-    policy = GraphPolicy(graph, name="p")
-    episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
-    bare = await compare_recorded(episodes, critics=[DrMAS()])
-    assert names(bare) == ["outcome", DrMAS.name] and bare.reference == ""
-    critic = await compare_recorded(episodes, make_environment=ButtonWorld)
-    assert names(critic) == ["scripted critic", "outcome"]
-    assert critic.reference == "scripted critic"
-    replayed = await compare_recorded(episodes, make_environment=ButtonWorld, graph=graph)
-    assert names(replayed)[2:] == [
-        "counterfactual, removed (scripted critic)", "Shapley over agents (scripted critic)",
-    ]  # fmt: skip
-    step = msgspec.structs.replace(episodes[0].steps[0], credit=((1.0, 0.0, 0.0),))
-    credited = [msgspec.structs.replace(episodes[0], steps=(step, *episodes[0].steps[1:]))]
-    recorded = await compare_recorded(credited)
-    assert names(recorded) == ["outcome", "recorded"]
-    assert recorded.reference == "recorded"
-    with pytest.raises(ConfigError, match="no episodes"):
-        await compare_recorded([])
+    critics = [Outcome(), by_replay, Gives(*[[[0.5] * 3] * len(episode.steps)] * 4)]
+    for _ in range(2):  # counted anew, not in total
+        sides = await compare_critics([episode], critics)
+        # No edges, so only the message itself is made again.
+        assert [side.calls for side in sides] == [0, 3 * 2 * len(episode.steps), None]

@@ -58,23 +58,6 @@ def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
     assert trust.weight(0) == pytest.approx(max(0.0, expected))
 
 
-def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
-    trust = trust_of()
-    for batch in range(10):
-        learn(trust, *draw(-0.8, 50, seed=batch))
-        assert trust.weight(0) == 0.0
-
-
-def test_an_unrelated_critic_is_rarely_trusted() -> None:
-    weights = []
-    for seed in range(200):
-        trust = trust_of()
-        learn(trust, *draw(0.0, 60, seed=seed))
-        weights.append(trust.weight(0))
-    assert sum(w > 0 for w in weights) <= 20  # 5 % expected
-    assert sum(weights) / len(weights) < 0.01
-
-
 def test_a_critic_that_only_knows_which_tasks_are_hard_earns_nothing() -> None:
     rng = random.Random(0)
     scores: list[list[float | None]] = []
@@ -207,12 +190,3 @@ def test_a_bad_critic_costs_nothing_once_its_weight_is_learned(errors: dict[str,
     if not game.fresh:
         blind = [play(game, "critic", s).utility for s in range(5)]
         assert sum(blind) / 5 < sum(without) / 20 - 0.1
-
-
-def test_a_good_critic_is_trusted_and_helps() -> None:
-    game = VoteGame(screens=4, batches=8, episodes=40)
-    runs = [play(game, "learned", s) for s in range(10)]
-    without = [play(game, "outcome", s).utility for s in range(10)]
-    gain = over_seeds([r.utility - u for r, u in zip(runs, without, strict=True)])
-    assert gain is not None and gain.low > 0.0, gain
-    assert max(runs[0].weights) > 0.3

@@ -232,23 +232,6 @@ def test_renaming_changes_only_names(order: list[str], seed: int) -> None:
             assert log_prob(renamed, edges) == pytest.approx(log_prob(made, sample), abs=1e-4)
 
 
-def test_gradients_are_finite_and_reach_all_parameters() -> None:
-    made = distribution(NAMES[:4], seed=2)
-    (made.log_prob([[("ada", "bo"), ("cy", "dee")]]).sum() + made.entropy()).backward()
-    for parameter in (made.scores, made.logits):
-        assert parameter.grad is not None
-        assert torch.isfinite(parameter.grad).all()
-        assert (parameter.grad != 0).any()
-
-
-def test_a_large_distribution_scores_samples_but_no_edges_without_order() -> None:
-    made = EdgeDistribution([f"n{k}" for k in range(14)])
-    samples = made.sample(3, torch.Generator().manual_seed(0))
-    assert made.log_prob(samples).tolist() == pytest.approx([s.log_prob for s in samples], abs=1e-3)
-    with pytest.raises(ConfigError, match="give samples"):
-        made.log_prob([[("n0", "n1")]])
-
-
 def test_a_file_holds_names_parameters_decision_and_delays(tmp_path: Path) -> None:
     made = EdgeDistribution(NAMES[:3], decision="bo", delays={("ada", "bo"): 1})
     with torch.no_grad():

@@ -82,14 +82,6 @@ def test_a_masked_sample_is_as_if_it_had_not_been_drawn(groups: list[int] | None
     assert not torch.allclose(masked, counted_as_0, atol=1e-4)
 
 
-@pytest.mark.parametrize("worth", [[0.7] * 4, [None] * 4, [0.9, None, None, None]])
-def test_without_a_difference_nothing_moves(worth: list[float | None]) -> None:
-    made = EdgeDistribution(NAMES, density=0.01)  # below the least probability
-    before = made.logits.detach().clone()
-    update(made, made.sample(4, torch.Generator().manual_seed(5)), worth)
-    assert torch.equal(made.logits, before)
-
-
 def test_a_step_in_closed_form() -> None:
     """Two nodes: dJ/dlogit has a two-line formula."""
     made = EdgeDistribution(["a", "b"])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from corpus_fakes import jobs, scripted_corpus, tiny_llama
+from corpus_fakes import scripted_corpus, tiny_llama
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.optim.stage1 import HeldOut, Sample, export, read_corpus
+from swarm_ui.optim.stage1 import Sample, export, read_corpus
 
 PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 
@@ -86,16 +84,3 @@ async def test_some_levels_and_several_corpora(
     count = sum(len(path.read_text().splitlines()) for path in written[:3])
     union = {s.id for s in samples} | {s.id for s in read_corpus(more)}
     assert count == len(union) < len(samples) + len(list(read_corpus(more)))
-
-
-def test_exports_are_refused(corpus: Path, tmp_path: Path) -> None:
-    task = Counter(job[0] for job in jobs(3)).most_common(1)[0][0]
-    for folder, form, more in (
-        (corpus, "parquet", {}),
-        (tmp_path, "trl", {}),
-        (corpus, "trl", {"levels": [4]}),
-        (corpus, "trl", {"held_out": HeldOut.of(tasks=[task])}),
-    ):
-        with pytest.raises(ConfigError):
-            export(folder, form, tmp_path / "out", **more)  # type: ignore[arg-type]
-    assert not (tmp_path / "out").exists()

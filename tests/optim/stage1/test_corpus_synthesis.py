@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import msgspec
 import pytest
-from corpus_fakes import FEW, HELD_OUT, Ventriloquist, jobs, scripted_corpus
+from corpus_fakes import HELD_OUT, Ventriloquist, jobs, scripted_corpus
 from small_world import Bare, Notebook
 
 from swarm_ui.action import Action, parse_action
@@ -68,20 +67,6 @@ async def test_preferences_are_right_against_possible_and_wrong(tmp_path: Path) 
     assert all(pair.chat[1].content.count(" said:") == pair.heard for pair in heard)
 
 
-async def test_instructions_are_read_as_when_acting(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "c", 4, CorpusConfig(levels=(2,)))
-    samples = list(read_corpus(tmp_path / "c"))
-    (task, seed), *_ = jobs(1)
-    screen = await PhoneEnvironment().reset(task=task, seed=seed)
-    system = decision_chat(Decision(observation=screen))[0]
-    assert all(s.chat[0] == system for s in samples)
-    assert all("(nothing yet)" in s.chat[1].content for s in samples)
-    kinds = {a.action_type for s in samples if isinstance(a := parse_action(s.response), Action)}
-    assert {"click", "answer"} <= kinds
-    goals = [s.chat[1].content.splitlines()[0] for s in samples]
-    assert len(set(goals)) > len(goals) / 2
-
-
 async def test_language_models_play_all_parts(tmp_path: Path) -> None:
     model = Ventriloquist()
     done = await synthesize(Bare, everyone(model), NOTES, tmp_path / "c", held_out=HeldOut())
@@ -122,14 +107,6 @@ async def test_bad_replies_are_counted_not_kept(tmp_path: Path) -> None:
     for sample in read_corpus(tmp_path / "c"):
         assert "sorry" not in sample.response
         assert sample.level == 1 or isinstance(parse_action(sample.response), Action)
-
-
-async def test_without_a_critic_nothing_is_judged(tmp_path: Path) -> None:
-    model = Ventriloquist()
-    models = Models(agent=model.model, adversary=model.model, critic=None)
-    done = await synthesize(Bare, models, NOTES, tmp_path / "c", held_out=HeldOut())
-    assert done.samples["level 3"] > 0
-    assert all(s.score is None and s.origin.critic == "" for s in read_corpus(tmp_path / "c"))
 
 
 # -- leaks ------------------------------------------------------------------------------------
@@ -270,10 +247,3 @@ def test_good_and_bad_replies_get_one_form() -> None:
 )
 def test_answers_that_teach_nothing(question: str, answer: str, why: str | None) -> None:
     assert answer_fault(SCREEN, question, answer) == why
-
-
-async def test_at_most_so_many_alike(tmp_path: Path) -> None:
-    """The same walk under other element orders: the phone shuffles screens by seed."""
-    await scripted_corpus(tmp_path / "c", 30, msgspec.structs.replace(FEW, repeats=1))
-    alike = [s.alike for s in read_corpus(tmp_path / "c")]
-    assert len(alike) == len(set(alike))

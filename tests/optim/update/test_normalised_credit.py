@@ -64,16 +64,6 @@ def test_credit_may_be_given_beside_the_episodes() -> None:
         preference_pairs([bare], [])
 
 
-@given(st.lists(st.floats(0, 1, width=16), min_size=2, max_size=9))
-def test_advantages_have_mean_0_and_variance_1(values: list[float]) -> None:
-    if max(values) - min(values) < 0.01:
-        return
-    episodes = [episode(step([[click(0)]], credit=[[value]])) for value in values]
-    found = [reply.advantage for reply in scored_replies(episodes)]
-    assert math.fsum(found) == pytest.approx(0.0, abs=1e-3)
-    assert math.fsum(a * a for a in found) / len(values) == pytest.approx(1.0, rel=1e-2)
-
-
 @given(st.floats(0, 1), st.integers(2, 9))
 def test_equal_credit_has_no_advantage(value: float, count: int) -> None:
     assert scored_replies([episode(step([[click(0)]], credit=[[value]]))] * count) == []

@@ -108,37 +108,6 @@ def test_training_learns_to_prefer_what_was_chosen(method: str) -> None:
     assert not model.module.training
 
 
-def test_a_loss_of_ones_own_is_a_function_of_model_and_batch() -> None:
-    def hinge(model: Trainable, batch: Batch) -> torch.Tensor:
-        assert all(e.rejected and e.reference[0] < 0 for e in batch)
-        good, bad = (
-            reply_logprobs(model, [(e.adapter, row) for e, row in zip(batch, side, strict=True)])
-            for side in ([e.chosen for e in batch], [e.rejected or e.chosen for e in batch])
-        )
-        return (1.0 - (good - bad)).clamp_min(0.0).sum() / len(batch.whole)
-
-    model = TinyModel(["one"])
-    before = preference(model)
-    stats = trained(model, pairs(), replace(SETTINGS, method="rft"), loss=hinge)
-    assert preference(model) >= 0.9 > before + 0.1 and stats.steps == 60
-
-
-def test_an_optimiser_of_ones_own_trains_several_agents_in_one_batch() -> None:
-    model = TinyModel(["one", "two"])
-    lesson = [msgspec.structs.replace(p, node=("one", "two")[k % 2]) for k, p in enumerate(pairs())]
-    parameters = [p for name in model.adapters for p in model.adapter_parameters(name)]
-    before = [weights(model, name) for name in model.adapters]
-    optimizer = torch.optim.AdamW(parameters, lr=5e-2)
-    loss, losses = loss_of(SETTINGS), []
-    for batch in minibatches(with_reference(model, lesson), size=8, steps=20):
-        optimizer.zero_grad()
-        losses.append(loss(model, batch))
-        losses[-1].backward()
-        optimizer.step()
-    assert losses[-1] < losses[0] / 2
-    assert not any(map(equal, before, [weights(model, name) for name in model.adapters]))
-
-
 def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
     def after(seed: int) -> list[torch.Tensor]:
         model = TinyModel(["one"])
