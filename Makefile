@@ -1,4 +1,4 @@
-# make demo    the main job: a team of agents learns to operate a phone
+# make demo    the main job: what a team of agents learns
 # make test    ruff, mypy and the tests
 # make check   ruff and mypy only
 # make model   a real language model, SmolLM2-135M-Instruct, into your cache folder (100 MB)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from swarm_ui import GraphPolicy, StepRecord
 from swarm_ui.environments.phone.split import SplitPhone
-from swarm_ui.experiment.split_facts import SplitTeams
+from swarm_ui.experiment.split_teams import SplitTeams
 from swarm_ui.observation import Element
 from swarm_ui.rollout import rollout
 from swarm_ui.viz.svg import BLUE, GREY, Box, Canvas, arrow, rect, text

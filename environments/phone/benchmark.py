@@ -10,14 +10,23 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from swarm_ui.environments.benchmark import DEFAULT_EPISODES, Benchmark, Count, Opened, Seeds
+from swarm_ui.environments.benchmark import (
+    DEFAULT_EPISODES,
+    Benchmark,
+    Count,
+    Natural,
+    Opened,
+    Seeds,
+)
 from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented import (
     BLIND,
     BLIND_DEVICES,
+    SIMPLE_KINDS,
     UNSEEN,
     InventedPhone,
     blind_tasks,
+    of_kinds,
 )
 from swarm_ui.environments.phone.split import LEAST_AGENTS, MOST_AGENTS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.splits import draw_jobs, tasks
@@ -83,13 +92,17 @@ class Invented(_Phones):
     name: Literal["invented"] = "invented"
     devices: Count = 32
     """Number of devices, of 8 apps each."""
+    first: Natural = 0
+    """Number of the first device for training, which is also the first of ``parameters``."""
+    single: bool = False
+    """Only tasks with one goal in one app, as on the phone."""
     wordings: Literal["few", "many"] = "many"
     """Wordings of each kind of goal."""
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
     def _phone(self, split: str) -> InventedPhone:
-        first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, 0)
+        first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, self.first)
         return InventedPhone(
             devices=BLIND_DEVICES if first == BLIND else self.devices,
             first=first,
@@ -102,7 +115,8 @@ class Invented(_Phones):
         yield Opened(partial(self._phone, split))
 
     def split_tasks(self, split: str) -> Sequence[str]:
-        return self._phone(split).tasks
+        tasks = self._phone(split).tasks
+        return of_kinds(tasks, SIMPLE_KINDS) if self.single else tasks
 
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         yield from super().mistakes(())
@@ -124,7 +138,7 @@ class Invented(_Phones):
         return [*tested, *blind_tasks()]
 
     def solver(self) -> MakeEnvironment:
-        return InventedPhone
+        return partial(InventedPhone, wordings=self.wordings)
 
 
 class SplitScreen(_Phones):

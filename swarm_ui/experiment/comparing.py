@@ -26,21 +26,12 @@ def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
 
 
 def arms_of(source: str) -> list[ArmResult]:
-    """The results of a run's folder, of ``FOLDER:ARM``, or of the episodes of a trace file.
+    """The results of a run's folder, or of the episodes of a trace file.
 
     Raises:
-        ConfigError: the source cannot be read, has no such arm, or has several and none is named.
+        ConfigError: the source cannot be read.
     """
-    folder, colon, arm = source.rpartition(":")
-    named = bool(colon) and not Path(source).exists()
-    path = Path(folder) if named else Path(source)
+    path = Path(source)
     if path.is_file():
         return [ArmResult.of_episodes("", iter_jsonl(path))]
-    arms = existing_results(path).arms
-    known = list(dict.fromkeys(found.arm for found in arms))
-    if named and arm not in known:
-        raise ConfigError(f"'{path}' has no arm '{arm}'; it has {', '.join(known)}")
-    if not named and len(known) > 1:
-        raise ConfigError(f"'{path}' has several arms: name one as '{path}:{known[0]}', "
-                          f"or {', '.join(known[1:])}")  # fmt: skip
-    return [found for found in arms if not named or found.arm == arm]
+    return existing_results(path).arms

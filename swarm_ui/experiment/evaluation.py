@@ -6,27 +6,19 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 
 from msgspec.structs import replace
 
-from swarm_ui.engine.scheduler import together
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.teams import Arm
-from swarm_ui.experiment.workers import policy_of
 from swarm_ui.files import only_writer
-from swarm_ui.node import derive
 from swarm_ui.report.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
-from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.stats import Measure
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import failure_class
 from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream
 from swarm_ui.trace.records import Episode
-
-_KEPT = 6
-"""Number of complete episodes kept for each arm that is played in worker processes or on pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +50,6 @@ class Evaluator:
 
     def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
         self._run, self.results, self._display = run, results, display
-
-    def left(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials that have no result yet."""
-        return [t for t in trials if self.results.find(t.split, t.arm.name) is None]
 
     async def play(
         self,
@@ -125,74 +113,6 @@ class Evaluator:
                     found.update(episode.success for _, episode in group)
                     bar.update(found.total(), _note(found))
 
-    async def play_in_workers(
-        self, trials: Sequence[Trial], agent: str, workers: Rollouts, *, label: str
-    ) -> None:
-        """Play phone episodes of the base agent in processes; a few complete ones are saved.
-
-        Trials that have a result are left out.
-
-        Args:
-            trials: several may have the same arm.
-            agent: folder of the agent.
-            workers: made by :func:`~swarm_ui.experiment.workers.phone_workers`.
-            label: of the progress.
-        """
-        # The longest first, so that all workers end at about the same time.
-        trials, work = sorted(self.left(trials), key=lambda trial: -trial.arm.calls), 0
-        if not trials:
-            return
-        # Episodes of a team take longer than those of one agent, by as much as it has calls.
-        total = sum(trial.arm.calls * len(trial.jobs) for trial in trials)
-        most = max(t.arm.calls * min(workers.concurrency, len(t.jobs)) for t in trials)
-        with self._display.bar(label, total, together=most) as bar:
-
-            async def play(trial: Trial) -> None:
-                nonlocal work
-                found, kept = dict[int, ArmResult](), _Kept(trial)
-                policy = PerWorker(partial(policy_of, trial.arm, agent, trial.adapters))
-                stream = workers.stream(policy, trial.jobs, intervention=solver_grades)
-                async with aclosing(stream) as episodes:
-                    async for number, episode in episodes:
-                        found[number] = _result(trial, [episode], Cost.of_episodes([episode]))
-                        kept.add(number, episode)
-                        work += trial.arm.calls
-                        bar.update(work, trial.arm.label)
-                self._record(trial, _joined([found[number] for number in sorted(found)]), kept)
-
-            await together([play(trial) for trial in trials])
-
-    def record(self, trial: Trial, episodes: Sequence[Episode], cost: Cost) -> None:
-        """Save the results of episodes that were played elsewhere, and a few of them."""
-        kept = _Kept(trial)
-        for number, episode in enumerate(episodes):
-            kept.add(number, episode)
-        self._record(trial, _result(trial, episodes, cost), kept)
-
-    def _record(self, trial: Trial, result: ArmResult, kept: _Kept) -> None:
-        self._run.write_episodes(trial.file, kept.episodes)
-        self.results.put(result)
-        self.results.save(self._run.path)
-
-
-class _Kept:
-    """A few failed and solved episodes of a trial, drawn independently of the order in which they
-    finished."""
-
-    def __init__(self, trial: Trial) -> None:
-        self._names = trial.split, trial.arm.name
-        self._found: dict[bool, dict[int, Episode]] = {False: {}, True: {}}
-
-    @property
-    def episodes(self) -> list[Episode]:
-        return [episode for same in self._found.values() for _, episode in sorted(same.items())]
-
-    def add(self, number: int, episode: Episode) -> None:
-        same = self._found[bool(episode.success)]
-        same[number] = episode
-        if len(same) > _KEPT // 2:
-            del same[max(same, key=lambda number: derive(0, *self._names, number))]
-
 
 def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
     """The episodes of a trial that need not be played again; changes nothing.
@@ -226,20 +146,6 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
         faults=tuple(dict.fromkeys(e.fault for e in episodes if e.fault)),
         edges=trial.arm.edges,
         work=cost,
-    )
-
-
-def _joined(parts: Sequence[ArmResult]) -> ArmResult:
-    """The result of one arm on the episodes of all parts."""
-    return replace(
-        parts[0],
-        environment=max(part.environment for part in parts),
-        checker=max(part.checker for part in parts),
-        jobs=tuple(job for part in parts for job in part.jobs),
-        outcomes=tuple(value for part in parts for value in part.outcomes),
-        failures=tuple(value for part in parts for value in part.failures),
-        faults=tuple(dict.fromkeys(fault for part in parts for fault in part.faults)),
-        work=Cost.total(part.work for part in parts),
     )
 
 

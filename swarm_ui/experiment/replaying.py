@@ -13,7 +13,6 @@ from swarm_ui.action import Action, parse_action
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, FilledTeam
-from swarm_ui.experiment.demo.arm_settings import arm_configuration, is_demo_run
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.plugins import called, named_in_code
@@ -252,12 +251,10 @@ def _settings(
         if directory.config().get("made_by") == "swarm-ui":
             config = stored_config(directory)
             learning = directory.config().get("command") == "train"
-        elif is_demo_run(directory):
-            config = arm_configuration(directory, trace.stem)
         elif not overrides:
             raise ConfigError(
-                f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
-                "settings with --config FILE, or as team.agents=4"
+                f"'{run}' has no settings of swarm-ui: give the team's with --config FILE, or as "
+                "team.agents=4"
             )
         else:
             config = Config()

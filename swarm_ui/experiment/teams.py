@@ -1,8 +1,7 @@
-"""Teams: the one that a configuration describes, and the arms that the demo compares."""
+"""Teams as a configuration describes them."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -14,17 +13,14 @@ from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.experiment.config import FilledTeam
-from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, predecessors, random_dag, topological
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Node, derive
+from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.rollout import GraphPolicy, LoopEscapePolicy, Policy
+from swarm_ui.rollout import GraphPolicy, Policy
 
-BASE, TRAINED, GENERAL = "base-greedy", "trained-greedy", "general-greedy"
-"""Names of arms of the demo."""
 LEARNED_EDGES = Path("edges/distribution.safetensors")
 """Path of the edge distribution in the folder of a training run."""
 SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
@@ -52,12 +48,8 @@ class Arm:
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int | None = None
     """Maximum number of tokens of a reply; ``None``: not chosen."""
-    guard: bool = False
-    """Use a shuffled view if a screen occurs again."""
-    trained: bool = False
-    """Each agent uses the adapter of its own name."""
     adapters: tuple[str | None, ...] = ()
-    """The adapter of each agent, instead of what ``trained`` says."""
+    """The adapter of each agent; empty: none has one."""
 
     @property
     def calls(self) -> int:
@@ -66,12 +58,10 @@ class Arm:
 
     def policy(self, model: ChatModel) -> Policy:
         """The policy, which calls ``model``."""
-        if self.guard:
-            return LoopEscapePolicy.greedy(model, adapter=self._adapters()[0])
         return GraphPolicy(self.graph(model), name=self.label)
 
     def graph(self, model: ChatModel) -> CollabGraph:
-        """The team's graph, without a loop guard."""
+        """The team's graph."""
         if self.agents == 1:
             return CollabGraph.solo(
                 model,
@@ -93,8 +83,7 @@ class Arm:
         )
 
     def _adapters(self) -> Sequence[str | None]:
-        names = [name if self.trained else None for name in agent_names(self.agents)]
-        return self.adapters or names
+        return self.adapters or (None,) * self.agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,87 +221,3 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
             raise ConfigError(f"the edge '{part}' is given twice; give each edge once")
         found.append((sender, listener))
     return tuple(found)
-
-
-def base_arms(settings: Settings) -> list[Arm]:
-    """The base agent, the controls without training, and the untrained team."""
-    n = settings.agents
-    vote = _team("base-vote", f"base ×{n}, views + probability vote", n)
-    greedy = Arm(name=BASE, label="base, greedy")
-    if settings.quick:
-        return [greedy, vote]
-    draws = random.Random(derive(settings.seed, "base team"))
-    edges = random_dag(agent_names(n), settings.density, draws)
-    return [
-        greedy,
-        Arm(name="base-guard", label="base, greedy with loop guard", guard=True),
-        Arm(name="base-shuffled", label="base, one shuffled call", views="shuffle"),
-        Arm(
-            name="base-clones",
-            label=f"base ×{n}, vote of clones",
-            agents=n,
-            temperature=settings.temperature,
-        ),
-        vote,
-        _team("base-team", f"base team, DAG, {settings.rounds} rounds", n, settings.rounds, edges),
-    ]
-
-
-def general_arm() -> Arm:
-    """The general agent of this package, which had more stage 1 and no stage 2."""
-    return Arm(name=GENERAL, label="general agent, no stage 2, greedy")
-
-
-def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
-    """The trained agents alone, voting, and as a team on edges that ``drawn`` describes."""
-    n, rounds = settings.agents, settings.rounds
-    arms = [
-        Arm(name=TRAINED, label="trained, greedy (agent_0)"),
-        _team("trained-vote", "trained team, no edges", n),
-        _team("trained-team", f"trained team, {drawn}, {rounds} rounds", n, rounds, edges),
-    ]
-    return [dataclasses.replace(arm, trained=True) for arm in arms]
-
-
-def _team(name: str, label: str, agents: int, rounds: int = 1, edges: Sequence[Edge] = ()) -> Arm:
-    return Arm(name=name, label=label, agents=agents, rounds=rounds, edges=tuple(edges),
-               views="shuffle", vote="probability")  # fmt: skip
-
-
-def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
-    """The team as it acts in training."""
-    return dataclasses.replace(
-        _team("training-team", "training team", settings.agents, settings.rounds, edges),
-        vote="majority",
-        temperature=settings.temperature,
-        trained=True,
-    )
-
-
-def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
-    """One agent with a language model, and a team of such agents on a random DAG.
-
-    ``adapters``: one for each agent; empty: the model without adapters.
-    """
-    draws = random.Random(derive(settings.seed, "team"))
-    edges = random_dag(agent_names(settings.agents), settings.density, draws)
-    label = f"{settings.agents} agents, {settings.rounds} rounds on a DAG, majority vote"
-    team = dataclasses.replace(
-        rollout_arm(settings, edges), name="team", label=label, trained=False
-    )
-    given = tuple(adapters)
-    one = Arm(name=BASE, label="one agent", adapters=given[:1])
-    return [one, dataclasses.replace(team, adapters=given)]
-
-
-def untrained_model_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
-    """The arms of a language model before training; ``adapters``: see :func:`endpoint_arms`."""
-    one, team = endpoint_arms(settings, adapters)
-    return [one, dataclasses.replace(team, name="base-team", label=f"base, {team.label}")]
-
-
-def trained_model_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
-    """The arms of a language model after training, on edges that ``drawn`` describes."""
-    label = f"trained, {settings.agents} agents, {settings.rounds} rounds on {drawn}, majority vote"
-    team = dataclasses.replace(rollout_arm(settings, edges), name="trained-team", label=label)
-    return [Arm(name=TRAINED, label="trained, greedy (agent_0)", trained=True), team]

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from typing import Any
 
@@ -67,13 +66,6 @@ def process_rollouts(
         [RemoteWorker(k, slots, begin, losses=losses, warn=warn) for k in range(workers)],
         losses=losses,
     )
-
-
-def import_ahead(modules: Sequence[str]) -> None:
-    """Begin to import modules for the processes to come, while this process does other work. Where
-    processes are not forked, this does nothing."""
-    if _context(modules).get_start_method() == "forkserver":
-        forkserver.ensure_running()
 
 
 def _context(preload: Sequence[str]) -> BaseContext:

@@ -19,7 +19,7 @@ clustered_difference   several training runs, or scores     hierarchical bootstr
 over_seeds             independent training runs            Student's t
 ====================== ==================================== =================================
 
-:func:`table`, ``swarm-ui compare``, ``eval --against``, reports and the demo use
+:func:`table`, ``swarm-ui compare``, ``eval --against`` and reports use
 :func:`paired_difference`.
 """
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
-from demo_runs import demo
 
 pytest.importorskip("peft")
 
@@ -93,16 +92,6 @@ def test_a_continued_run_writes_through_no_link(shell: Shell, line: str) -> None
     (folder / "wandb").mkdir()
     (folder / "wandb/latest").symlink_to("../traces")  # as loggers make them
     assert shell(again).code in (0, 5)
-
-
-def test_a_continued_demo_writes_through_no_link(shell: Shell) -> None:  # noqa: F811
-    assert shell(f"{_PLAYED} --out r").code == 0
-    for place in ("traces", "progress.json", "checkpoints/adapters", "agent"):
-        with linked(shell.folder / "r", place, shell.folder):
-            before = contents(shell.folder)
-            done = demo("--resume", "r", cwd=shell.folder)
-            assert done.returncode == 2 and f"'r/{place}' is a symbolic link" in done.stderr
-            assert contents(shell.folder) == before
 
 
 def test_a_corpus_is_continued_through_no_link(shell: Shell) -> None:  # noqa: F811

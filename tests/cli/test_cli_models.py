@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
-from demo_runs import demo
 from pretrained_samples import copy_as_folder, stand_in, wheel
 from tiny_causal import save_llama
 
@@ -63,25 +61,6 @@ def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # n
     assert said in (done.out + done.err).replace("\n", " ")
     assert done.err.count("\n") <= 1
     assert not (shell.folder / "runs").exists()
-
-
-def test_the_demo_names_the_command_too(tmp_path: Path) -> None:
-    done = demo("--model", "smollm2", cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "run: swarm-ui models pull smollm2" in done.stderr
-
-
-@pytest.mark.slow
-def test_the_demo_evaluates_a_model_of_this_process(tmp_path: Path) -> None:
-    save_llama(tmp_path / "llama")
-    done = demo("--model", "llama", "--prompt-format", "compact", "--episodes-test", "1",
-                "--agents", "2", "--rounds", "1", "--out", "run", cwd=tmp_path)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "runs in this process: it is evaluated" in done.stdout.replace("\n", " ")
-    results = json.loads((tmp_path / "run" / "results.json").read_text())
-    assert [arm["arm"] for arm in results["arms"]] == ["base-greedy", "team"]
-    trace = (tmp_path / "run" / "traces" / "parameters-team.jsonl").read_text()
-    assert '"prompt_format":"compact"' in trace
 
 
 def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(

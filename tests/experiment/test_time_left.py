@@ -109,7 +109,7 @@ def test_a_training_of_110_seconds(
     heard: list[float | None] = []
     clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
     with clock.display.bar("stage 2", 5, share=True) as bar:
-        recorder = stage2._Recorder(run, model, bar, 5, False, model)
+        recorder = stage2._Recorder(run, bar, 5, model)
         for iteration in range(5):
             for k in range(1, 25):
                 clock.now += 10.6 if k == 1 else 0.2

@@ -13,8 +13,8 @@ from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.benchmark import SplitScreen
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.environments.phone.split_agents import scripted_reply
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.split_facts import scripted_reply
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
 from swarm_ui.nodes import AgentNode, ScriptedModel

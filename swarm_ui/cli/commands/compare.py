@@ -12,7 +12,7 @@ from swarm_ui.cli.output import Output
 from swarm_ui.cli.tables import comparison_table
 from swarm_ui.experiment.comparing import compare_runs
 
-_WHAT = "a run, RUN:ARM of a demo's run, or a trace file"
+_WHAT = "a run, or a trace file"
 
 
 def compare(

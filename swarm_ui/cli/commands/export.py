@@ -41,7 +41,7 @@ def export(
     A corpus is written for TRL or LLaMA-Factory, or its
     samples and dropped items are counted.
 
-    Example: [bold]swarm-ui export runs/demo mermaid[/]
+    Example: [bold]swarm-ui export runs/team mermaid[/]
     """
     output = Output(machine=json)
     if solved and what not in ("episodes", "pairs"):

@@ -54,7 +54,7 @@ def replay(arguments: flags.Arguments) -> int:
 
     Without a change no model is called and the decision is the same. The output
     lists the ids of the messages.
-    Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
+    Example: [bold]swarm-ui replay runs/team -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
     expect_file_place(out, arguments["force"])  # before calls are made

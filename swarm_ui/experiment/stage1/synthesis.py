@@ -21,7 +21,7 @@ from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule, opened
 from swarm_ui.experiment.model_settings import Agent, AnyModel
 from swarm_ui.experiment.models import describe_model, open_model
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.split_facts import SplitTeams
+from swarm_ui.experiment.split_teams import SplitTeams
 from swarm_ui.rollout import Job, Policy
 
 if TYPE_CHECKING:

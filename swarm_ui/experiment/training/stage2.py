@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import random
-import shutil
-from collections.abc import Callable, Mapping, Sequence, Set
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from swarm_ui.credit import Critic, Judge
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
-from swarm_ui.files import write_atomic
+from swarm_ui.experiment.teams import LEARNED_EDGES
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, random_dag
-from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, ScriptedAdversary, Teacher
-from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.losses import Loss
-from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
-from swarm_ui.optim.update import Rehearse, rehearsal
+from swarm_ui.optim.update import Rehearse
 from swarm_ui.report import credit_map
 from swarm_ui.report.results import Cost
 from swarm_ui.rollout import MakeEnvironment, Rollouts
@@ -64,15 +53,6 @@ class TrainingEnvironment(NamedTuple):
     """A function of (model, batch); ``None``: that of the method."""
 
 
-class TrainedTeam(NamedTuple):
-    """The results of stage 2, in addition to the adapters in the run directory."""
-
-    history: tuple[Metrics, ...]
-    edges: tuple[Edge, ...]
-    """The graph that the trained team is tested on."""
-    edges_label: str
-
-
 async def train_graph(
     run: RunDirectory,
     graph: CollabGraph,
@@ -80,7 +60,6 @@ async def train_graph(
     config: TeamConfig,
     bar: Bar,
     *,
-    keep_adapters: bool = False,
     log: Callable[[Mapping[str, float]], object] | None = None,
     warn: Callable[[str], None] | None = None,
     acting: Any = None,
@@ -92,7 +71,6 @@ async def train_graph(
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
         graph: the team in rollouts, whose agents ask the model that is trained, or ``acting``.
         bar: counts iterations.
-        keep_adapters: keep the adapters after each iteration, for a learning curve.
         log: called with the numbers of each iteration.
         warn: called with warnings; ``None``: they are printed above the bar.
         acting: answers with the adapters of the model; ``None``: the model itself.
@@ -113,7 +91,7 @@ async def train_graph(
     model = trainer.model
     elsewhere = isinstance(environment.make_environment, Rollouts)
     answers = None if elsewhere else model if acting is None else acting
-    recorder = _Recorder(run, model, bar, config.iterations, keep_adapters, answers)
+    recorder = _Recorder(run, bar, config.iterations, answers)
     trainer.rehearse, trainer.max_steps = environment.rehearse, environment.max_steps
     trainer.log, trainer.warn = log, warn or bar.say
     trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
@@ -122,21 +100,6 @@ async def train_graph(
     model.save_adapters(run.adapters)
     result.edges.save(run.path / LEARNED_EDGES)
     return result
-
-
-def team_config(settings: Settings, concurrency: int) -> TeamConfig:
-    """The demo's settings converted to settings of the trainer."""
-    return TeamConfig(
-        iterations=settings.iterations,
-        shared_iterations=min(settings.shared_iterations, settings.iterations),
-        episodes=settings.episodes,
-        concurrency=concurrency,
-        edges=settings.edges,
-        update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
-        rank=settings.rank,
-        shared_steps=settings.shared_steps,
-        seed=settings.seed,
-    )
 
 
 def update_facts(settings: TeamConfig, processes: int = 1) -> dict[str, str]:
@@ -160,88 +123,13 @@ def update_facts(settings: TeamConfig, processes: int = 1) -> dict[str, str]:
     return facts
 
 
-async def train_team(
-    settings: Settings,
-    run: RunDirectory,
-    model: Any,
-    environment: TrainingEnvironment,
-    bar: Bar,
-    config: TeamConfig | None = None,
-) -> TrainedTeam:
-    """Train the team of the demo's settings, and choose the graph to test it on.
-
-    ``config``: settings of the trainer; ``None``: those of :func:`team_config`.
-    """
-    own = fixed_graph(settings)
-    graph, draw = rollout_arm(settings, own).graph(model), environment.rehearse
-    environment = environment._replace(
-        rehearse=None if draw is None else rehearsal(draw, settings.rehearsal),
-        edges=EdgeDistribution(graph, density=settings.density),
-    )
-    result = await train_graph(
-        run,
-        graph,
-        environment,
-        config or team_config(settings, environment.concurrency),
-        bar,
-        keep_adapters=not settings.given_model,  # a language model has no learning curve
-    )
-    edges, label = _tested_graph(settings, result, own)
-    played = [metrics["graphs"] for metrics in result.history]
-    document = {"iterations": played, "tested": {"graph": label, "edges": list(edges)}}
-    write_atomic(run.edges / "edges.json", json.dumps(document, indent=1) + "\n")
-    return TrainedTeam(result.history, edges, label)
-
-
-def fixed_graph(settings: Settings) -> tuple[Edge, ...]:
-    """The DAG of a team whose edges do not change."""
-    draws = random.Random(derive(settings.seed, "team"))
-    return random_dag(agent_names(settings.agents), settings.density, draws)
-
-
-def unseen_graphs(
-    settings: Settings, seen: Set[frozenset[Edge]], count: int
-) -> list[tuple[Edge, ...]]:
-    """Different random DAGs with edges, none of them in ``seen``.
-
-    There may be fewer than ``count`` of them: two agents have only three DAGs.
-    """
-    draws = random.Random(derive(settings.seed, "unseen"))
-    found: dict[frozenset[Edge], tuple[Edge, ...]] = {}
-    for _ in range(1000):
-        if len(found) == count:
-            break
-        edges = random_dag(agent_names(settings.agents), settings.density, draws)
-        if edges and frozenset(edges) not in seen:
-            found.setdefault(frozenset(edges), edges)
-    return list(found.values())
-
-
-def rollout_cost(run: RunDirectory, history: Sequence[Metrics]) -> Cost:
-    """The cost of the rollouts of stage 2."""
-    lines = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
-    return Cost.total(
-        msgspec.convert({**lines[at["iteration"]], "seconds": at["rollout_seconds"]}, Cost)
-        for at in history
-        if at["iteration"] in lines
-    )
-
-
-def adapters_after(run: RunDirectory, iteration: int) -> Path:
-    """Folder of the adapters after a number of iterations, for the learning curve."""
-    return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
-
-
 class _Recorder:
-    """A listener of the trainer: updates the bar, and saves samples, costs and adapters."""
+    """A listener of the trainer: updates the bar, and saves samples and costs."""
 
-    def __init__(
-        self, run: RunDirectory, model: Any, bar: Bar, iterations: int, keep_adapters: bool,
-        acting: Any,
-    ) -> None:  # fmt: skip
+    def __init__(self, run: RunDirectory, bar: Bar, iterations: int, acting: Any) -> None:
         """``acting``: the model that counts calls; if ``None``, those of the episodes count."""
-        self._run, self._model, self._bar, self._acting = run, model, bar, acting
-        self._iterations, self._keep_adapters = iterations, keep_adapters
+        self._run, self._bar, self._acting = run, bar, acting
+        self._iterations = iterations
         self._before = Cost() if acting is None else Cost.of_model(acting)
         self._first: int | None = None
 
@@ -254,11 +142,6 @@ class _Recorder:
             note = f"{note}: training, adapter {min(done + 1, total)}/{total}"
         else:
             at, note = 1.0, f"{note} done"
-            if self._keep_adapters and not done:
-                # Before the checkpoint: an iteration that has one is not repeated by a resumed run.
-                folder = adapters_after(self._run, iteration + 1)
-                shutil.rmtree(folder, ignore_errors=True)
-                self._model.save_adapters(folder)
         first = self._first = iteration if self._first is None else self._first
         played, left = iteration + at - first, self._iterations - iteration - at
         # The time of an update is not known before the first one has ended.
@@ -286,20 +169,3 @@ class _Recorder:
         cost = Cost.of_model(self._acting, self._before, episodes)
         self._before = Cost.of_model(self._acting)
         return cost
-
-
-def _tested_graph(
-    settings: Settings, result: TeamResult, own: Sequence[Edge]
-) -> tuple[tuple[Edge, ...], str]:
-    """The graph to test the trained team on, and its name in tables."""
-    if settings.edges == "fixed":
-        return tuple(own), "own DAG"
-    if settings.edges == "learned":
-        return result.edges.mode().edges, "learned DAG"
-    seen = {
-        frozenset((a, b) for a, b in graph)
-        for metrics in result.history
-        for graph in metrics["graphs"]
-    }
-    unseen = unseen_graphs(settings, seen, 1)
-    return (unseen[0], "unseen DAG") if unseen else (tuple(own), "a DAG")

@@ -19,8 +19,8 @@ from swarm_ui.environments.phone.split import (
     computed,
     split_tasks,
 )
+from swarm_ui.environments.phone.split_agents import read_goal
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.split_facts.scripted_agents import read_goal
 from swarm_ui.observation import Element, Observation
 
 SEEDS = (TRAIN_SEEDS[0], TRAIN_SEEDS[5], VALIDATION_SEEDS[8], TEST_SEEDS[3])

@@ -11,7 +11,7 @@ import pytest
 
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.experiment.split_facts import SplitTeams
+from swarm_ui.experiment.split_teams import SplitTeams
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize

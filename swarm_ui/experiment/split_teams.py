@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from swarm_ui.agent_view import Pane
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone
-from swarm_ui.experiment.split_facts.scripted_agents import ScriptedAgents
+from swarm_ui.environments.phone.split_agents import ScriptedAgents
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, descendants, random_dag
 from swarm_ui.model import ChatModel

@@ -1,1 +1,0 @@
-"""Episodes of the demo and of studies."""

@@ -1,0 +1,57 @@
+"""The main job: the demo's script, with settings that make it short."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("peft")
+
+from demos import androidworld_swarm as demo
+
+SHORT = ["train.iterations=1", "train.episodes=8", "train.shared_iterations=1",
+         "train.shared_steps=2", "eval.episodes=4", "eval.split=parameters"]  # fmt: skip
+
+
+def ran(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr("sys.argv", ["androidworld_swarm.py", *map(str, words)])
+    return demo.main()
+
+
+def test_a_team_is_trained_compared_and_reported_and_a_second_call_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    assert ran(monkeypatch, *SHORT, "--out", folder) == 0
+    first = capsys.readouterr().out
+    assert demo.TRAINED in first and "scores on it are not AndroidWorld scores" in first
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert json.loads((folder / "trained" / "results.json").read_text())["arms"]
+    written = (folder / "trained" / "results.json").stat().st_mtime_ns
+    metrics = (folder / "trained" / "metrics.jsonl").read_bytes()
+    assert ran(monkeypatch, *SHORT, "--out", folder) == 0
+    assert (folder / "trained" / "metrics.jsonl").read_bytes() == metrics
+    assert capsys.readouterr().out.split("report:")[0] == first.split("report:")[0]
+    assert (folder / "trained" / "results.json").stat().st_mtime_ns >= written
+
+
+def test_a_mistake_is_one_line_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, "env.devises=2", "--out", tmp_path / "run") == 2
+    said = capsys.readouterr().err
+    assert "devices" in said and said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+async def test_learned_edges_replace_most_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    """With few steps they solve more than as many random senders, and cost less than all."""
+    await demo.who_talks(6)
+    rows = [line.split("│")[1:4] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    solved = {name.strip(): float(value.split()[0]) for name, value, _ in rows}
+    words = {name.strip(): float(value.replace(",", "")) for name, _, value in rows}
+    (drawn,) = [name for name in solved if name.endswith("random senders")]
+    assert solved["no messages"] == 0.0 < solved[drawn] < solved["learned edges"]
+    assert words["learned edges"] < words["all send"]
