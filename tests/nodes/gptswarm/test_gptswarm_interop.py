@@ -33,14 +33,6 @@ from swarm_ui.nodes.gptswarm.nodes import (
 )
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-records = st.lists(st.dictionaries(st.text().filter("input".__ne__), values, max_size=4))
-TASK = {"task": "find the door", "files": ["map.png"], "GT": ""}
-
 
 @pytest.mark.parametrize("use", [GPTSwarmNode, import_graph, import_swarm])
 def test_without_the_package_the_extra_is_named(
@@ -50,9 +42,6 @@ def test_without_the_package_the_extra_is_named(
     with pytest.raises(MissingExtra, match=r"'swarm.*swarm-ui\[gptswarm\]") as raised:
         use(object())
     assert raised.value.extra == "gptswarm"
-
-
-# -- what travels ---------------------------------------------------------------------------------
 
 
 # -- structure (stand-ins with the fields of GPTSwarm's nodes) ------------------------------------

@@ -330,7 +330,7 @@ async def test_training_waits_for_the_batch_under_way() -> None:
         assert free.wait(10)
         return generate(jobs)
 
-    model._generate = slow  # type: ignore[method-assign]
+    model._generate = slow
     asked = asyncio.create_task(model.generate(asking("agent_0", ASKED)))
     while not inside.is_set():
         await asyncio.sleep(0)

@@ -196,9 +196,6 @@ async def test_a_schema_that_is_none_is_refused_before_anything_is_sent(schema: 
     assert server.requests == []
 
 
-# -- adapters --------------------------------------------------------------------------------
-
-
 # -- secrets ---------------------------------------------------------------------------------
 
 

@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VLLMServer]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def learner() -> CausalModel:
     torch.set_num_threads(1)
     return CausalModel.from_pretrained(smollm2(), prompt_format="compact")
@@ -84,7 +84,6 @@ async def test_the_server_does_what_the_stand_in_does(
         await model.load_version("probe@4", tmp_path / "nowhere")
     await model.close()
     learner.release("probe@0")
-    learner.unload_adapter("probe")
 
 
 def sample_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
