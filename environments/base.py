@@ -243,8 +243,15 @@ class Episodic:
 
     @classmethod
     def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
-        """The tasks to draw from; by default all of them in both splits."""
-        return cls.tasks
+        """The tasks to draw from; by default all of them in both splits.
+
+        Raises:
+            ConfigError: the tasks depend on the object.
+        """
+        found: object = getattr(cls, "tasks", None)
+        if not isinstance(found, Sequence):
+            raise ConfigError(f"{cls.__name__}: each object has its own tasks; pass tasks=")
+        return found
 
     @classmethod
     def training_jobs(

@@ -160,6 +160,17 @@ def test_training_and_test_episodes_are_separate():
     assert {task for task, _ in train} == set(Door.tasks)
 
 
+def test_where_each_object_has_its_own_tasks_they_are_passed():
+    class Rooms(Door):
+        @property
+        def tasks(self):
+            return ("kitchen",)
+
+    assert {task for task, _ in Rooms.test_jobs(3, tasks=Rooms().tasks)} == {"kitchen"}
+    with pytest.raises(ConfigError):
+        Rooms.test_jobs(3)
+
+
 async def test_an_environment_may_cut_an_episode_off():
     env = Slow()
     await env.reset(task="wait", seed=0)
