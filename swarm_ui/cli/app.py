@@ -29,7 +29,6 @@ from swarm_ui.cli.commands import (
 )
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
-from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.stored import DISK_ERRORS
 from swarm_ui.experiment.terminal import discard_output, printable
@@ -66,7 +65,7 @@ for _name, _command, _panel in (
     ("doctor", doctor.doctor, _SET_UP),
     ("config", config.config, _SET_UP),
 ):
-    app.command(_name, cls=PluginCommand, rich_help_panel=_panel)(_command)
+    app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
 
 

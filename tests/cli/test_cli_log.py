@@ -127,13 +127,6 @@ def test_a_wrong_logger_is_found_before_anything_is_written(
     assert not (code.folder / "runs").exists()
 
 
-def test_a_factory_that_returns_no_logger_is_wrong_usage(code: Shell) -> None:
-    done = code(f"eval {LAMP} -n 2 --model script:right.txt run.log=user_loggers:nothing --out e")
-    assert done.code == 2
-    assert "returns a NoneType, which is no logger" in " ".join(done.err.split())
-    assert not (code.folder / "e").exists()
-
-
 def test_loggers_that_send_need_consent_in_a_strangers_folder(code: Shell) -> None:
     assert code(f"eval {LAMP} -n 1 --model script:right.txt --out r").code == 0
     path = code.folder / "r/config.json"

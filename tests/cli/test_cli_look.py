@@ -57,11 +57,6 @@ def test_view_writes_a_report_where_there_is_none(
     assert (shell.folder / alone.json["report"]).stat().st_size > 1000
 
 
-def test_view_of_nothing_says_so(shell: Shell) -> None:  # noqa: F811
-    done = shell("view nowhere")
-    assert done.code == 2 and "there is no 'nowhere'" in done.err
-
-
 def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     done = shell("replay r --json")
@@ -196,13 +191,6 @@ def test_doctor_reads_whatever_a_browser_prints(
 def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
     done = shell("play phone contacts-ad")
     assert done.code == 2 and "did you mean 'contacts-add'?" in done.err
-
-
-def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
-    for command in ("eval", "train", "view", "export", "synthesize", "play"):
-        told = shell(f"{command} --help").out
-        assert told.count("<bool>") == 1, "that of --help, which is typer's"
-        assert "<int>" not in told and "<float>" not in told
 
 
 @pytest.mark.parametrize(

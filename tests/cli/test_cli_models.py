@@ -11,7 +11,6 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 from pretrained_samples import copy_as_folder, stand_in, wheel
 from tiny_causal import save_llama
 
-from swarm_ui.experiment.model_settings import kind_of
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 
 CONTENT = b"weights " * 512
@@ -85,31 +84,6 @@ def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa:
     done = shell(f"eval --resume {run}")
     assert done.code == 2
     assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
-
-
-def test_names_are_read_as_before(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    def kind(name: str, url: str = "") -> str:
-        return kind_of(name, url)
-
-    assert kind("base") == "agent"
-    assert kind("script:any/file") == "script"
-    assert kind("module:factory") == kind("a.b:factory") == "code"
-    assert kind("smollm2", url="http://127.0.0.1:9/v1") == "endpoint"
-    assert kind("org/name", url="http://127.0.0.1:9/v1") == "endpoint"
-    assert kind("org/name") == "local"
-    (cache / "models" / "tiny").mkdir(parents=True)
-    (cache / "models" / "tiny" / "config.json").write_text("{}")
-    assert kind("tiny") == "local"
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    assert kind("smollm2") == kind("org/name") == "endpoint"
-    assert kind("tiny") == "local"  # what is on this machine comes first, as a folder does
-    (tmp_path / "smollm2").mkdir()
-    (tmp_path / "smollm2" / "config.json").write_text("{}")
-    assert kind("smollm2") == "local"
 
 
 def test_a_pulled_model_acts_in_the_chosen_format(

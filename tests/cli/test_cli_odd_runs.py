@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.stored import running
 from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
@@ -107,15 +105,6 @@ def test_a_full_disk_after_the_episodes_is_one_line(
     assert shell("eval --trust --resume", "a run").code == 0
 
 
-def test_only_errors_of_the_disk_are_taken_for_such(tmp_path: Path) -> None:
-    run = RunDirectory.create(tmp_path / "r", config={})
-    with pytest.raises(ConnectionResetError), running(run):
-        raise ConnectionResetError(errno.ECONNRESET, "reset")
-    with pytest.raises(ConfigError, match=r"cannot be written.*make room") as found, running(run):
-        raise OSError(errno.EROFS, "Read-only file system")
-    assert "repeat the command" in str(found.value)  # nothing was saved
-
-
 def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> None:  # noqa: F811
     run = played(shell)
     file = run / "traces/episodes.jsonl"
@@ -168,12 +157,6 @@ def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str
     played(shell)
     done = shell(f"replay r --trust {setting}")
     assert done.code == 2 and setting.partition(".")[0] in done.err
-
-
-def test_a_configuration_may_begin_with_a_byte_order_mark(shell: Shell) -> None:  # noqa: F811
-    Path("bom.toml").write_text("[team]\nagents = 0\n", encoding="utf-8-sig")
-    done = shell("eval phone --config bom.toml --dry-run")
-    assert done.code == 2 and "bom.toml:2: team.agents: got 0, expected" in done.err
 
 
 def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa: F811

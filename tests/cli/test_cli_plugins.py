@@ -12,7 +12,7 @@ import pytest
 from cli_world import Shell, commands, shell  # noqa: F401
 from plugin_sites import KITCHEN, NAMES, install
 
-from swarm_ui.experiment.plugins import plugin, plugin_names
+from swarm_ui.experiment.plugins import plugin_names
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,13 +66,6 @@ def test_names_of_a_package_work_wherever_something_is_named(
     assert unknown.code == 2 and "'kitchen' has no task 'dance'" in unknown.err
 
 
-def test_names_of_this_package_come_first(shell: Shell, site: Path) -> None:  # noqa: F811
-    assert plugin("environments", "phone") is not None
-    told = shell("eval phone contacts-add --model script:right.txt env.max_steps=1 --out r --json")
-    (episode,) = read_jsonl(shell.folder / "r/traces/parameters.jsonl")
-    assert episode.environment == "phone (simulated)" and told.code == 1
-
-
 def test_a_strangers_folder_names_plug_ins_only_with_consent(
     shell: Shell,  # noqa: F811
     site: Path,
@@ -90,13 +83,6 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
     assert row["place"] == "swarm_ui_kitchen:Cook" and "swarm-ui-kitchen 1.0" in row["title"]
     shown = shell("models list").out
     assert "cook" in shown and "plug-in of" in shown and "swarm-ui-kitchen 1.0" in shown
-    told = " ".join(shell("eval --help").out.replace("│", " ").split())
-    for names in ("plug-ins: kitchen", "plug-ins: cook"):
-        assert names in told
-    assert "kitchen, phone" not in told, "the name of an environment of this package"
-    again = " ".join(shell("eval --help").out.replace("│", " ").split())
-    assert again == told, "a second look in the same process does not name them twice"
-    assert "plug-ins: cook " not in " ".join(shell("train --help").out.replace("│", " ").split())
     for option, word in (("model", "cook"),):
         (found,) = [p for p in commands()["eval"].params if p.name == option]
         assert word in [item.value for item in found.shell_complete(None, word[:2])], option
@@ -150,12 +136,6 @@ def test_a_name_that_two_packages_claim_is_refused(shell: Shell, site: Path) -> 
     assert done.code == 2 and "of swarm-ui-kitchen 1.0 and swarm-ui-other 1.0" in told
     assert "several packages declare this name" in told
     assert plugin_names("environments") == ("phone",)
-
-
-def test_a_name_of_a_plug_in_is_plain(site: Path) -> None:
-    install(site, "swarm-ui-strange", {"models": {"a\x1b[31mb": "swarm_ui_kitchen:Cook"}}, {})
-    sys.path.append(str(site / "."))
-    assert plugin_names("models") == ("cook",)
 
 
 PROJECT = """\

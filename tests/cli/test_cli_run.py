@@ -26,7 +26,6 @@ from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import Run, evaluate
 from swarm_ui.files import only_writer
-from swarm_ui.report.results import mcnemar
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,16 +134,6 @@ def test_eval_says_why_episodes_failed_and_where_to_look(shell: Shell) -> None: 
     assert "Why episodes failed" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 
-def test_failures_that_nobody_graded_are_not_known(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"eval {LAMP} -n 4 -j 1 --model script:mixed.txt --out r --json")
-    assert [(row["why"], row["splits"]) for row in done.json["failures"]] == [
-        ("not_known", {"": 2})
-    ]
-    masked = shell(f"eval {BROKEN} -n 2 --model script:right.txt --out b --json").json
-    assert [row["why"] for row in masked["failures"]] == ["world_fault"]
-    assert shell(f"eval {LAMP} light --model script:right.txt --json").json["failures"] == []
-
-
 def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 4 --model script:wrong.txt --out b")
     done = shell(f"eval {LAMP} -n 4 --model script:right.txt --out a --against b --json")
@@ -157,42 +146,10 @@ def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F8
     assert files["rows"][0]["difference"] == row["difference"]
 
 
-def test_runs_that_agree_in_four_episodes_are_not_shown_as_certainly_equal(shell: Shell) -> None:  # noqa: F811
-    line = f"eval {LAMP} light -n 4 --model script:wrong.txt"
-    shell(f"{line} --out b")
-    done = shell(f"{line} --out a --against b")
-    for table in (done, shell("compare a b")):
-        assert "+0.0 [-49.0, +49.0]" in table.out
-
-
-@pytest.mark.parametrize(
-    ("better", "worse", "p"),
-    [
-        (0, 0, 1.0),
-        (1, 0, 1.0),
-        (5, 0, 2 / 32),
-        (6, 1, 2 * 8 / 128),
-        (600, 600, 1.0),
-        (1200, 0, 0.0),
-    ],
-)
-def test_mcnemars_test_against_the_closed_form(better: int, worse: int, p: float) -> None:
-    assert mcnemar(better, worse) == mcnemar(worse, better) == pytest.approx(p)
-
-
 def test_what_cannot_be_compared_is_told_before_anything_is_played(shell: Shell) -> None:  # noqa: F811
     done = shell(f"eval {LAMP} --model script:right.txt --against nowhere --out e")
     assert done.code == 2 and "there is no folder 'nowhere'" in done.err
     assert not (shell.folder / "e").exists()
-
-
-def test_splits_of_several_seeds_have_a_row_of_their_own(shell: Shell) -> None:  # noqa: F811
-    line = "eval phone --split parameters --split apps --seed 0 --seed 1 -n 1 env.max_steps=1"
-    done = shell(f"{line} --model script:right.txt --out e")
-    table = done.out.partition("failed episodes")[0]
-    rows = [line.split()[0] for line in table.splitlines() if "/" in line]
-    assert rows == ["parameters-seed0", "parameters-seed1", "parameters,", "apps-seed0",
-                    "apps-seed1", "apps,", "all"]  # fmt: skip
 
 
 def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  # noqa: F811

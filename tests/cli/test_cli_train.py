@@ -43,19 +43,6 @@ def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:  # 
 
 
 @pytest.mark.slow
-def test_a_team_without_edges_is_trained_without_messages(shell: Shell) -> None:  # noqa: F811
-    done = shell(
-        "train phone --edges none --agents 2 --rounds 1 --iterations 1 --rollouts 2 "
-        "train.shared_iterations=1 train.shared_steps=1 --out t"
-    )
-    assert done.code == 0, done.err
-    episodes = read_jsonl(shell.folder / "t/traces/train-000.jsonl")
-    calls = [call for e in episodes for step in e.steps for call in step.trace.calls]
-    assert {call.node for call in calls} >= {"agent_0", "agent_1"}
-    assert not any(call.heard for call in calls if call.node.startswith("agent_"))
-
-
-@pytest.mark.slow
 def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:  # noqa: F811
     done = shell(
         "train phone --agents 2 --rounds 1 --iterations 1 --rollouts 2 "

@@ -10,7 +10,6 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.environments.benchmark import Opened
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.wrapping import wrapped
 from swarm_ui.trace.jsonl import read_jsonl
@@ -140,10 +139,3 @@ async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> 
         async with opened.one():
             pass
     assert closed == [True]
-
-
-async def test_no_wrapper_changes_nothing_and_several_nest() -> None:
-    assert wrapped(PhoneEnvironment, []) is PhoneEnvironment
-    opened = Opened(wrapped(PhoneEnvironment, ["step-limit:steps=3", "action-filter:deny=sending"]))
-    async with opened.one() as made:
-        assert isinstance(made.env, StepLimit) and not isinstance(made.env.env, Recorder)

@@ -66,7 +66,7 @@ def test_the_pictures_of_the_concepts_are_drawn_from_runs(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "module",
-    ["", ".nodes", ".storage", ".viz", ".report", ".optim.stage1"]
+    ["", ".nodes", ".storage", ".viz", ".report", ".optim.stage1", ".experiment"]
     + [f".environments.{name}" for name in ("phone", "miniwob", "mind2web", "wrappers")],
 )
 def test_the_reference_has_every_public_name(site: Path, module: str) -> None:
