@@ -54,7 +54,7 @@ def started(mark: str, *words: str) -> subprocess.Popen[bytes]:
 
 
 def evaluation(out: Path, place: str) -> list[str]:
-    model = ["phone", "--split", "parameters", "-n", str(EPISODES), "--max-steps", "4"]
+    model = ["phone", "--split", "parameters", "-n", str(EPISODES), "env.max_steps=4"]
     workers = ["run.report=false"]
     if place != "local":
         workers += ["place.workers=2", "place.episodes=4"]

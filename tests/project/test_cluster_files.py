@@ -232,7 +232,7 @@ def test_two_machines_from_zero(world: Path) -> None:
         stack.enter_context(started([*other, "--block"]))
         wait_until(lambda: status(f"{host}:{port}").count(" node_") == 2)
         assert "0.0/4.0 CPU" in subprocess.run(asked, capture_output=True, text=True).stdout
-        few = ["-n", "12", "--model", f"script:{script}", "--max-steps", "2", "--quiet"]
+        few = ["-n", "12", "--model", f"script:{script}", "env.max_steps=2", "--quiet"]
         at = evaluation.index("-n")
         line = [*evaluation[:at], *few, "--on", *evaluation[evaluation.index("--on") + 1 :]]
         subprocess.run(line, check=True, timeout=500)
@@ -266,7 +266,7 @@ def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch
     (world / "right.txt").write_text('{"action_type": "wait"}\n', encoding="utf-8")
     text = SLURM.read_text(encoding="utf-8")
     for many, few in (
-        ("-n 1000 --agents 4 --rounds 3", "-n 8 --max-steps 2"),
+        ("-n 1000 --agents 4 --rounds 3", "-n 8 env.max_steps=2"),
         ('--url "$SWARM_URL" --model "$SWARM_MODEL"', "--model script:right.txt"),
     ):
         assert many in text

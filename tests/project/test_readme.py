@@ -131,7 +131,7 @@ def test_the_job_of_an_array_runs_and_goes_on(tmp_path: Path, server: StandIn) -
     few = {"-n 50": "-n 2", "--agents 4": "--agents 2", "--rounds 3": "--rounds 1"}
     for many, instead in few.items():
         assert many in script
-        script = script.replace(many, f"{instead} --max-steps 2" if many == "-n 50" else instead)
+        script = script.replace(many, f"{instead} env.max_steps=2" if many == "-n 50" else instead)
     command = tmp_path / "bin" / "swarm-ui"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m swarm_ui "$@"\n')
