@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.failure_table import failure_rows, failure_table
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
+    failure_rows,
+    failure_table,
     measures_table,
     results_json,
     results_table,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from rich.text import Text
 from swarm_ui.errors import UNREADABLE
 from swarm_ui.experiment.terminal import SafeConsole
 from swarm_ui.files import write_atomic
-from swarm_ui.trace.records import Episode
 
 _NAME = "progress.json"
 _BETWEEN_LINES, _BETWEEN_WRITES = 10.0, 2.0  # seconds
@@ -175,17 +173,6 @@ class Bar:
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         self._display.say(text)
-
-
-def counting(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
-    """A listener that advances a bar by the episodes of each task."""
-    played = itertools.count(1)
-
-    def count(task: str, episodes: Sequence[Episode]) -> None:
-        for _ in episodes:
-            bar.update(next(played), task)
-
-    return count
 
 
 def duration_text(seconds: float) -> str:

@@ -60,23 +60,13 @@ def play(clock: Clock, bar: Bar, lengths: list[float], together: int, before: in
 
 
 @pytest.mark.parametrize("together", [1, 8])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_episodes_that_run_together(clock: Clock, together: int, seed: int) -> None:
     draws = random.Random(seed)
     lengths = [draws.uniform(8.0, 24.0) for _ in range(60)]
     with clock.display.bar("play", len(lengths), together=together) as bar:
         play(clock, bar, lengths, together)
     expect_close(clock)
-
-
-def test_listeners_hear_the_estimate_that_is_shown(clock: Clock) -> None:
-    heard: list[float | None] = []
-    clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
-    with clock.display.bar("play", 100, together=4) as bar:
-        play(clock, bar, [12.0] * 100, 4)
-    shown, _ = clock.first_estimate()
-    assert heard[0] is None, "too early"
-    assert any(left is not None and abs(left - shown) <= 1 for left in heard)
 
 
 def test_steps_of_an_earlier_attempt_do_not_count(clock: Clock) -> None:
