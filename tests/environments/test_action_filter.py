@@ -22,9 +22,12 @@ from swarm_ui.environments.wrappers import (
     Question,
     Rule,
 )
-from swarm_ui.environments.wrappers.text_folding import contains_word
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Role
+
+
+def contains_word(word: str, text: str) -> bool:
+    return bool(Rule(name="any", words=(word,)).word_in(text))
 
 
 def click(index: int) -> Action:

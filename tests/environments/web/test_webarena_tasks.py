@@ -12,7 +12,6 @@ from web_site import Site, site
 
 from swarm_ui.action import Action
 from swarm_ui.environments.web import ScriptError, WebEnvironment, find_browser, webarena_tasks
-from swarm_ui.environments.web.webarena import _contains, _same_url
 from swarm_ui.errors import ConfigError
 
 DONE = Action(action_type="status", goal_status="complete")
@@ -102,6 +101,21 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
         webarena_tasks(written(tmp_path, login | {"storage_state": ".auth/a.json"}))
 
 
+class FakeVisit:
+    """A page whose scripts have these values; it keeps what it evaluated."""
+
+    def __init__(self, *, answer: str = "", url: str = "", **values: Any) -> None:
+        self.answer, self.url, self.values = answer, url, values
+        self.ran: list[str] = []
+
+    async def evaluate(self, expression: str) -> Any:
+        self.ran.append(expression)
+        found = self.values.get(expression.removeprefix("(() => ").removesuffix(")()"))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
 @pytest.mark.parametrize(
     ("how", "wanted", "said", "right"),
     [("exact_match", "Sprite", ' "sprite" ', True), ("exact_match", "Sprite", "Sprite bag", False),
@@ -111,8 +125,12 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
      ("must_include", ["6", "a"], "16 a", True), ("must_include", ["x", "y"], "just x", False),
      ("must_include", ["Yoga"], "a YOGA ball", True)],
 )  # fmt: skip
-def test_answers(how: str, wanted: str | list[str], said: str, right: bool) -> None:
-    assert _contains(how, wanted, said, tokens=True) is right
+async def test_answers(
+    tmp_path: Path, how: str, wanted: str | list[str], said: str, right: bool
+) -> None:
+    check = {"eval_types": ["string_match"], "reference_answers": {how: wanted}}
+    task = webarena_tasks(written(tmp_path, entry(0, "http://a", **check)), {}).tasks["0"]
+    assert await task.reward(FakeVisit(answer=said)) is right  # type: ignore[arg-type,misc]
 
 
 @pytest.mark.parametrize(
@@ -122,23 +140,10 @@ def test_answers(how: str, wanted: str | list[str], said: str, right: bool) -> N
      ("http://a/b?x=1", "http://a/b?y=2&x=1", True), ("http://a/b?x=1", "http://a/b?x=2", False),
      ("http://a/b?x=1", "http://a/b", False)],
 )  # fmt: skip
-def test_addresses(wanted: str, url: str, right: bool) -> None:
-    assert _same_url(wanted, url) is right
-
-
-class FakeVisit:
-    """A page whose scripts have these values; it keeps what it evaluated."""
-
-    def __init__(self, **values: Any) -> None:
-        self.values = values
-        self.ran: list[str] = []
-
-    async def evaluate(self, expression: str) -> Any:
-        self.ran.append(expression)
-        found = self.values.get(expression.removeprefix("(() => ").removesuffix(")()"))
-        if isinstance(found, Exception):
-            raise found
-        return found
+async def test_addresses(tmp_path: Path, wanted: str, url: str, right: bool) -> None:
+    check = {"eval_types": ["url_match"], "reference_url": wanted}
+    task = webarena_tasks(written(tmp_path, entry(0, "http://a", **check)), {}).tasks["0"]
+    assert await task.reward(FakeVisit(url=url)) is right  # type: ignore[arg-type,misc]
 
 
 async def judged(tmp_path: Path, visit: FakeVisit, *pages: dict[str, Any]) -> bool:
