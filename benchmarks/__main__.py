@@ -2,7 +2,7 @@
 
     python -m benchmarks                                  # the names of the studies
     python -m benchmarks STUDY                            # its tables; the last line is JSON
-    python -m benchmarks STUDY --page                     # writes its part of docs/results.md
+    python -m benchmarks STUDY --page                     # its part of docs/results.md
     python -m benchmarks STUDY --run [--only ARM ...] [--seeds N ...]
     python -m benchmarks STUDY --run --quick              # within a minute; figures mean nothing
 
@@ -52,8 +52,9 @@ def main() -> int:
 
 
 def _do(given: argparse.Namespace, beside: Path) -> None:
+    from benchmarks.picture import draw
     from benchmarks.run import run
-    from benchmarks.table import markdown, page_part, table, write_part
+    from benchmarks.table import PAGE, markdown, page_part, table, write_part
 
     found, path, folder = study(given.study), file_of(given.study), given.folder / given.study
     if given.quick:
@@ -65,6 +66,8 @@ def _do(given: argparse.Namespace, beside: Path) -> None:
     made = table(found, cells, page_only=given.page)
     if given.page:
         write_part(given.study, page_part(found, made))
+        if found.picture:
+            draw(found, made, PAGE.parent / "pictures" / f"{given.study}.svg")
     print(markdown(found, made, cells))
     print(msgspec.json.encode({"study": given.study, "cells": len(cells), **_plain(made)}).decode())
 

@@ -66,6 +66,8 @@ class Study:
     """Arms whose rows are on the page."""
     shown_on: Sequence[str] = ()
     """Splits that are on the page; empty: all."""
+    picture: bool = False
+    """Whether the page has a picture of the shown rows, ``docs/pictures/STUDY.svg``."""
     note: str = "The phone is simulated: these are not AndroidWorld scores."
 
 

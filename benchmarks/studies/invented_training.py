@@ -232,6 +232,7 @@ def study(
         explored=[
             *((arm, start) for arm in trained), *((main, arm) for arm in others), *general,
         ],
+        picture=bool(shown),
         derived=by_app,
         shown=shown,
         shown_on=("new parameters", "new apps", "blind set"),

@@ -160,6 +160,7 @@ ARMS: Mapping[str, Arm] = {
 }  # fmt: skip
 STUDY = Study(
     arms=ARMS,
+    picture=True,
     trial=("base agent", "RFT", "more stage 1, time of RFT"),
     named=(
         ("RFT; vote", "more stage 1, time of RFT; vote"),
