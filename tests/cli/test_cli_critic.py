@@ -16,9 +16,9 @@ from tiny_causal import write_tiny_model
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+from swarm_ui.experiment import critic_run
 from swarm_ui.experiment.config import Config, Critic
-from swarm_ui.experiment.critics import critic_run
-from swarm_ui.experiment.critics.critic_run import read_replies
+from swarm_ui.experiment.critic_run import read_replies
 from swarm_ui.experiment.mistakes import critic_mistakes
 from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.roles import open_critics

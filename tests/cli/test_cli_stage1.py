@@ -12,9 +12,9 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.experiment import synthesis
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule
 from swarm_ui.experiment.model_settings import AnyModel
-from swarm_ui.experiment.stage1 import synthesis
 from swarm_ui.optim.stage1 import HeldOut
 from swarm_ui.optim.stage1.corpus import Corpus
 

@@ -17,7 +17,7 @@ from swarm_ui.experiment.loading import listed, parsed_settings
 from swarm_ui.experiment.model_settings import Language, SettingsError, model_named
 
 if TYPE_CHECKING:
-    from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
+    from swarm_ui.experiment.critic_run import CriticResult, CriticRun
     from swarm_ui.stats import Interval
 
 
@@ -64,7 +64,7 @@ def critic(arguments: flags.Arguments) -> int:
     if arguments["dry_run"]:
         work.check()
         return _show_plan(work, output)
-    from swarm_ui.experiment.critics.critic_run import make_critic
+    from swarm_ui.experiment.critic_run import make_critic
 
     try:
         made = make_critic(work, out, output.progress)
@@ -76,7 +76,7 @@ def critic(arguments: flags.Arguments) -> int:
 
 def _work(arguments: flags.Arguments) -> CriticRun:
     """The run that the arguments describe. Raises ``ConfigError`` for all mistakes."""
-    from swarm_ui.experiment.critics.critic_run import CriticRun
+    from swarm_ui.experiment.critic_run import CriticRun
 
     if len(arguments.words) < 3:
         raise ConfigError("name a model, at least one environment, and the folder to write")

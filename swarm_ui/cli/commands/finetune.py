@@ -11,8 +11,8 @@ from swarm_ui.cli import exits, flags
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.finetuning import finetune_model, leads
 from swarm_ui.experiment.loading import load
-from swarm_ui.experiment.stage1.finetuning import finetune_model, leads
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig

@@ -16,7 +16,7 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, SOURCES
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.model_settings import model_named
-from swarm_ui.experiment.stage1.synthesis import NONE, ROLES, SCRIPTED, Synthesis, make_corpus
+from swarm_ui.experiment.synthesis import NONE, ROLES, SCRIPTED, Synthesis, make_corpus
 
 _ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 

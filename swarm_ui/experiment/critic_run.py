@@ -26,6 +26,7 @@ from swarm_ui.environments.benchmark import Benchmark, Count
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
 from swarm_ui.experiment.config import Environment
+from swarm_ui.experiment.finetuning import quiet
 from swarm_ui.experiment.model_settings import Agent, Language, Model
 from swarm_ui.experiment.models import (
     adapter_names,
@@ -34,7 +35,6 @@ from swarm_ui.experiment.models import (
     open_model,
 )
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.stage1.finetuning import quiet
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive

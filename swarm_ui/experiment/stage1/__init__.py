@@ -1,1 +1,0 @@
-"""Stage 1 by command: the base agent, corpora, fine-tuning."""
