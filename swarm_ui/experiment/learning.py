@@ -117,7 +117,7 @@ async def _trained(
                 with show.bar("training", settings.iterations) as bar:
                     result = await train_graph(
                         run.folder, graph, place, settings, bar, log=log, warn=warn,
-                        acting=playing.acting, processes=processes,
+                        processes=processes,
                     )  # fmt: skip
         run.folder.set_status({"stage": "trained"})
         return result.history

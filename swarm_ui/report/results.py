@@ -60,9 +60,6 @@ class Cost(msgspec.Struct, kw_only=True):
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    model_seconds: float = 0.0
-    """Wall time inside the model; 0 where it is not measured: for served models, and for episodes
-    whose cost comes from their traces."""
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
@@ -88,25 +85,6 @@ class Cost(msgspec.Struct, kw_only=True):
         for episode in episodes:
             cost.add(episode)
         return cost
-
-    @classmethod
-    def of_model(
-        cls,
-        model: Any,
-        before: Cost | None = None,
-        episodes: Iterable[Episode] = (),
-        seconds: float = 0.0,
-    ) -> Cost:
-        """The work of an in-process model so far, or since ``before``, in these episodes."""
-        counters, old = model.counters, before or Cost()
-        return cls(
-            decisions=sum(len(episode.steps) for episode in episodes),
-            calls=counters.calls - old.calls,
-            prompt_tokens=counters.prompt_tokens - old.prompt_tokens,
-            completion_tokens=counters.completion_tokens - old.completion_tokens,
-            model_seconds=counters.seconds - old.model_seconds,
-            seconds=seconds,
-        )
 
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
@@ -238,17 +216,11 @@ class Results(msgspec.Struct, kw_only=True):
     """For each split, what is held out in it, in words."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
-    rollouts: Cost | None = None
-    """Cost of stage 2; ``None``: nothing was trained."""
-    training_cpu_seconds: float = 0.0
 
     @property
     def outcomes(self) -> list[float | None]:
         """Outcomes of all arms."""
         return [value for arm in self.arms for value in arm.outcomes]
-
-    def find(self, split: str, arm: str) -> ArmResult | None:
-        return next((a for a in self.arms if (a.split, a.arm) == (split, arm)), None)
 
     def put(self, result: ArmResult) -> None:
         """Add a result; it replaces an earlier one of the same episodes."""

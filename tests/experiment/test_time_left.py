@@ -93,13 +93,11 @@ def test_a_training_of_110_seconds(
 ) -> None:
     """The demo's stage 2: 24 episodes at the same time, then four adapters, five times. The first
     iteration tells nothing, because its first episodes end when the others nearly do."""
-    monkeypatch.setattr(stage2.Cost, "of_model", classmethod(lambda cls, *_: cls()))
     run = RunDirectory.create(tmp_path / "run", config={})
-    model = SimpleNamespace(adapters={})
     heard: list[float | None] = []
     clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
     with clock.display.bar("stage 2", 5, share=True) as bar:
-        recorder = stage2._Recorder(run, bar, 5, model)
+        recorder = stage2._Recorder(run, bar, 5)
         for iteration in range(5):
             for k in range(1, 25):
                 clock.now += 10.6 if k == 1 else 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swarm_ui.credit import Critic, Judge
 from swarm_ui.experiment.progress import Bar
@@ -62,18 +62,17 @@ async def train_graph(
     *,
     log: Callable[[Mapping[str, float]], object] | None = None,
     warn: Callable[[str], None] | None = None,
-    acting: Any = None,
     processes: Processes | None = None,
 ) -> TeamResult:
     """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
 
     Args:
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
-        graph: the team in rollouts, whose agents ask the model that is trained, or ``acting``.
+        graph: the team in rollouts, whose agents ask the model that is trained, or one that
+            answers with its adapters.
         bar: counts iterations.
         log: called with the numbers of each iteration.
         warn: called with warnings; ``None``: they are printed above the bar.
-        acting: answers with the adapters of the model; ``None``: the model itself.
         processes: share the updates; ``None``: this process makes them alone.
     """
     trainer = TeamTrainer(
@@ -88,16 +87,13 @@ async def train_graph(
         config=config,
         folder=run.path,
     )
-    model = trainer.model
-    elsewhere = isinstance(environment.make_environment, Rollouts)
-    answers = None if elsewhere else model if acting is None else acting
-    recorder = _Recorder(run, bar, config.iterations, answers)
+    recorder = _Recorder(run, bar, config.iterations)
     trainer.rehearse, trainer.max_steps = environment.rehearse, environment.max_steps
     trainer.log, trainer.warn = log, warn or bar.say
     trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
     trainer.loss = environment.loss
     result = await trainer.run(resume=True, processes=processes)
-    model.save_adapters(run.adapters)
+    trainer.model.save_adapters(run.adapters)
     result.edges.save(run.path / LEARNED_EDGES)
     return result
 
@@ -126,11 +122,8 @@ def update_facts(settings: TeamConfig, processes: int = 1) -> dict[str, str]:
 class _Recorder:
     """A listener of the trainer: updates the bar, and saves samples and costs."""
 
-    def __init__(self, run: RunDirectory, bar: Bar, iterations: int, acting: Any) -> None:
-        """``acting``: the model that counts calls; if ``None``, those of the episodes count."""
-        self._run, self._bar, self._acting = run, bar, acting
-        self._iterations = iterations
-        self._before = Cost() if acting is None else Cost.of_model(acting)
+    def __init__(self, run: RunDirectory, bar: Bar, iterations: int) -> None:
+        self._run, self._bar, self._iterations = run, bar, iterations
         self._first: int | None = None
 
     def progress(self, iteration: int, what: str, done: int, total: int) -> None:
@@ -149,7 +142,7 @@ class _Recorder:
         self._bar.update(iteration + at, note, left=known)
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
-        cost = self._cost(episodes)
+        cost = Cost.of_episodes(episodes)
         line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
         self._run.log({"kind": "rollouts", "iteration": iteration, **line})
         found = credit_map(tuple(episodes))
@@ -159,13 +152,3 @@ class _Recorder:
         failed = [e for e in episodes if not e.success][:_KEPT_FAILED]
         solved = [e for e in episodes if e.success][:_KEPT_SOLVED]
         self._run.write_episodes(f"train-{iteration:03d}", [*failed, *solved])
-
-    def _cost(self, episodes: Sequence[Episode]) -> Cost:
-        """The work of the model since the call before."""
-        if self._acting is None:
-            found = Cost.of_episodes(episodes)
-            found.lost = 0  # as where the model counts
-            return found
-        cost = Cost.of_model(self._acting, self._before, episodes)
-        self._before = Cost.of_model(self._acting)
-        return cost
