@@ -285,7 +285,7 @@ def test_what_does_not_fit_together(
 @pytest.mark.timeout(900)  # seconds of work; on a busy machine it gets little of it
 def test_two_processes_train_together(model: Path, corpus: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 2, "batch_size": 1, "accumulate": 1, "bf16": "false"}
-    words = [w for n, v in settings.items() for w in ("--set", f"finetune.{n}={v}")]
+    words = [f"finetune.{name}={value}" for name, value in settings.items()]
     done = subprocess.run(
         [
             sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
