@@ -130,6 +130,8 @@ def test_what_is_wrong_fails_as_on_a_device(adb: Adb, handset: Handset, words: s
         "am broadcast -a some.other.action",
         "ls -Z /sdcard",
         "echo $HOME",
+        "input tap a b",
+        "find /sdcard -mindepth x",
         "cat < /sdcard/x",
         "echo 'not closed",
         "if whoami; then echo x",

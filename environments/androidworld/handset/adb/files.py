@@ -57,8 +57,7 @@ def _cat(handset: Handset, args: list[str], data: bytes) -> bytes:
 
 
 def _echo(handset: Handset, args: list[str], data: bytes) -> str:
-    plain = args[:1] == ["-n"]
-    return " ".join(args[1:] if plain else args) + ("" if plain else "\n")
+    return " ".join(args) + "\n"
 
 
 def _rm(handset: Handset, args: list[str], data: bytes) -> str:
@@ -109,10 +108,14 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
             found[path] = start.rstrip("/") + below if below else start
     if not delete:
         return "".join(f"{line}\n" for line in found.values())
+    full = []
     for path in reversed(found):  # the contents of a folder before the folder
         if handset.files.is_folder(path) and handset.files.children(path):
-            raise AdbFailure(f"find: {found[path]}: Directory not empty")
-        handset.delete(path)
+            full.append(f"find: {found[path]}: Directory not empty")
+        else:
+            handset.delete(path)
+    if full:
+        raise AdbFailure("\n".join(full))
     return ""
 
 

@@ -206,7 +206,7 @@ class Shell:
             self._refuse(f"expected one of the programs {', '.join(sorted(PROGRAMS))}")
         try:
             result = program(self._handset, words[1:], data)
-        except UnsupportedArguments as error:
+        except (UnsupportedArguments, ValueError, re.error) as error:  # such as no number
             raise UnsupportedCommand(f"shell {' '.join(words)}", str(error)) from error
         except AdbFailure as failure:
             message = str(failure)

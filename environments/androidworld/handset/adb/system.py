@@ -155,25 +155,22 @@ def _pm(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _input(handset: Handset, args: list[str], data: bytes) -> str:
-    given = args[1:] if args[:1] == ["touchscreen"] else args
-    kind, rest = (given[0], given[1:]) if given else ("", [])
-    try:
-        if kind == "tap" and len(rest) == 2:
-            touch.tap(handset, float(rest[0]), float(rest[1]))
-        elif kind == "swipe" and len(rest) in (4, 5):
-            x, y, to_x, to_y = (float(value) for value in rest[:4])
-            touch.swipe(handset, (x, y), (to_x, to_y), int(rest[4]) if len(rest) == 5 else 300)
-        elif kind == "text" and rest:
-            touch.type_text(handset, " ".join(rest).replace("%s", " "))
-        elif kind == "keyevent" and rest:
-            for key in rest:
+    match args:
+        case ["tap", x, y]:
+            touch.tap(handset, float(x), float(y))
+        case ["swipe", x, y, to_x, to_y, *duration]:
+            milliseconds = int(duration[0]) if duration else 300
+            end = (float(to_x), float(to_y))
+            touch.swipe(handset, (float(x), float(y)), end, milliseconds)
+        case ["text", _, *_]:
+            touch.type_text(handset, " ".join(args[1:]).replace("%s", " "))
+        case ["keyevent", _, *_]:
+            for key in args[1:]:
                 touch.press(handset, key)
-        elif kind == "keycombination":
-            touch.combine(handset, tuple(rest))
-        else:
+        case ["keycombination", *keys]:
+            touch.combine(handset, tuple(keys))
+        case _:
             raise UnsupportedArguments("expected one of tap, swipe, text, keyevent, keycombination")
-    except ValueError as error:
-        raise AdbFailure(f"Error: {error}") from error
     return ""
 
 
