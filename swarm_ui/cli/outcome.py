@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,12 +61,8 @@ def loaded(model: AnyModel, out: Output, learned: Sequence[str] = ()) -> Any:
         return load_in_process(model, learned)
 
 
-def perform(arguments: flags.Arguments, against: Path | None = None) -> int:
+def perform(arguments: flags.Arguments) -> int:
     """Play the episodes that the arguments name, or the rest of a run, and show the results.
-
-    Args:
-        arguments: what the user gave.
-        against: a run to compare with.
 
     Raises:
         Stopped: the run was interrupted, or the model's budget is used up.
@@ -89,10 +86,17 @@ def perform(arguments: flags.Arguments, against: Path | None = None) -> int:
         model = loaded(tested.model, output) if here else None
         return evaluate(run, model=model, show=output.progress, warn=output.warn)
 
-    results = stoppable(run, "eval", play, new=new, named=named)
+    again = run.words("eval", [_word(given) for given in arguments.overrides])
+    results = stoppable(run, again, play, new=new, named=named)
     if arguments["per_task"]:
         output.show(tasks_table(results))
-    return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
+    return _show_outcome(run, results, arguments, again)
+
+
+def _word(override: str) -> str:
+    """A setting as a word of a command, without the name of the option that gave it."""
+    option, _, setting = override.partition(" ")
+    return setting if option.startswith("--") else override
 
 
 def _existing(arguments: flags.Arguments) -> Run | None:
@@ -121,8 +125,8 @@ def begun(config: Config, out: Path | None, command: str) -> Run:
     return Run.create(out, config, command=command)
 
 
-def stoppable(run: Run, command: str, work: Callable[[], T], *, new: bool, named: bool) -> T:
-    """Do the work of a run that has begun.
+def stoppable(run: Run, again: list[str], work: Callable[[], T], *, new: bool, named: bool) -> T:
+    """Do the work of a run that has begun; ``again``: the words of the command that continues it.
 
     If the work of a ``new`` run fails before anything is written, its directory is deleted;
     ``named``: the user chose it.
@@ -130,7 +134,7 @@ def stoppable(run: Run, command: str, work: Callable[[], T], *, new: bool, named
     Raises:
         Stopped: it was interrupted, or a budget is used up.
     """
-    path, resume = run.path, run.resume_command(command)
+    path, resume = run.path, shlex.join(again)
     try:
         return work()
     except KeyboardInterrupt as error:
@@ -143,10 +147,9 @@ def stoppable(run: Run, command: str, work: Callable[[], T], *, new: bool, named
         raise
 
 
-def _show_outcome(
-    run: Run, results: Results, out: Output, against: Path | None, *, per_task: bool
-) -> int:
+def _show_outcome(run: Run, results: Results, arguments: flags.Arguments, again: list[str]) -> int:
     """Show the results of a run; returns the exit code."""
+    out, against, per_task = arguments.output, arguments["against"], arguments["per_task"]
     path = run.path
     most = run.config.eval.max_masked
     out.show(results_table(results, most))
@@ -177,7 +180,7 @@ def _show_outcome(
             f"masked, more than eval.max_masked {most:g}"
         )
     if refused:
-        out.command("to play the masked episodes again", *run.resume_words("eval"))
+        out.command("to play the masked episodes again", *again)
     if run.config.run.report:
         from swarm_ui.experiment.reporting import run_report
 

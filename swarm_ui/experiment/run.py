@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shlex
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -136,14 +135,15 @@ class Run:
         }
         return config.model_copy(update=update), team
 
-    def resume_words(self, command: str) -> list[str]:
-        """The words of the command that continues the run."""
-        trust = ["--trust"] if any(demands(self.config)) else []
-        return ["swarm-ui", command, "--resume", str(self.path), *trust]
+    def words(self, command: str, settings: Sequence[str] = ()) -> list[str]:
+        """The words of the command that continues the run, or evaluates its trained team.
 
-    def resume_command(self, command: str) -> str:
-        """The command that continues the run, quoted for a shell."""
-        return shlex.join(self.resume_words(command))
+        ``settings``: those of the evaluation of a trained team, which the folder does not keep.
+        """
+        trust = ["--trust"] if any(demands(self.config)) else []
+        if command == "eval" and self.command != "eval":
+            return ["swarm-ui", "eval", str(self.path), *settings, *trust]
+        return ["swarm-ui", command, "--resume", str(self.path), *trust]
 
     def logged_settings(self) -> dict[str, Any]:
         """The settings that loggers receive."""

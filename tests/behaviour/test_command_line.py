@@ -66,6 +66,16 @@ def test_the_next_command_tests_the_team_as_it_was_trained(
         assert [edge for edge in trace.edges if set(edge) <= {*trace.agents}] == edges
 
 
+def test_the_next_command_after_a_training_in_code_of_ones_own_trusts_it(shell: Shell) -> None:  # noqa: F811
+    pytest.importorskip("torch")
+    done = shell(f"train {LAMP} --iterations 0 --agents 2 run.report=false --out t")
+    assert done.code == 0, done.err
+    (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
+    words = shlex.split(told.removeprefix("next: swarm-ui "))
+    assert shell("", *words).code in (0, 1)
+    assert shell("eval t").code == 2
+
+
 # -- settings of a run that is continued ----------------------------------------------------------
 
 

@@ -178,25 +178,6 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
     assert done.code == 2 and "no episode in common" in done.err
 
 
-def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F811
-    arms = [
-        {
-            "arm": name,
-            "split": "parameters",
-            "jobs": [["t", k] for k in range(5)],
-            "outcomes": values,
-        }
-        for name, values in (("base", [0.0, None, 1.0, 1.0, 1.0]), ("team", [1.0] * 5))
-    ]
-    (shell.folder / "demo").mkdir()
-    (shell.folder / "demo/results.json").write_text(
-        json.dumps({"version": 2, "arms": arms}), encoding="utf-8"
-    )
-    (row,) = shell("compare demo:team demo:base --json").json["rows"]
-    assert row["difference"]["n"] == 4 and row["better"] == 1
-    assert "it has base, team" in shell("compare demo:none demo:base").err
-
-
 def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
     for line, said in (
         ("eval phone contacts-ad", "did you mean 'contacts-add'?"),
@@ -283,7 +264,7 @@ def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path)
         only_writer(run.path, "run"),
         pytest.raises(ConfigError, match="open in another process"),
     ):
-        stoppable(run, "eval", lambda: evaluate(run), new=True, named=False)
+        stoppable(run, [], lambda: evaluate(run), new=True, named=False)
     assert (run.path / "config.json").is_file()
 
 

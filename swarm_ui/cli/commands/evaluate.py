@@ -40,4 +40,4 @@ def evaluate(arguments: flags.Arguments) -> int:
     against = arguments["against"]
     if against is not None:
         arms_of(str(against))  # an unreadable run is reported before anything is played
-    return perform(arguments, against)
+    return perform(arguments)

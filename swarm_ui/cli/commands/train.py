@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +109,11 @@ def _learn(
     from swarm_ui.optim.distributed import LostProcess
 
     try:
-        history: Sequence[Metrics] = stoppable(run, "train", learn, new=new, named=named)
+        history: Sequence[Metrics] = stoppable(run, run.words("train"), learn, new=new, named=named)
     except LostProcess as error:
         if not run.path.exists():  # it was new, and nothing was saved
             raise
-        raise Stopped(run.path, run.resume_command("train"), error) from error
+        raise Stopped(run.path, shlex.join(run.words("train")), error) from error
     except Stopped as stop:
         if isinstance(stop.cause, EndedByLauncher):
             cause = LearningError(
@@ -160,7 +161,7 @@ def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     found = {"run": str(run.path), "adapters": str(run.adapters), "iterations": rows}
     edges_moved = any(at.get("edges_moved") for at in history)
     if not history or edges_moved or any(not at["nothing_learned"] for at in history):
-        output.command("next", "swarm-ui", "eval", str(run.path))
+        output.command("next", *run.words("eval"))
         return output.done(**found)
     reason = history[-1]["nothing_learned"]
     output.warn(f"nothing was learned: {reason}. Then train in a new folder")
