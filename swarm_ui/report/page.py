@@ -207,13 +207,12 @@ def _anchor(name: str) -> str:
 
 def _header(runs: Sequence[Contents], summary: str) -> Markup:
     labels = dict.fromkeys(label for run in runs for label in run.results.labels)
-    notes = dict.fromkeys(line for run in runs for line in run.results.notes)
     items = [tag("li", label) for label in labels]
     return tag(
         "header",
         tag("h1", ", ".join(run.name for run in runs)),
         tag("ul", *items, class_="labels") if items else Markup(""),
-        tag("p", " ".join([summary, *notes])),
+        tag("p", summary),
     )
 
 

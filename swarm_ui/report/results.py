@@ -214,7 +214,6 @@ class Results(msgspec.Struct, kw_only=True):
     """The parts of the run that are simulated or scripted, in words."""
     splits: dict[str, str] = {}
     """For each split, what is held out in it, in words."""
-    notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
 
     @property
