@@ -52,7 +52,7 @@ def tested(runs: Sequence[Contents]) -> list[Tested]:
         labels = {arm.label or arm.arm for arm in run.results.arms}
         for arm in run.results.arms:
             label = (arm.label or arm.arm) if len(labels) > 1 else ""
-            own = run.name if len(used) > 1 else ""
+            own = run.name if len(runs) > 1 else ""
             key = arm.split, ": ".join(filter(None, [own, label]))
             found.setdefault(key, []).append(arm)
     splits = list(dict.fromkeys(split for split, _ in found))
