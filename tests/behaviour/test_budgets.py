@@ -230,7 +230,7 @@ def test_the_budget_of_an_actor_continues_when_a_training_is_resumed(
     learner = saved(tmp_path_factory.mktemp("model"))
     with StandIn("served", tokens=reads_alike(learner)) as server:
         line = f"train phone model.actor.url={server.address}/v1 --model {learner} {_SMALL}"
-        whole = shell(f"{line} model.max_calls=10 --out t")
+        whole = shell(f"{line} model.actor.max_calls=10 --out t")
         assert whole.code == 4 and len(server.asked) == 10  # in the second iteration
         if not written:  # as after a kill: the measurements tell what finished iterations spent
             (shell.folder / "t/spent.json").unlink()

@@ -73,7 +73,7 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     cluster: str,
 ) -> None:
     words = ["eval", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
-    words += ["--on", f"ray:{cluster}", "--workers", "1"]
+    words += ["--on", f"ray:{cluster}", "place.workers=1"]
     path = f"{ROOT}:{ROOT}/tests/support"
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,

@@ -130,7 +130,7 @@ def test_a_server_acts_for_the_workers(
     with StandIn("served", tokens=reads_alike(learner), reply=_click) as server:
         line = (
             f"{_SMALL} model.actor.url={server.address}/v1 --model {learner} --iterations 3 "
-            "train.update.batch_size=2 model.max_calls=500"
+            "train.update.batch_size=2 model.actor.max_calls=500"
         )
         for folder, options in (("here", ""), ("there", "--on ray place.workers=2")):
             server.loads.clear()
@@ -152,7 +152,7 @@ def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
     line = f"{_SMALL} --iterations 3 train.overlap=true"
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err
-    words = [*line.split(), "--on", f"ray:{cluster}", "--workers", "2", "--out", "r"]
+    words = [*line.split(), "--on", f"ray:{cluster}", "place.workers=2", "--out", "r"]
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support"}, preexec_fn=hear_ctrl_c,

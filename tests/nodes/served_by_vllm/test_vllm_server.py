@@ -171,7 +171,14 @@ def test_a_server_that_is_killed_in_an_iteration_of_train_loses_nothing(
 ) -> None:
     """``swarm-ui train --actor``: kill -9 in the second of three iterations, and a restart."""
     assert server.log is not None
-    words = [*TRAIN.split(), "--actor", server.url, "--learner", str(smollm2()), "--out", "t"]
+    words = [
+        *TRAIN.split(),
+        f"model.actor.url={server.url}",
+        "--model",
+        str(smollm2()),
+        "--out",
+        "t",
+    ]
     traces, out, err = tmp_path / "t" / "traces", tmp_path / "out.txt", tmp_path / "err.txt"
     with out.open("wb") as told, err.open("wb") as warned:
         command = subprocess.Popen(
