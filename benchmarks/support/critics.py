@@ -10,7 +10,6 @@ import msgspec
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, Critic, Matrix
-from swarm_ui.engine.scheduler import together
 from swarm_ui.environment import Environment, Step
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.node import derive
@@ -92,42 +91,31 @@ class Moment(NamedTuple):
     """A state of an episode."""
 
     run: str
-    """The run that decided there; it names the seeds of continuations."""
+    """The run that decided there; it names the seed of the continuation."""
     snapshot: object
 
 
 class OutcomeJudge:
-    """The success rate of an episode that goes on after an action.
+    """The outcome of an episode that goes on after an action.
 
-    The action is executed in an environment set to the same state, and a policy plays to the end.
-    Equal actions in one run and screen are played once. This is expensive, but needs no critic.
+    The action is executed in an environment set to the same state, and a deterministic policy plays
+    to the end. Equal actions in one run and screen are played once. This is expensive, but needs no
+    critic.
     """
 
-    def __init__(
-        self,
-        make_environment: Callable[[], Any],
-        policy: Policy,
-        *,
-        samples: int = 1,
-        seed: int = 0,
-    ) -> None:
+    name = "outcome of a continuation"
+
+    def __init__(self, make_environment: Callable[[], Any], policy: Policy) -> None:
         """
         Args:
             make_environment: makes environments in which the episodes can be played again.
             policy: plays after the action.
-            samples: number of continuations. One is enough if policy and environment are
-                deterministic.
-            seed: the seed of the continuations.
         """
-        self.name = f"outcome of {samples} continuation{'s' if samples > 1 else ''}"
         self._make, self._policy = make_environment, policy
-        self._samples, self._seed = samples, seed
         self._replays = ScriptedCritic(make_environment)
         self._known: dict[tuple[str, bytes, ActionKey], asyncio.Task[float | None]] = {}
-        self.played = 0
-        """Continuations so far."""
         self.calls = 0
-        """Calls of agents in them so far."""
+        """Calls of agents in continuations so far."""
 
     async def states(self, episode: Episode) -> list[Moment]:
         """The state at each step; see :class:`swarm_ui.Judge`."""
@@ -137,25 +125,19 @@ class OutcomeJudge:
     async def grade(
         self, observation: Observation, actions: Sequence[Action], state: object
     ) -> list[float | None]:
-        """The success rate after each action; ``None``: a fault ended all continuations."""
+        """The outcome after each action; ``None``: a fault ended the continuation."""
         assert isinstance(state, Moment)
         screen = msgspec.json.encode(msgspec.structs.replace(observation, png=None))
         tasks = []
         for action in actions:
             place = (state.run, screen, action.key)
             if place not in self._known:
-                self._known[place] = asyncio.ensure_future(self._mean(action, state))
+                self._known[place] = asyncio.ensure_future(self._end(action, state))
             tasks.append(self._known[place])
         return list(await asyncio.gather(*tasks))
 
-    async def _mean(self, action: Action, state: Moment) -> float | None:
-        ends = await together([self._end(action, state, k) for k in range(self._samples)])
-        known = [end for end in ends if end is not None]
-        return sum(known) / len(known) if known else None
-
-    async def _end(self, action: Action, state: Moment, sample: int) -> float | None:
+    async def _end(self, action: Action, state: Moment) -> float | None:
         environment = await made_by(self._make)
-        self.played += 1
         try:
             inmost(environment).restore(state.snapshot)
             step: Step = await environment.step(action)
@@ -164,11 +146,9 @@ class OutcomeJudge:
             if step.ended:
                 return float(step.reward >= SOLVED)
             episode = await rollout(
-                _Resumed(environment, step.observation),
-                self._policy,
-                task=state.run.rsplit("/", 2)[0],
-                seed=derive(self._seed, state.run, sample),
-            )
+                _Resumed(environment, step.observation), self._policy,
+                task=state.run.rsplit("/", 2)[0], seed=derive(0, state.run, 0),
+            )  # fmt: skip
             self.calls += sum(len(record.trace.calls) for record in episode.steps)
             return None if episode.success is None else float(episode.success)
         except EnvironmentFault:

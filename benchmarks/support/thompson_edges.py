@@ -86,32 +86,14 @@ class ThompsonEdges:
 
 def acyclic_subset(graph: CandidateGraph, edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """The edges of a sequence that close no cycle with earlier ones, and an order of the nodes in
-    which each of them points forward, except delayed edges.
-
-    Delayed edges close no cycle.
-    """
+    which each of them points forward."""
     reach = [1 << i for i in range(len(graph.names))]
     kept: list[int] = []
     for k in edges:
-        if graph.edges[k] in graph.delays:
-            kept.append(k)
-            continue
         first, second = int(graph.senders[k]), int(graph.listeners[k])
         if reach[second] >> first & 1:
             continue
         kept.append(k)
-        if not reach[first] >> second & 1:
-            _connect(reach, first, reach[second])
-    return kept, _order(graph, kept)
-
-
-def _order(graph: CandidateGraph, edges: Sequence[int]) -> list[int]:
-    """An order of the nodes in which all these edges without a delay point forward."""
-    ends = (graph.edges[k] for k in edges)
-    heard = predecessors(graph.names, [edge for edge in ends if edge not in graph.delays])
-    return [graph.node_index[name] for name in topological(heard)]
-
-
-def _connect(reach: list[int], sender: int, new: int) -> None:
-    """Every node that reaches ``sender`` now also reaches the nodes of ``new``."""
-    reach[:] = [mine | new if mine >> sender & 1 else mine for mine in reach]
+        reach = [mine | reach[second] if mine >> first & 1 else mine for mine in reach]
+    heard = predecessors(graph.names, [graph.edges[k] for k in kept])
+    return kept, [graph.node_index[name] for name in topological(heard)]
