@@ -18,7 +18,7 @@ class Leases:
         self._counts: Counter[str] = Counter()
 
     def __contains__(self, version: object) -> bool:
-        return self._counts[version] > 0  # type: ignore[index]
+        return version in self._counts
 
     def take(self, version: str) -> str:
         """Lease a version; return it."""
@@ -32,7 +32,8 @@ class Leases:
                 f"'{version}' is not leased; release what lease() returned, and only once"
             )
         self._counts[version] -= 1
-        self._counts += Counter()  # without those that ended
+        if not self._counts[version]:
+            del self._counts[version]
 
 
 class VersionBook(Generic[Held]):
