@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("model"))
 
 
-@pytest.mark.parametrize("section", SECTIONS.values(), ids=str)
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=[*SECTIONS])
 def test_a_page_shows_its_record(section: Section) -> None:
     record = recorded(section)
     assert not record["origin"]["dirty"] and record["origin"]["commit"]
