@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.benchmarks import UserBenchmark
+from swarm_ui.experiment.benchmarks import UserBenchmark, note_on
 from swarm_ui.experiment.config import Config, FilledTeam, Ray
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.loggers import logger_demands
@@ -52,7 +52,8 @@ class Run:
         """
         config = config or Config()
         name = f"{command or 'run'}-{config.env.name.partition(':')[0]}"
-        document = {"made_by": "swarm-ui", "command": command, **config.plain()}
+        about = {"made_by": "swarm-ui", "command": command, "label": note_on(config.env)}
+        document = {**about, **config.plain()}
         folder = None if path is None else Path(path)
         return cls(RunDirectory.create(folder, name=name, config=document), config, command)
 
@@ -163,6 +164,7 @@ def stored_config(folder: RunDirectory) -> Config:
     if document.pop("made_by", None) != "swarm-ui":
         raise ConfigError(f"'{folder.path}' is not a run of swarm-ui's commands")
     document.pop("command", None)
+    document.pop("label", None)
     try:
         return Config.model_validate(document)
     except ValidationError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -189,6 +190,8 @@ def read(path: Path) -> Contents:
     tested = bool(results.arms)
     if not tested:
         results.arms = kept
+    if not results.labels:
+        results.labels = _label(path)
     training = Training()
     try:
         training = Training.of(RunDirectory(path).metrics(), missing)
@@ -207,6 +210,14 @@ def read(path: Path) -> Contents:
         settings=_settings(path, missing),
         missing=tuple(missing),
     )
+
+
+def _label(path: Path) -> tuple[str, ...]:
+    """What the settings say of a run that has no results, such as that its phone is simulated."""
+    with suppress(ConfigError):  # the missing settings are reported elsewhere
+        if isinstance(label := RunDirectory(path).config().get("label"), str):
+            return (label,)
+    return ()
 
 
 def set_name(stem: str) -> str:

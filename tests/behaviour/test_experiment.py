@@ -8,6 +8,7 @@ import pytest
 
 from swarm_ui import ConfigError
 from swarm_ui.experiment import Run, compare, evaluate, load, train
+from swarm_ui.report import write_report
 
 
 @pytest.mark.timeout(120)
@@ -19,6 +20,7 @@ def test_a_trained_team_is_compared_with_one_agent_on_the_same_episodes(tmp_path
     history = train(run)
     assert len(history) == 1 and run.trained
     assert train(run) == history  # nothing is left to do
+    assert "The phone is simulated" in write_report(run.path).read_text()
     after = evaluate(run, split="parameters", episodes=8)
     alone = Run.create(tmp_path / "alone", load(overrides=["team.agents=1"]))
     before = evaluate(alone, split="parameters", episodes=8)
