@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import networkx as nx
 import pytest
 
@@ -20,11 +18,8 @@ from swarm_ui.environments.coordination import (
     task_names,
 )
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.prompts import format_named
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("task", [t for t in task_names() if t.startswith("consensus")])
@@ -99,17 +94,6 @@ def test_the_prompt_of_an_agent_names_nobody_else(prompt_format: str) -> None:
     told = {other for other in problem.names if other in text}
     assert told == {name, *problem.neighbours[name]}
     assert f"the colours 1 to {problem.colours}" in text
-
-
-def test_the_page_shows_the_prompt() -> None:
-    problem = draw_problem("matching-preferential-8", 20_000_002)
-    view = paned(problem.observation(), Pane(name="Nasu"))
-    reply = 'Reason: Round 1: I ask Nasu.\nAction: {"action_type":"answer","text":"Nasu"}'
-    heard = (Heard(sender="Boga", round=0, content=reply),)
-    decision = Decision(observation=view.observation, partial=True, heard=heard)
-    goal, *rest = format_named("compact").chat(decision)[-1].content.splitlines()
-    page = (ROOT / "docs" / "coordination.md").read_text(encoding="utf-8")
-    assert goal[: goal.index("8 rounds.") + 9] + " […]\n" + "\n".join(rest) in page
 
 
 async def test_one_answer_ends_the_episode_and_other_actions_are_lost() -> None:
