@@ -47,8 +47,10 @@ def commit() -> str:
 
 
 def dirty() -> bool:
-    """Whether tracked files of the source differ from the commit."""
-    return bool(_git("status", "--porcelain", "--untracked-files=no"))
+    """Whether tracked files of the source differ from the commit. A study adds to its own record,
+    which is no source."""
+    changed = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
+    return bool(_git(*changed))
 
 
 def machine() -> str:
