@@ -2,8 +2,8 @@
 
 Get the data yourself; none of it is in this package: ``autowebbench/`` of
 https://github.com/THUDM/AutoWebGLM (the repository is Apache-2.0, its data "for research purpose
-only"). Do not redistribute the test files, nor traces of episodes on them. docs/environments.md has
-an example.
+only"). Do not redistribute the test files, nor traces of episodes on them. It is used like
+:mod:`swarm_ui.environments.mind2web`.
 
 The ten functions of the benchmark are mapped to actions:
 

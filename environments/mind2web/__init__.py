@@ -4,7 +4,8 @@ Get the data yourself; none of it is in this package. https://huggingface.co/dat
 (raw JSON, CC BY 4.0; the test splits come as a password-protected zip, see the data card) or
 .../osunlp/Multimodal-Mind2Web (flattened rows as parquet, OpenRAIL; ``pip install
 'swarm-ui[mind2web]'``). **Do not redistribute unzipped test files**, nor traces of episodes on
-them: the authors want to keep them out of training data. docs/environments.md has an example.
+them: the authors want to keep them out of training data. docs/howto/mind2web.md has an
+example.
 
 Agents answer with ``click``, ``input_text`` or ``select`` on one of the shown candidates, or with
 ``wait`` for "none of these". For the pruning see ``ranks`` of :class:`Mind2Web`, and for the
