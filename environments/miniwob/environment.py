@@ -65,9 +65,15 @@ class MiniWobEnvironment(Episodic):
     - ``swipe`` is a drag with the mouse: from ``index`` (or ``x`` and ``y``) to ``to_index`` (or
       ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. It selects text.
       Without a start it is a finger swipe: the page scrolls in the opposite direction.
-    - ``long_press`` moves the mouse to the place and leaves it there.
-    - ``keyboard_enter`` with a ``keycode`` presses that key (see ``input.KEYS``).
-    - ``input_text`` with ``clear_text=False`` appends to the text of a field.
+    - ``long_press`` moves the mouse to the place and leaves it there (hover).
+    - ``keyboard_enter`` with a ``keycode`` presses that key (see ``input.KEYS``); with an ``index``
+      on that element, such as an arrow key on a slider.
+    - ``input_text`` with ``clear_text=False`` appends to the text of a field. It sets a slider to a
+      number.
+    - ``select`` selects the option with that text.
+    - ``scroll`` scrolls to the end in a direction, or to the next part of a list of elements that
+      was cut.
+    - ``wait`` waits half a second.
     """
 
     def __init__(

@@ -64,7 +64,9 @@ class WebEnvironment(Episodic):
     The other actions:
 
     - ``click``, ``double_tap``, ``long_press`` (hover), ``swipe`` (drag) and ``input_text`` use the
-      mouse and the keyboard; ``select`` chooses an option by its text;
+      mouse and the keyboard; ``select``, or a click on it, chooses an option by its text;
+    - ``input_text`` sets a slider or a date;
+    - ``scroll`` moves by 80 % of the window, or of the element with that ``index``;
     - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
       ``open_app`` opens the URL in ``app_name`` in the active tab;
     - ``input_text`` with a path on a file input uploads a file of the folder ``uploads``;
