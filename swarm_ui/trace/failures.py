@@ -222,7 +222,7 @@ def unusable(step: StepRecord) -> bool:
 
 
 def left_out(trace: Trace, call: Call) -> str:
-    """``Call.dropped`` as readable text; empty: nothing is left out.
+    """``call.completion.dropped`` as readable text; empty: nothing is left out.
 
     Elements have the indices of the screen, not those of the agent.
     """
