@@ -49,7 +49,14 @@ def commit() -> str:
 def dirty() -> bool:
     """Whether tracked files of the source differ from the commit. A study adds to its own record,
     which is no source."""
-    changed = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
+    changed = (
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ":/",
+        ":(top,exclude)benchmarks/results",
+    )
     return bool(_git(*changed))
 
 
