@@ -57,11 +57,12 @@ def test_the_page_has_the_figures_of_the_record_and_these_are_the_published_ones
     assert with_part(page, name, page_part(found, made)) == page, (
         f"docs/results.md differs from the record: python -m benchmarks {name} --page"
     )
-    assert expect_published(name, made) == len(made.rows) + len(made.contrasts) > 0
+    if name in PUBLISHED:
+        assert expect_published(name, made) == len(made.rows) + len(made.contrasts) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_row_is_that_of_the_record(name: str) -> None:
     found, cells = study(name), read_cells(name)
     made = table(found, cells)
