@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
@@ -70,6 +70,8 @@ from swarm_ui.optim.update import (
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
+
+T = TypeVar("T")
 
 
 class SampleJobs(Protocol):
@@ -231,9 +233,9 @@ class TeamTrainer:
         """Rollout, credit, pairs, update of adapters and edges."""
         self._iteration, cpu = iteration, time.process_time()
         begun = self._ahead.pop() if self._ahead else self._begin(iteration, iteration)
-        seconds = await self._rollouts(begun)
+        seconds = await self._answered(begun.task)
         credit_began = time.perf_counter()
-        episodes = await self._credited(begun.graphs)
+        episodes = await self._answered(self._credited(begun.graphs))
         self.on_episodes(iteration, episodes)
         examples = examples_of(begun.graphs, self.config, iteration, iteration - begun.updates)
         seconds += time.perf_counter() - credit_began
@@ -331,10 +333,10 @@ class TeamTrainer:
             for number, (sample, share) in enumerate(zip(samples, shares, strict=True))
         ]
 
-    async def _rollouts(self, begun: _Begun) -> float:
-        """Wait for the rollouts. An error of a model reports what the run has saved."""
+    async def _answered(self, work: Awaitable[T]) -> T:
+        """Wait for rollouts or credit. An error of a model reports what the run has saved."""
         try:
-            return await begun.task
+            return await work
         except BudgetExceeded:
             raise
         except ModelError as error:

@@ -84,12 +84,12 @@ def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
     *steps, ended = notes(code, "t")
     settings = steps[0]["settings"]
     assert settings["train.iterations"] == 2 and settings["command"] == "train"
-    assert settings["environment.wrap"] == "step-limit:steps=4"
+    assert settings["env.wrap"] == "step-limit:steps=4"
     assert [line["numbers"]["iteration"] for line in steps] == [0, 1] and ended == {"closed": True}
     rows = done.json["iterations"]
     assert [line["numbers"]["success"] for line in steps] == [row["success"] for row in rows]
     assert list((code.folder / "t/tensorboard").glob("events*"))
-    assert "env.wrap=step-limit:steps=4" in done.err, "the next command wraps in the same way"
+    assert "next: swarm-ui eval t --trust" in done.err, "the folder has the wrappers"
     refused = code("train --resume t")
     assert refused.code == 2
     assert "import and call 'user_loggers:Notes' (a logger)" in " ".join(refused.err.split())

@@ -201,7 +201,7 @@ def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
                 ("swarm-ui eval p", {"phone", "phone-split"}),
-                ("swarm-ui eval phone team.views=s", {"same", "shuffle"}),
+                ("swarm-ui eval phone team.v", {"team.views=", "team.vote="}),
                 ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
                 ("swarm-ui export r e", {"episodes", "edges"}),
             )
