@@ -262,7 +262,12 @@ def _keep_named_edges(values: Mapping[str, Any]) -> None:
 
 def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
     """An error of pydantic as mistakes, each with the setting that it is about."""
-    name = tuple(str(part) for part in error["loc"] if part not in _TAGS)
+    place = ("", *error["loc"])
+    name = tuple(
+        str(part)
+        for before, part in itertools.pairwise(place)
+        if not (part in _TAGS and before in ("model", "place"))
+    )
     text = error["msg"].removeprefix("Value error, ")
     if AT in text:
         for line in text.splitlines():
@@ -294,7 +299,7 @@ _VARIANTS: dict[str, Mapping[str, type[BaseModel]]] = {
     "env": ENVIRONMENTS, "model": _MODELS, "place": _PLACES,
 }  # fmt: skip
 _TAGS = {*_MODELS, *_PLACES}
-"""Names of variants, which pydantic adds to the location of an error."""
+"""Names of variants, which pydantic adds to the location of an error after that of the section."""
 
 
 def _sections(values: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:

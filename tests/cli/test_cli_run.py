@@ -181,6 +181,7 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
 def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
     for line, said in (
         ("eval phone contacts-ad", "did you mean 'contacts-add'?"),
+        ("eval phone team.agent=4", "team.agent: no such setting; did you mean 'team.agents'?"),
         ("eval phone --split nope", "it has parameters"),
         ("eval phone -m nobody", "no model 'nobody'"),
         ("eval phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
