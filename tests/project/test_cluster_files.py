@@ -167,7 +167,8 @@ def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it has ended, and a failure of the test is to be seen
+            os.killpg(process.pid, signal.SIGTERM)
         wait_until(lambda: process.poll() is not None and not group(process.pid), 30, must=False)
         for left in group(process.pid):
             os.kill(left, signal.SIGKILL)
