@@ -57,6 +57,17 @@ async def test_every_critic_keeps_the_contract(kind: type[Any]) -> None:
     assert await critic([]) == []
 
 
+async def test_state_wise_advantages_discount_the_steps_that_are_left() -> None:
+    slow = episode(True, step([click(0)]), step([click(1)], "two"), seed=1)
+    fast = episode(True, step([click(0)]), seed=2)
+    failed = episode(False, step([click(1)]), seed=3)
+    found = await values(GiGPO(discount=0.5), slow, fast, failed)
+    # Returns on the first screen: 0.5, 1 and 0, so 0 and +-1.2247; outcomes: 0.7071, -1.4142.
+    by_hand = (0.7071, 0.7071 + 1.2247, -1.4142 - 1.2247)
+    for rows, value in zip(found, by_hand, strict=True):
+        assert rows[0] == near(value / (1 + abs(value)))
+
+
 async def test_state_wise_advantages_compare_equal_screens_and_outcomes() -> None:
     solved = episode(True, step([click(0), click(1)]), step([click(1), click(2)], "two"), seed=1)
     failed = episode(False, step([click(1), click(2)]), seed=2)
