@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from swarm_ui.optim.edges.credit import edge_credit
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
-    from swarm_ui.optim.edges.prune import prune_agents
     from swarm_ui.optim.examples import (
         Batch,
         Example,
@@ -62,7 +61,7 @@ __all__ = [
     "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
     "UpdateConfig", "calibrated", "compare_critics", "dpo_loss", "edge_credit", "edge_loss",
     "encode", "ipo_loss", "labelled_replies", "learned_critic", "minibatches",
-    "policy_gradient_loss", "preference_pairs", "prune_agents", "reply_logprobs", "rft_loss",
+    "policy_gradient_loss", "preference_pairs", "reply_logprobs", "rft_loss",
     "scored_replies", "success_rate", "token_logprobs", "train_critic", "with_reference",
 ]  # fmt: skip
 
@@ -81,7 +80,6 @@ _MODULES = {
     "edges.credit": "edge_credit",
     "edges.distribution": "EdgeDistribution",
     "edges.optim": "ProbabilitySGD edge_loss",
-    "edges.prune": "prune_agents",
     "examples": "Batch Example encode minibatches reply_logprobs token_logprobs with_reference",
     "guidance": "Guidance",
     "losses": "dpo_loss ipo_loss policy_gradient_loss rft_loss",

@@ -67,20 +67,32 @@ class CandidateGraph:
         decision: str | None = None,
         delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
-        self.names = tuple(sorted(names))
-        self.decision = decision
+        self.names, self.decision = tuple(sorted(names)), decision
         pairs = {(a, b) for a in self.names for b in self.names if a != b and a != decision}
         self.edges = tuple(sorted(pairs if candidates is None else set(candidates)))
-        self._check(pairs, delays)
+        unknown = sorted((set(self.edges) | set(delays)) - pairs | set(delays) - set(self.edges))
+        known = decision is None or decision in self.names
+        if unknown or not known or len(set(self.names)) < len(self.names):
+            raise ConfigError(
+                f"edge distribution: expected distinct names of which 'decision' is one, and edges "
+                f"between two of them that do not leave it, got {self.names}, decision "
+                f"{decision!r}, and the edges or delays {unknown}"
+            )
         self.delays = {edge: delay for edge, delay in delays.items() if delay}
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
         ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
-        self.senders = torch.tensor([a for a, _ in ends], dtype=torch.long)
-        self.listeners = torch.tensor([b for _, b in ends], dtype=torch.long)
+        self.senders, self.listeners = torch.tensor(ends, dtype=torch.long).view(-1, 2).unbind(1)
         self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
-        at_once = [pair for pair, late in zip(ends, self.delayed.tolist(), strict=True) if not late]
-        self.levels = self._levels(at_once)
+        graph = nx.DiGraph(
+            [pair for pair, edge in zip(ends, self.edges, strict=True) if edge not in self.delays]
+        )
+        graph.add_nodes_from(range(len(self.names)))
+        components = nx.condensation(graph)
+        self.levels: list[list[int]] = [
+            sorted(node for part in generation for node in components.nodes[part]["members"])
+            for generation in nx.topological_generations(components)
+        ]
         self.level_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, level in enumerate(self.levels):
             self.level_of[level] = number
@@ -89,40 +101,7 @@ class CandidateGraph:
         self.blocks = self._blocks(ends)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.names[:6])
-        if len(self.names) > 6:
-            shown += f" and {len(self.names) - 6} more"
-        edges = f"{len(self.edges)} possible edge{'s' * (len(self.edges) != 1)}"
-        return f"{len(self.names)} nodes: {shown}; {edges}"
-
-    def _check(self, pairs: set[EdgeName], delays: Mapping[EdgeName, int]) -> None:
-        if len(set(self.names)) != len(self.names):
-            raise ConfigError(f"edge distribution: the names must be distinct, got {self.names}")
-        if self.decision is not None and self.decision not in self.names:
-            raise ConfigError(
-                f"edge distribution: the decision {self.decision!r} is not one of {self.names}"
-            )
-        unknown = set(self.edges) - pairs
-        if unknown:
-            raise ConfigError(
-                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}; "
-                "an edge joins two different nodes, and a decision sends nothing"
-            )
-        for edge, delay in delays.items():
-            if edge not in self.edges or delay < 0:
-                raise ConfigError(
-                    f"edge distribution: a delay of {delay!r} rounds for {edge[0]} -> {edge[1]}; "
-                    "expected a candidate and a number of rounds >= 0"
-                )
-
-    def _levels(self, ends: list[tuple[int, int]]) -> list[list[int]]:
-        graph = nx.DiGraph(ends)
-        graph.add_nodes_from(range(len(self.names)))
-        components = nx.condensation(graph)
-        return [
-            sorted(node for part in generation for node in components.nodes[part]["members"])
-            for generation in nx.topological_generations(components)
-        ]
+        return f"{len(self.names)} nodes: {', '.join(self.names)}; {len(self.edges)} possible edges"
 
     def _blocks(self, ends: list[tuple[int, int]]) -> list[CyclicBlock]:
         by_level: dict[int, list[int]] = {}
@@ -131,9 +110,7 @@ class CandidateGraph:
         blocks = []
         for _, edges in sorted(by_level.items()):
             nodes = sorted({node for k in edges for node in ends[k]})
-            position = {node: i for i, node in enumerate(nodes)}
-            first = torch.tensor([position[ends[k][0]] for k in edges])
-            second = torch.tensor([position[ends[k][1]] for k in edges])
+            first, second = (torch.tensor([nodes.index(ends[k][s]) for k in edges]) for s in (0, 1))
             blocks.append(CyclicBlock(nodes, edges, (first, second)))
         return blocks
 
@@ -148,11 +125,6 @@ class CandidateGraph:
                     f"edge distribution: {missing.args[0]} is not a candidate edge"
                 ) from None
         return mask
-
-    def orders(self, orders: Iterable[Sequence[str]]) -> Tensor:
-        """Orders of all names as node indices, ``[B, n]``."""
-        rows = [[self.node_index[name] for name in order] for order in orders]
-        return torch.tensor(rows, dtype=torch.long).view(len(rows), len(self.names))
 
     def used(self, chosen: Tensor) -> Tensor | None:
         """Mask of the nodes that reach the decision, ``[B, n]``; ``None`` without a decision."""
@@ -172,8 +144,6 @@ class CandidateGraph:
         self, order: Sequence[int], chosen: Sequence[int], log_prob: float | None
     ) -> EdgeSample:
         """The record of a DAG, given by node indices and edge indices."""
-        rank = {node: r for r, node in enumerate(order)}
-        ends = [self.edges[k] for k in chosen]
-        ranked = sorted((rank[self.node_index[b]], rank[self.node_index[a]], a, b) for a, b in ends)
-        edges = tuple((a, b) for _, _, a, b in ranked)
-        return EdgeSample(order=tuple(self.names[i] for i in order), edges=edges, log_prob=log_prob)
+        rank = {self.names[node]: r for r, node in enumerate(order)}
+        edges = sorted((self.edges[k] for k in chosen), key=lambda e: (rank[e[1]], rank[e[0]]))
+        return EdgeSample(order=tuple(rank), edges=tuple(edges), log_prob=log_prob)

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
 from swarm_ui.optim.preferences import credit_by_message
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
-Cells = Sequence[Sequence[float | None]]
+_BASELINE = 0.5
+"""What is subtracted from a credit, which is neither right nor wrong there."""
 
 
 def edge_credit(
-    trace: Trace, credit: Cells, *, baseline: float = 0.5, discount: float = 0.5
+    trace: Trace, credit: Sequence[Sequence[float | None]], *, discount: float = 0.5
 ) -> dict[EdgeName, float]:
     """Credit of each edge of a decision, propagated backwards through the messages.
 
-    The return of a message is its own advantage plus ``discount`` times the mean return of the
-    messages that received it. Credit of a late message therefore reaches all messages before it,
-    discounted with every hop. An edge gets the advantage of the message that it carried plus
-    ``discount`` times the return of the receiver's message. Edges that carried no
-    message have no entry.
+    The advantage of a message is its credit minus one half. Its return is its own advantage plus
+    ``discount`` times the mean return of the messages that received it. Credit of a late message
+    therefore reaches all messages before it, discounted with every hop. An edge gets the advantage
+    of the message that it carried plus ``discount`` times the return of the receiver's message.
+    Edges that carried no message have no entry.
 
     Args:
         trace: one decision.
         credit: ``[rounds, agents]`` in the sequence of ``trace.agents``; ``None``: unscored; such
             a message has no advantage of its own.
-        baseline: what is subtracted from a credit.
         discount: a number in [0, 1); with 0 an edge gets only the advantage of the message itself.
 
     Returns:
         the mean over the messages that each edge carried, by (sender, listener).
-
-    Raises:
-        ConfigError: the credit does not have the shape of the trace, or ``discount`` is outside [0,
-            1).
     """
     if not 0.0 <= discount < 1.0:
         raise ConfigError(f"edge credit: discount must be in [0, 1), got {discount}")
-    own = _advantages(trace, credit, baseline)
+    own = {id: v - _BASELINE for id, v in credit_by_message(trace, credit).items()}
     sender = {message.id: message.sender for message in trace.messages}
     failed = {message.id for message in trace.messages if message.error is not None}
     returns = _returns(trace, own, discount)
@@ -52,44 +49,28 @@ def edge_credit(
             if edge not in edges or id in failed or (mine is None and onward is None):
                 continue
             carried.setdefault(edge, []).append((mine or 0.0) + discount * (onward or 0.0))
-    return {edge: sum(values) / len(values) for edge, values in sorted(carried.items())}
+    return {edge: fmean(values) for edge, values in sorted(carried.items())}
 
 
 def episode_edge_credit(
-    episodes: Iterable[Episode],
-    *,
-    edges: Iterable[EdgeName] | None = None,
-    baseline: float = 0.5,
-    discount: float = 0.5,
+    episodes: Iterable[Episode], *, edges: Iterable[EdgeName] | None = None, discount: float = 0.5
 ) -> dict[EdgeName, float]:
     """Mean credit of each edge of one sampled graph, over the decisions of its episodes.
 
     This is one element of ``credit`` in :func:`~swarm_ui.optim.edges.optim.edge_loss`. Steps
     without credit, and masked episodes, are left out. ``edges`` are those to keep, such as those
-    of the sample; default: all. For ``baseline`` and ``discount`` see :func:`edge_credit`.
+    of the sample; default: all. For ``discount`` see :func:`edge_credit`.
     """
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:
         for step in episode.steps if episode.success is not None else ():
-            if step.credit is not None:
-                found = edge_credit(step.trace, step.credit, baseline=baseline, discount=discount)
-                for edge, value in found.items():
-                    gathered.setdefault(edge, []).append(value)
+            found = {} if step.credit is None else edge_credit(
+                step.trace, step.credit, discount=discount
+            )  # fmt: skip
+            for edge, value in found.items():
+                gathered.setdefault(edge, []).append(value)
     kept = set(gathered if edges is None else edges)
-    return {
-        edge: sum(values) / len(values) for edge, values in sorted(gathered.items()) if edge in kept
-    }
-
-
-def _advantages(trace: Trace, credit: Cells, baseline: float) -> dict[str, float]:
-    """Credit minus baseline of each scored message, by id."""
-    if len(credit) != trace.rounds or any(len(row) != len(trace.agents) for row in credit):
-        shape = [len(credit), *{len(row) for row in credit}]
-        raise ConfigError(
-            f"edge credit: run {trace.run} has {trace.rounds} rounds of {len(trace.agents)} "
-            f"agents, the credit is of shape {shape}"
-        )
-    return {id: v - baseline for id, v in credit_by_message(trace, credit).items()}
+    return {edge: fmean(values) for edge, values in sorted(gathered.items()) if edge in kept}
 
 
 def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, float | None]:
@@ -105,8 +86,7 @@ def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, 
     # Every message precedes those that depend on it, so a reverse pass knows their returns.
     for id in reversed(topological(heard)):
         later = [v for m in listeners.get(id, ()) if (v := returns.get(m)) is not None]
+        returns[id] = own.get(id)
         if later and discount:
-            returns[id] = own.get(id, 0.0) + discount * sum(later) / len(later)
-        else:
-            returns[id] = own.get(id)
+            returns[id] = own.get(id, 0.0) + discount * fmean(later)
     return returns

@@ -50,10 +50,9 @@ class Draws(NamedTuple):
     """Node indices, first speaker first, ``[B, n]``."""
     chosen: Tensor
     """Mask of the candidates that are edges of the sample, ``[B, E]`` bool."""
-    counted: Tensor | None = None
+    counted: Tensor
     """Mask of the candidates that count in the log-probability, ``[B, E]`` bool: those that point
-    forward and into a used node. It follows from the other two; :meth:`EdgeDistribution.draw`
-    fills it in."""
+    forward and into a used node."""
 
 
 class EdgeDistribution(nn.Module):
@@ -106,20 +105,11 @@ class EdgeDistribution(nn.Module):
         self.logits = nn.Parameter(torch.full((len(self.candidates),), odds))
 
     @classmethod
-    def from_probabilities(
-        cls,
-        probabilities: Mapping[EdgeName, float],
-        *,
-        decision: str | None = None,
-        delays: Mapping[EdgeName, int] | None = None,
-    ) -> Self:
+    def from_probabilities(cls, probabilities: Mapping[EdgeName, float]) -> Self:
         """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
 
         An edge that can never close a cycle, such as one into a decision, has exactly the given
-        probability.
-
-        Raises:
-            ConfigError: no edges, a self-loop, or a probability outside (0, 1).
+        probability. Raises ``ConfigError`` for no edges, a self-loop, or another probability.
         """
         bad = [f"{a} -> {b}: {p}" for (a, b), p in probabilities.items() if not 0.0 < p < 1.0]
         if bad or not probabilities:
@@ -128,7 +118,7 @@ class EdgeDistribution(nn.Module):
                 f"{', '.join(bad) or 'no edges'}; put an edge that always occurs into the graph"
             )
         names = {name for edge in probabilities for name in edge}
-        made = cls(names, candidates=probabilities, decision=decision, delays=delays)
+        made = cls(names, candidates=probabilities)
         # In double precision: a probability close to 1 has infinite log-odds in single precision.
         listed = [probabilities[edge] for edge in made.candidates]
         with torch.no_grad():
@@ -153,8 +143,14 @@ class EdgeDistribution(nn.Module):
         if len(graph.levels) > 1:
             orders = orders.gather(1, graph.level_of[orders].argsort(dim=1, stable=True))
         chosen = torch.rand(batch, len(graph.edges), generator=generator) < self.logits.sigmoid()
+        return self._draws(orders, chosen)
+
+    def _draws(self, orders: Tensor, chosen: Tensor) -> Draws:
+        """The draws without the edges that point backwards or lead into an unused node."""
         counted = self._forward_edges(orders)
-        counted = self._into_used(chosen & counted, counted)
+        used = self.graph.used(chosen & counted)
+        if used is not None:
+            counted = counted & used[:, self.graph.listeners]
         return Draws(orders, chosen & counted, counted)
 
     def sample(self, batch: int, generator: torch.Generator | None = None) -> list[EdgeSample]:
@@ -197,25 +193,14 @@ class EdgeDistribution(nn.Module):
                 order += [level[i] for i in found]
             else:
                 order += sorted(level, key=lambda i: -float(self.scores[i]))
-        orders = torch.tensor([order])
-        chosen = (self.logits > 0)[None] & self._forward_edges(orders)
-        return self.records(Draws(orders, self._into_used(chosen, chosen)))[0]
+        return self.records(self._draws(torch.tensor([order]), (self.logits > 0)[None]))[0]
 
     def log_prob_draws(self, draws: Draws) -> Tensor:
-        """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient.
-
-        ``-inf`` if an edge points backwards, or into a node that is not used.
-        """
-        chosen, counted, possible = draws.chosen, draws.counted, None
-        if counted is None:
-            counted = self._into_used(chosen, self._forward_edges(draws.orders))
-            possible = (chosen <= counted).all(1)
+        """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient."""
         kind = self.logits.dtype
-        edges = chosen.to(kind) @ self.logits - counted.to(kind) @ softplus(self.logits)
-        total = self._order_log_prob(draws.orders) + edges
-        if possible is None or bool(possible.all()):
-            return total
-        return torch.where(possible, total, -math.inf)
+        edges = draws.chosen.to(kind) @ self.logits
+        edges = edges - draws.counted.to(kind) @ softplus(self.logits)
+        return self._order_log_prob(draws.orders) + edges
 
     def log_prob(self, dags: Sequence[EdgeSample | Iterable[EdgeName]]) -> Tensor:
         """Log-probability (nats) of each DAG, ``[B]``, with gradient.
@@ -236,7 +221,10 @@ class EdgeDistribution(nn.Module):
                 f"log_prob: sums over orders are exact up to {MAX_EXACT} nodes that may all reach "
                 "each other, this distribution has more; give samples, which have an order"
             )
-        return self.log_prob_draws(Draws(self.graph.orders([s.order for s in samples]), chosen))
+        rows = [[self.graph.node_index[name] for name in s.order] for s in samples]
+        draws = self._draws(torch.tensor(rows), chosen)
+        possible = (chosen == draws.chosen).all(1)
+        return torch.where(possible, self.log_prob_draws(draws), -math.inf)
 
     def _log_prob_edge_sets(self, chosen: Tensor) -> Tensor:
         """Log-probability (nats) of edge sets ``[B, E]`` bool, summed over all orders, ``[B]``."""
@@ -294,12 +282,6 @@ class EdgeDistribution(nn.Module):
         forward = rank.index_select(1, first) < rank.index_select(1, second)
         return forward | self.graph.delayed if self.delays else forward
 
-    def _into_used(self, chosen: Tensor, edges: Tensor) -> Tensor:
-        """Mask ``[B, E]`` of the ``edges`` that lead into a node which is used if the ``chosen``
-        edges occur."""
-        used = self.graph.used(chosen)
-        return edges if used is None else edges & used[:, self.graph.listeners]
-
     def _order_log_prob(self, orders: Tensor) -> Tensor:
         ranked, start = self.scores[orders], 0
         total = ranked.new_zeros(len(orders))
@@ -317,11 +299,8 @@ class EdgeDistribution(nn.Module):
         return torch.where(graph.order_dependent, first, 1.0)
 
     def save(self, path: Path) -> None:
-        """Write parameters and names as safetensors. Missing folders are made.
-
-        Raises:
-            ConfigError: the file cannot be written.
-        """
+        """Write parameters and names as safetensors. Missing folders are made. Raises
+        ``ConfigError`` if the file cannot be written."""
         metadata = {
             "format": _FORMAT,
             "names": json.dumps(self.names),
@@ -338,36 +317,28 @@ class EdgeDistribution(nn.Module):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The distribution that :meth:`save` wrote.
-
-        Raises:
-            ConfigError: there is no such file, or it was not written by :meth:`save`.
-        """
+        """The distribution that :meth:`save` wrote. Raises ``ConfigError`` if there is none."""
         try:
             with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("format") != _FORMAT:
+                about = file.metadata() or {}
+                if about.get("format") != _FORMAT:
                     raise ConfigError(
-                        f"{path}: expected a file of format '{_FORMAT}', "
-                        f"got {metadata.get('format')!r}"
+                        f"{path}: expected a file of format '{_FORMAT}', got {about.get('format')}"
                     )
-                names = msgspec.json.decode(metadata["names"], type=list[str])
-                edges = msgspec.json.decode(metadata["candidates"], type=list[tuple[str, str]])
-                decision = msgspec.json.decode(metadata["decision"], type=str | None)
-                late = msgspec.json.decode(metadata["delays"], type=list[tuple[str, str, int]])
-                scores, logits = file.get_tensor("scores"), file.get_tensor("logits")
-        except (OSError, KeyError, SafetensorError, msgspec.DecodeError) as error:
+                made = cls(
+                    msgspec.json.decode(about["names"], type=list[str]),
+                    candidates=msgspec.json.decode(about["candidates"], type=list[EdgeName]),
+                    decision=msgspec.json.decode(about["decision"], type=str | None),
+                    delays={
+                        (a, b): late
+                        for a, b, late in msgspec.json.decode(
+                            about["delays"], type=list[tuple[str, str, int]]
+                        )
+                    },
+                )
+                made.load_state_dict({k: file.get_tensor(k) for k in ("scores", "logits")})
+        except (OSError, KeyError, RuntimeError, SafetensorError, msgspec.DecodeError) as error:
             raise ConfigError(f"{path}: not a readable edge file ({error})") from error
-        if scores.shape != (len(names),) or logits.shape != (len(edges),):
-            raise ConfigError(
-                f"{path}: {len(names)} nodes and {len(edges)} edges do not match tensors of shape "
-                f"{tuple(scores.shape)} and {tuple(logits.shape)}"
-            )
-        delays = {(sender, listener): delay for sender, listener, delay in late}
-        made = cls(names, candidates=edges, decision=decision, delays=delays)
-        with torch.no_grad():
-            made.scores[[made.graph.node_index[name] for name in names]] = scores
-            made.logits[[made.graph.edge_index[edge] for edge in edges]] = logits
         return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from statistics import stdev
 from typing import Any
 
 import torch
@@ -49,21 +50,27 @@ def edge_loss(
         ConfigError: the arguments differ in length, a number is not finite, or a credited edge is
             not in its DAG.
     """
-    _check(dags, utilities, credit, groups)
+    told, grouped = credit or [{} for _ in dags], groups or [None for _ in dags]
+    given = [u for u in utilities if u is not None] + [v for own in told for v in own.values()]
+    if not len(dags) == len(utilities) == len(told) == len(grouped) or not all(
+        map(math.isfinite, given)
+    ):
+        raise ConfigError(
+            f"edge_loss: expected finite utilities, credit and groups of {len(dags)} DAGs, got "
+            f"{len(utilities)}, {len(told)} and {len(grouped)}; give None for a DAG that failed"
+        )
     loss = (edges.logits.sum() + edges.scores.sum()) * 0.0
-    scored = [k for k, utility in enumerate(utilities) if utility is not None]
-    advantages = torch.tensor(_advantages(utilities, groups, scored, normalise))
+    scored = [(k, u) for k, u in enumerate(utilities) if u is not None]
+    advantages = torch.tensor(_advantages([(grouped[k], u) for k, u in scored], normalise))
     if advantages.any():
-        log_probs = edges.log_prob([dags[k] for k in scored])
+        log_probs = edges.log_prob([dags[k] for k, _ in scored])
         loss = loss - (advantages * log_probs).sum() / len(scored)
-    credited = [(dag, given) for dag, given in zip(dags, credit or (), strict=False) if given]
-    for dag, given in credited:
-        unknown = set(given) - set(dag.edges)
-        if unknown:
-            raise ConfigError(f"edge_loss: credit for {min(unknown)}, which is not in its DAG")
-        chosen = [edges.graph.edge_index[edge] for edge in given]
-        values = torch.tensor(list(given.values()))
-        term = (values * logsigmoid(edges.logits[chosen])).sum()
+    credited = [(dag, own) for dag, own in zip(dags, told, strict=True) if own]
+    for dag, own in credited:
+        if not set(own) <= set(dag.edges):
+            raise ConfigError(f"edge_loss: expected credit of the edges {dag.edges}, got {own}")
+        chosen = [edges.graph.edge_index[edge] for edge in own]
+        term = (torch.tensor(list(own.values())) * logsigmoid(edges.logits[chosen])).sum()
         loss = loss - credit_weight * term / len(credited)
     return loss
 
@@ -89,16 +96,9 @@ class ProbabilitySGD(torch.optim.Optimizer):
             edges: updated in place.
             lr: the change of a probability, or of an order score, for a gradient of 1.
             min_probability: every edge keeps a probability in ``[this, 1 - this]``, so that the
-                entropy never becomes 0 and every edge can come back.
+                entropy never becomes 0 and every edge can come back; below 0.5.
             max_score: bound on the absolute value of an order score.
-
-        Raises:
-            ConfigError: ``min_probability`` is not in [0, 0.5).
         """
-        if not 0.0 <= min_probability < 0.5:
-            raise ConfigError(
-                f"ProbabilitySGD: min_probability must be in [0, 0.5), got {min_probability}"
-            )
         self.min_probability, self.max_score = max(min_probability, 1e-6), max_score
         groups: list[dict[str, Any]] = [
             {"params": [edges.logits], "kind": "logits"},
@@ -125,43 +125,18 @@ class ProbabilitySGD(torch.optim.Optimizer):
         return loss
 
 
-def _advantages(
-    utilities: Sequence[float | None],
-    groups: Sequence[object] | None,
-    scored: Sequence[int],
-    normalise: bool,
-) -> list[float]:
-    """The advantage of each scored DAG over the others of its group."""
-    members: dict[object, list[int]] = {}
-    for k in scored:
-        members.setdefault(None if groups is None else groups[k], []).append(k)
-    found = dict.fromkeys(scored, 0.0)
-    for rows in members.values():
-        values = [u for k in rows if (u := utilities[k]) is not None]
-        if len(values) < 2:
-            continue
-        total, mean = sum(values), sum(values) / len(values)
-        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+def _advantages(scored: Sequence[tuple[object, float]], normalise: bool) -> list[float]:
+    """The advantage of each utility over the others of its group, in order."""
+    members: dict[object, list[float]] = {}
+    for group, utility in scored:
+        members.setdefault(group, []).append(utility)
+    found = []
+    for group, utility in scored:
+        values = members[group]
+        others, spread = len(values) - 1, stdev(values) if len(values) > 1 else 0.0
         if spread <= 1e-9:  # all are equal, but for rounding
+            found.append(0.0)
             continue
-        scale = spread if normalise else 1.0
-        for k, value in zip(rows, values, strict=True):
-            found[k] = (value - (total - value) / (len(values) - 1)) / scale
-    return list(found.values())
-
-
-def _check(
-    dags: Sequence[EdgeSample],
-    utilities: Sequence[float | None],
-    credit: Sequence[Mapping[EdgeName, float]] | None,
-    groups: Sequence[object] | None,
-) -> None:
-    for what, given in (("utilities", utilities), ("credit", credit), ("groups", groups)):
-        if given is not None and len(given) != len(dags):
-            raise ConfigError(f"edge_loss: {len(dags)} DAGs, but {len(given)} {what}")
-    bad = [u for u in utilities if u is not None and not math.isfinite(u)]
-    if bad:
-        raise ConfigError(f"edge_loss: a utility is {bad[0]}; give None for a DAG that failed")
-    bad = [v for given in credit or () for v in given.values() if not math.isfinite(v)]
-    if bad:
-        raise ConfigError(f"edge_loss: a credit is {bad[0]}; leave out edges that are unscored")
+        baseline = (sum(values) - utility) / others
+        found.append((utility - baseline) / (spread if normalise else 1.0))
+    return found

@@ -155,10 +155,23 @@ def test_whoever_is_used_reaches_the_decision(n: int, seed: int) -> None:
         reaching = nx.ancestors(graph, NAMES[0]) | {NAMES[0]}
         assert {name for edge in sample.edges for name in edge} <= reaching
         assert sample.order[-1] == NAMES[0]
-    with pytest.raises(ConfigError, match="sends nothing"):
-        EdgeDistribution(["a", "b"], candidates=[("a", "b")], decision="a")
-    with pytest.raises(ConfigError, match="not one of"):
-        EdgeDistribution(["a", "b"], decision="c")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"candidates": [("a", "b")], "decision": "a"},
+        {"candidates": [("a", "c")]},
+        {"decision": "c"},
+        {"delays": {("a", "a"): 1}},
+        {"density": 1.0},
+    ],
+)
+def test_edges_between_other_nodes_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        EdgeDistribution(["a", "b"], **wrong)
+    with pytest.raises(ConfigError):
+        EdgeDistribution(["a", "a"])
 
 
 def test_large_graphs_are_drawn_and_scored() -> None:
@@ -247,9 +260,9 @@ def test_a_file_that_is_not_edges_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "edges.safetensors"
     bad.write_bytes(b"not a tensor file")
     for path in (bad, tmp_path / "none.safetensors"):
-        with pytest.raises(ConfigError, match="not a readable edge file"):
+        with pytest.raises(ConfigError):
             EdgeDistribution.load(path)
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError):
         EdgeDistribution(NAMES).save(bad / "edges.safetensors")
 
 

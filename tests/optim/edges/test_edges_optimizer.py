@@ -151,5 +151,5 @@ def test_credit_moves_single_edges_also_where_the_utility_is_masked() -> None:
 )
 def test_bad_arguments_are_refused(worth: Any, credit: Any, groups: Any) -> None:
     made = EdgeDistribution(NAMES)
-    with pytest.raises(ConfigError, match="edge_loss"):
+    with pytest.raises(ConfigError):
         edge_loss(made, [sample(AB)], worth, credit, groups=groups)
