@@ -11,29 +11,19 @@ from swarm_ui.node import NodeContext
 
 async def completed(model: ChatModel, request: Request, context: NodeContext) -> Completion:
     """The model's answer, which names the model. If the run has listeners and the model streams,
-    pieces of it are events.
-
-    Raises:
-        ModelError: the model cannot answer, or returned more or fewer answers than requests.
-    """
-    completions: list[Completion] = []
+    pieces of it are events. Raises ``ModelError`` if there is not exactly one answer."""
+    found: list[Completion] = []
     if context.streaming and isinstance(model, StreamingModel):
         async for piece in model.stream(request):
             if isinstance(piece, Completion):
-                completions = [piece]
+                found = [piece]
             else:
                 context.emit_token(piece)
-        if not completions:
-            raise ModelError(
-                f"model '{model.name}' ended a stream without a completion; "
-                "expected the completion as the last item"
-            )
     else:
-        completions = await model.generate([request])
-    if len(completions) != 1:
+        found = await model.generate([request])
+    if len(found) != 1:
         raise ModelError(
-            f"model '{model.name}' returned {len(completions)} completions for 1 request; "
-            "expected one"
+            f"model '{model.name}' returned {len(found)} completions for 1 request; expected one, "
+            "of a stream as the last item"
         )
-    completion = completions[0]
-    return completion if completion.model else replace(completion, model=model.name)
+    return found[0] if found[0].model else replace(found[0], model=model.name)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.threads import in_thread
 
 Answer = str | Action | Message | NodeReply | None
 NodeFunction = Callable[[Sequence[Message], NodeContext], Answer | Awaitable[Answer]]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +28,8 @@ class FunctionNode:
 
     A string becomes the content of the message, an :class:`Action` its proposal, and ``None`` an
     empty message. A synchronous function runs in the event loop, so it must not block, unless
-    ``thread`` is set.
-
-    Raises:
-        ConfigError: ``thread`` is set, and the function is a coroutine.
+    ``thread`` is set. Raises ``ConfigError`` if the function has other arguments, or is a coroutine
+    although ``thread`` is set.
     """
 
     id: str
@@ -40,11 +43,15 @@ class FunctionNode:
     safe to call from several threads if several runs are under way."""
 
     def __post_init__(self) -> None:
-        if (own := _other_arguments(self.function)) is not None:
-            raise ConfigError(
-                f"function node '{self.id}': a function of a node gets the arguments (inbox, "
-                f"context), and this one has {own}"
-            )
+        with contextlib.suppress(ValueError):  # a built-in function that does not tell
+            signature = inspect.signature(self.function)
+            try:
+                signature.bind((), None)
+            except TypeError:
+                raise ConfigError(
+                    f"function node '{self.id}': a function of a node gets the arguments (inbox, "
+                    f"context), and this one has {signature}"
+                ) from None
         if self.thread and inspect.iscoroutinefunction(self.function):
             raise ConfigError(
                 f"function node '{self.id}': thread=True is for functions that block, and this one "
@@ -58,31 +65,16 @@ class FunctionNode:
             answer = self.function(inbox, context)
         if inspect.isawaitable(answer):
             answer = await answer
-        if isinstance(answer, Action):
-            return NodeReply(content=answer.json(), action=answer)
-        if isinstance(answer, str):
-            return NodeReply(content=answer)
-        if answer is None:
-            return NodeReply()
         if isinstance(answer, NodeReply | Message):
             return answer
+        if isinstance(answer, Action):
+            return NodeReply(content=answer.json(), action=answer)
+        if isinstance(answer, str | None):
+            return NodeReply(content=answer or "")
         raise TypeError(
             f"function node '{self.id}' returned a value of type {type(answer).__name__}; "
             "expected a str, Action, Message, NodeReply or None"
         )
-
-
-def _other_arguments(function: NodeFunction) -> str | None:
-    """The arguments of a function that cannot be called with two; ``None`` if it can be."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a built-in function that does not tell
-        return None
-    try:
-        signature.bind((), None)
-    except TypeError:
-        return str(signature)
-    return None
 
 
 @overload
@@ -99,9 +91,7 @@ def function_node(
     timeout: float | None = None,
     thread: bool = False,
 ) -> FunctionNode | Callable[[NodeFunction], FunctionNode]:
-    """Make a node from a function; use it with or without a name and a time limit.
-
-    ``thread=True`` is for functions that block, see :attr:`FunctionNode.thread`.
+    """Make a node from a function; use it with or without the fields of :class:`FunctionNode`.
 
     Examples:
         >>> @function_node
@@ -115,3 +105,36 @@ def function_node(
         return FunctionNode(id or f.__name__, f, timeout, thread)
 
     return make if function is None else make(function)
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a blocking function without blocking the event loop.
+
+    Each call has a thread of its own, in a copy of the current context variables. After a
+    cancellation this raises at once, and what the function returns or raises is discarded. Neither
+    the event loop nor the process waits for it, unlike with ``asyncio.to_thread``.
+    """
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result((result, error))
+
+    def work() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function, *args, **kwargs)
+        except BaseException as raised:  # raised again where the call is awaited
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle, result, error)
+
+    name = getattr(function, "__name__", type(function).__name__)
+    threading.Thread(target=work, name=f"swarm-ui {name}", daemon=True).start()
+    result, error = await done
+    if error is not None:
+        raise error
+    found: T = result
+    return found

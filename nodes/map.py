@@ -77,9 +77,6 @@ class Map:
             gather: makes the content of the answer from the last messages of the runs, in the order
                 of the items; default: a JSON array of their contents, ``null`` for a failed run.
             most: maximum number of items; with more the call fails.
-
-        Raises:
-            GraphError: ``graph`` is not a graph, or ``most`` is less than 1.
         """
         check_name(id)
         if not isinstance(graph, Dag):
@@ -87,8 +84,6 @@ class Map:
                 f"Map('{id}'): expected a graph, got a {type(graph).__name__}; "
                 "CollabGraph([node]) makes one of a node"
             )
-        if most < 1:
-            raise GraphError(f"Map('{id}'): most must be at least 1, got {most}")
         self.id, self.graph = id, graph
         self.over, self.gather, self.most = over, gather, most
 
@@ -126,8 +121,6 @@ class Map:
             )
         items = []
         for k, (source, text) in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"over= returned a {type(text).__name__} as item {k}; expected str")
             if not context.left_out(f"{context.message_id}/item:{k}"):
                 say = partial(_say, text)
                 items.append((await context.step("item", [source], say, number=k)).message)

@@ -13,9 +13,9 @@ import msgspec
 
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.engine.scheduler import together
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
-from swarm_ui.model import Request, ScoringModel
+from swarm_ui.model import ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
 
 K = TypeVar("K", bound=Hashable)
@@ -38,11 +38,8 @@ class MajorityVote:
     """A :class:`~swarm_ui.node.ClosingNode` that chooses the action proposed most often.
 
     Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
-    rule; its released code draws at random. Agents that abstain are not counted.
-
-    Raises:
-        ConfigError: ``scope``, ``rule`` or ``ties`` is not one of its values, or ``ties`` does not
-            fit ``rule``.
+    rule; its released code draws at random. Agents that abstain are not counted. Raises
+    ``ConfigError`` for an unknown ``scope``, ``rule`` or ``ties``.
     """
 
     id: str = "vote"
@@ -63,23 +60,19 @@ class MajorityVote:
                     f"{value!r}"
                 )
         if self.rule == "hierarchical" and self.ties != "seed":
-            raise ConfigError(
-                f"vote '{self.id}': ties={self.ties!r} has no effect with rule='hierarchical', "
-                "which breaks ties by the seed; leave ties out, or set rule='exact'"
-            )
+            raise ConfigError(f"vote '{self.id}': ties={self.ties!r} needs rule='exact'")
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
         if not proposals:
             return _nothing(inbox)
         acts, seed = candidates(proposals), context.run_seed
-        counts = dict.fromkeys(acts, 0.0)
-        for action in proposals:
-            counts[action.key] += 1.0
+        counts = Counter(action.key for action in proposals)
+        weights = {key: float(counts[key]) for key in acts}
         if self.rule == "hierarchical":
-            return _decided(acts, counts, hierarchical(proposals, seed))
+            return _decided(acts, weights, hierarchical(proposals, seed))
         ties = top_of_screen(acts, seed) if self.ties == "top" else by_seed(seed)
-        return _decided(acts, counts, winner(counts, ties))
+        return _decided(acts, weights, winner(weights, ties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,53 +107,28 @@ class ProbabilityVote:
         return _decided(acts, weights, winner(weights, by_seed(context.run_seed)))
 
 
-async def _scores(
-    model: ScoringModel, questions: Sequence[tuple[ActionKey, Request, str]]
-) -> list[tuple[ActionKey, float]]:
-    _, requests, replies = zip(*questions, strict=True)
-    scores = await model.score(requests, replies)
-    if len(scores) != len(questions):
-        raise ModelError(
-            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies; "
-            "expected one for each"
-        )
-    return [(key, score) for (key, _, _), score in zip(questions, scores, strict=True)]
-
-
 async def _weigh(
     acts: Mapping[ActionKey, Action], sources: Sequence[Source], context: NodeContext
 ) -> dict[ActionKey, float]:
-    """Summed probability of each act; one scoring call per model, all models concurrently."""
-    asked: dict[int, tuple[ScoringModel, list[tuple[ActionKey, Request, str]]]] = {}
-    for source in sources:
-        node, model = _scorer(source)
-        request = context.pinned(model, node.request(source.decision))
+    """Summed probability of each act; one scoring call per agent, all concurrently."""
+
+    async def scored(source: Source) -> dict[ActionKey, float]:
+        node = source.node
+        if not isinstance(node, ModelNode) or not isinstance(node.model, ScoringModel):
+            raise ConfigError(
+                f"a probability vote cannot ask '{source.call.node}', which has no model that "
+                "scores replies; expected a model with score(). Or use vote='majority'"
+            )
+        request = context.pinned(node.model, node.request(source.decision))
         request = msgspec.structs.replace(request, run=context.run_id)
-        seen = ((key, source.view.from_screen(action)) for key, action in acts.items())
-        asked.setdefault(id(model), (model, []))[1].extend(
-            (key, request, shown.json()) for key, shown in seen if shown is not None
-        )
-    found: dict[ActionKey, list[float]] = {key: [] for key in acts}
-    for scored in await together([_scores(*each) for each in asked.values() if each[1]]):
-        for key, logprob in scored:
-            found[key].append(exp(logprob))
+        seen = {key: source.view.from_screen(action) for key, action in acts.items()}
+        replies = {key: shown.json() for key, shown in seen.items() if shown is not None}
+        scores = await node.model.score([request] * len(replies), [*replies.values()])
+        return dict(zip(replies, scores, strict=True))
+
+    found = await together([scored(source) for source in sources])
     # fsum is exact, so the weights do not depend on the order of the agents.
-    return {key: fsum(probabilities) for key, probabilities in found.items()}
-
-
-def _scorer(source: Source) -> tuple[ModelNode, ScoringModel]:
-    node = source.node
-    if not isinstance(node, ModelNode):
-        raise ConfigError(
-            f"a probability vote cannot ask '{source.call.node}': a {type(node).__name__} has no "
-            "model. Let only agents vote, or use a majority vote"
-        )
-    if not isinstance(node.model, ScoringModel):
-        raise ConfigError(
-            f"a probability vote cannot ask '{source.call.node}': model '{node.model.name}' does "
-            "not score replies. Use vote='majority', or a model with score()"
-        )
-    return node, node.model
+    return {key: fsum(exp(each[key]) for each in found if key in each) for key in acts}
 
 
 def _decided(
@@ -208,8 +176,7 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
 
 
 def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """The tie rule ``"top"``: it chooses the tied action on the first element of the screen. Ties
-    that remain are broken by the seed."""
+    """The tie rule ``"top"``; see :attr:`MajorityVote.ties`."""
 
     def pick(tied: Sequence[ActionKey]) -> ActionKey:
         places = {key: acts[key].index for key in tied}

@@ -60,9 +60,8 @@ async def mcp_tools(
         )
     where: Any = server
     if not isinstance(server, str):
-        command, *arguments = server
         where = mcp.StdioServerParameters(
-            command=command, args=arguments, env=None if env is None else dict(env)
+            command=server[0], args=[*server[1:]], env=None if env is None else dict(env)
         )
     client = mcp.Client(where)
     try:
@@ -82,11 +81,11 @@ async def mcp_tools(
 
 async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
     page = await client.list_tools(cursor=None)
-    found = list(page.tools)
+    cards = list(page.tools)
     while page.next_cursor:
         page = await client.list_tools(cursor=page.next_cursor)
-        found += page.tools
-    return tuple([_tool(client, card, prefix) for card in found])
+        cards += page.tools
+    return tuple([_tool(client, card, prefix) for card in cards])
 
 
 def _tool(client: Any, card: Any, prefix: str) -> Tool:

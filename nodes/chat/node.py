@@ -41,7 +41,6 @@ class ChatNode:
 
     Raises:
         ConfigError: the prompt, the schema or a tool cannot be used, or a number is out of range.
-        MissingExtra: the schema is a mapping, and jsonschema is not installed.
     """
 
     id: str
@@ -55,9 +54,9 @@ class ChatNode:
     returns a text or the turns of a chat. ``None``: the goal, the screen, its own last message and
     those of its predecessors."""
     schema: Any = None
-    """Required form of the reply: a JSON schema as a mapping (extra ``schema``), a msgspec or
-    pydantic type, a dataclass, or another type that msgspec can decode. The schema is in the
-    prompt, and an endpoint is asked to enforce it, unless the node has tools."""
+    """Required form of the reply: a msgspec or pydantic type, a dataclass, or another type that
+    msgspec can decode. The schema is in the prompt, and an endpoint is asked to enforce it, unless
+    the node has tools."""
     tools: Sequence[Tool | Callable[..., object]] = ()
     """Tools that the model may call: Python functions with annotated parameters, or
     :class:`Tool`."""
@@ -77,18 +76,14 @@ class ChatNode:
     """Maximum number of times that a reply that does not match the schema is sent back with the
     error. After that the node fails, with a :class:`~swarm_ui.errors.ReplyError`."""
     _schema: ReplySchema | None = field(init=False, repr=False)
-    _tools: tuple[Tool, ...] = field(init=False, repr=False)
+    _tools: dict[str, Tool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         where = f"chat node '{self.id}'"
         check_model(where, self.model)
         check_template(self.prompt, where)
-        for name, least in (
-            ("temperature", 0),
-            ("max_tokens", 1),
-            ("max_tool_calls", 0),
-            ("max_repairs", 0),
-        ):
+        bounds = {"temperature": 0, "max_tokens": 1, "max_tool_calls": 0, "max_repairs": 0}
+        for name, least in bounds.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigError(f"{where}: {name} must be >= {least}, got {value}")
@@ -101,16 +96,11 @@ class ChatNode:
         return await _Conversation(self, chat, inbox, context).finish()
 
     def value(self, message: Message) -> Any:
-        """The value of a message of this node: of the type of its schema, else the text.
-
-        Raises:
-            ReplyError: the message does not follow the schema.
-            ModelError: the node failed, so the message has no value.
-        """
+        """The value of a message of this node: of the type of its schema, else the text. Raises
+        ``ReplyError`` if it does not follow the schema, and ``ModelError`` if the node failed."""
         if message.error is not None:
             raise ModelError(f"'{message.sender}' failed, so it has no value: {message.error}")
-        schema = self._schema
-        return message.content if schema is None else schema.value(message.content)
+        return self._schema.value(message.content) if self._schema else message.content
 
 
 class _Conversation:
@@ -123,22 +113,15 @@ class _Conversation:
         inbox: Sequence[Message],
         context: NodeContext,
     ) -> None:
-        schema = node._schema
-        self._node, self._context, self._schema = node, context, schema
-        self._tools = {tool.name: tool for tool in node._tools}
+        self._node, self._context = node, context
+        self._tools, self._schema = node._tools, (schema := node._schema)
         self._chat = list(chat if schema is None else with_schema(chat, schema.text))
         self._heard = list(inbox)
         self._left = node.max_tool_calls
         self._turns = 0
 
     async def finish(self) -> NodeReply:
-        """The reply of the node.
-
-        Raises:
-            ReplyError: the model's replies do not follow the schema, or it calls tools although
-                none are left.
-            ModelError: the model cannot answer.
-        """
+        """The reply of the node."""
         if not self._tools and self._schema is None:
             return await self._ask(self._heard, self._context)
         repairs = 0
@@ -149,14 +132,14 @@ class _Conversation:
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
-            if calls and refused:
-                raise ReplyError(
-                    f"the model called '{calls[0].name}' after its {self._node.max_tool_calls} "
-                    "tool calls were used up; expected a reply. Raise max_tool_calls"
-                )
+            for call in calls:
+                if refused:
+                    raise ReplyError(
+                        f"the model called '{call.name}' after its {self._node.max_tool_calls} "
+                        "tool calls were used up; expected a reply. Raise max_tool_calls"
+                    )
+                await self._call(said, call)
             if calls:
-                for call in calls:
-                    await self._call(said, call)
                 continue
             try:
                 content = text if self._schema is None else self._schema.find(text)
@@ -184,7 +167,7 @@ class _Conversation:
             run=context.run_id,
             # With tools, a server that enforces a schema would not let the model call one.
             json_schema=None if schema is None or self._tools else schema.text,
-            tools=tuple([tool.spec for tool in self._tools.values()]),
+            tools=tuple(tool.spec for tool in self._tools.values()),
         )
         if self._turns == 0 and context is not self._context:  # an edit of the outer call's prompt
             request = self._context.session.rewritten(self._context.message_id, request)

@@ -13,8 +13,7 @@ from swarm_ui.observation import Observation, render
 from swarm_ui.prompts.quoting import cut, inside, one_line_each, without_tags
 from swarm_ui.trace.records import hear
 
-PromptFunction = Callable[[Sequence[Message], NodeContext], str | Sequence[ChatMessage]]
-Prompt = str | PromptFunction
+Prompt = str | Callable[[Sequence[Message], NodeContext], str | Sequence[ChatMessage]]
 """A template with fields in braces, see :data:`FIELDS`; or a function ``(inbox, context)`` that
 returns the text of the user's turn, or the turns of a whole chat."""
 
@@ -46,28 +45,12 @@ def check_template(prompt: Prompt | None, where: str) -> None:
 def first_chat(
     system: str, prompt: Prompt | None, inbox: Sequence[Message], context: NodeContext
 ) -> tuple[ChatMessage, ...]:
-    """The chat that a node begins with.
-
-    Args:
-        system: text of the system turn; empty: none.
-        prompt: ``None``: the goal, the screen, the node's last message and the messages of its
-            predecessors; what does not exist is left out.
-
-    Raises:
-        ConfigError: a function returned neither a text nor turns.
-    """
+    """The chat that a node begins with. Without a prompt, it holds the goal, the screen, the node's
+    last message and the messages of its predecessors."""
     before = (ChatMessage("system", system),) if system else ()
     if callable(prompt):
         asked = prompt(inbox, context)
-        if isinstance(asked, str):
-            return (*before, ChatMessage("user", asked))
-        turns = tuple(asked) if isinstance(asked, Sequence) else ()
-        if not turns or not all(isinstance(turn, ChatMessage) for turn in turns):
-            raise ConfigError(
-                f"the prompt function of '{context.node}' returned a {type(asked).__name__}; "
-                "expected a str, or a sequence of ChatMessage"
-            )
-        return (*before, *turns)
+        return (*before, *([ChatMessage("user", asked)] if isinstance(asked, str) else asked))
     fields = _fields(inbox, context)
     if prompt is None:
         parts = [fields[name] for name in ("goal", "screen", "own", "messages")]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, ConfigError, MissingExtra, ReplyError, brief
+from swarm_ui.errors import UNREADABLE, ConfigError, ReplyError, brief
 from swarm_ui.json_text import last_object
 
 _LANGUAGE = re.compile(r"\A(?:json(?=\W)|[\w+.-]+\n)", re.IGNORECASE)
@@ -31,18 +31,12 @@ def schema_of(kind: Any, where: str) -> dict[str, Any]:
 
 
 class ReplySchema:
-    """The form that a reply must have; see :attr:`swarm_ui.nodes.ChatNode.schema`.
-
-    Raises:
-        ConfigError: the schema is neither a mapping nor a type, or is not valid.
-        MissingExtra: the schema is a mapping, and the package jsonschema is not installed.
-    """
+    """The form that a reply must have; see :attr:`swarm_ui.nodes.ChatNode.schema`. Raises
+    ``ConfigError`` if msgspec cannot express the type."""
 
     def __init__(self, schema: Any, where: str) -> None:
         self._decode: Callable[[str], Any]
-        if isinstance(schema, Mapping):
-            self._decode, found = _checked_by(schema, where), schema
-        elif hasattr(schema, "model_validate_json"):  # pydantic
+        if hasattr(schema, "model_validate_json"):  # pydantic
             self._decode, found = schema.model_validate_json, schema.model_json_schema()
         else:
             found = _closed(schema_of(schema, where))
@@ -70,31 +64,6 @@ class ReplySchema:
             raise ReplyError(brief(error)) from None
 
 
-def _checked_by(schema: Mapping[str, Any], where: str) -> Callable[[str], Any]:
-    """The function that decodes a JSON text and checks it against a JSON schema."""
-    try:
-        import jsonschema
-        import referencing
-    except ImportError as error:
-        needed = "checking replies against a JSON schema"
-        raise MissingExtra("schema", needed, "jsonschema") from error
-    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise ConfigError(f"{where}: the schema is not a JSON schema: {error.message}") from error
-    # An empty registry: references to other documents are errors, and nothing is fetched.
-    validator = kind(schema, registry=referencing.Registry())
-
-    def decode(text: str) -> Any:
-        value = msgspec.json.decode(text)
-        for wrong in validator.iter_errors(value):
-            raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
-        return value
-
-    return decode
-
-
 def _closed(schema: Any) -> Any:
     """The schema in which no object may have fields that it does not name. OpenAI enforces only
     such schemas."""
@@ -102,10 +71,13 @@ def _closed(schema: Any) -> Any:
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {word: _closed(value) for word, value in schema.items()}
-    for word in ("properties", "$defs"):  # the names in these are not words of the schema
-        if isinstance(schema.get(word), dict):
-            closed[word] = {name: _closed(each) for name, each in schema[word].items()}
+    closed = {
+        # The names in these two are not words of the schema.
+        word: {name: _closed(each) for name, each in value.items()}
+        if word in ("properties", "$defs") and isinstance(value, dict)
+        else _closed(value)
+        for word, value in schema.items()
+    }
     if isinstance(closed.get("properties"), dict):
         closed.setdefault("additionalProperties", False)
     return closed

@@ -27,13 +27,6 @@ from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
 from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
 
-POINT = {
-    "type": "object",
-    "properties": {"x": {"type": "integer"}},
-    "required": ["x"],
-    "additionalProperties": False,
-}
-
 
 class Point(msgspec.Struct):
     x: int
@@ -118,7 +111,6 @@ def test_a_function_makes_the_prompt_or_a_whole_chat() -> None:
         {"max_tokens": 0},
         {"max_repairs": -1},
         {"temperature": -0.5},
-        {"schema": {"type": "nothing"}},
         {"schema": object},
     ],
 )
@@ -127,14 +119,13 @@ def test_settings_that_cannot_work_are_found_before_a_run(settings: dict[str, An
         ChatNode("one", ScriptedModel([]), **settings)
 
 
-@pytest.mark.parametrize("schema", [POINT, Point, Place])
+@pytest.mark.parametrize("schema", [Point, Place])
 def test_the_content_is_the_json_value_and_value_parses_it(schema: Any) -> None:
     model = ScriptedModel(['Here it is:\n```json\n{"x": 4}\n```\nDone.'])
     node = ChatNode("one", model, schema=schema)
     trace = CollabGraph([node]).run_sync("where?")
     assert trace.message("one:0").content == '{"x": 4}'
-    value = node.value(trace.message("one:0"))
-    assert value == ({"x": 4} if isinstance(schema, dict) else schema(x=4))
+    assert node.value(trace.message("one:0")) == schema(x=4)
     request = model.requests[0]
     assert request.json_schema is not None and '"x"' in request.json_schema
     assert request.chat is not None and request.json_schema in request.chat[-1].content

@@ -186,8 +186,7 @@ def test_a_function_that_blocks_does_not_stop_the_event_loop_and_coroutines_run_
 
 def test_tools_and_a_schema_go_together() -> None:
     model = ScriptedModel([call("add", a=1), "three", '{"n": 3}'])
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    trace = graph(model, schema=schema).run_sync("1 + 2")
+    trace = graph(model, schema=dict[str, int]).run_sync("1 + 2")
     assert trace.message("calc:0").content == '{"n": 3}'
     assert [request.json_schema for request in model.requests] == [None] * 3
 

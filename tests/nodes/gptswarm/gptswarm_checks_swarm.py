@@ -72,16 +72,14 @@ def test_a_drawn_swarm_answers_as_its_own_run_and_asks_the_same(seed: int) -> No
     ]
     assert len(found.with_edges(taken).edges) == drawn.num_edges
     expected = theirs(drawn, "q")
-    trace = found.with_edges(taken, only_useful=True).run_sync("q")
-    assert Counter(llm.asked) == Counter(their_llm.asked)
+    trace = found.with_edges(taken).run_sync("q")
+    assert Counter(their_llm.asked) <= Counter(llm.asked)  # GPTSwarm skips what leads nowhere
     last = trace.messages[-1]
     if their_llm.asked:
         assert last.content == expected
     else:  # nothing was drawn that leads to the decision
         assert expected.startswith("No answer") and last.error is not None
-    whole = found.with_edges(taken).run_sync("q")
-    assert whole.messages[-1].content == last.content
-    assert len(whole.messages) == len(found.graph.nodes)
+    assert len(trace.messages) == len(found.graph.nodes)
 
 
 def test_edges_taken_in_gptswarms_order_are_those_it_takes() -> None:
@@ -119,22 +117,6 @@ def test_a_swarm_without_inner_edges_runs_where_gptswarm_stops() -> None:
         != trace.messages[-1].content
         in (sha256(text.encode()).hexdigest()[:12] for text in llm.asked)
     )
-
-
-def test_input_nodes_hear_when_asked_to() -> None:
-    made, _ = swarm("IO", "IO", edge_optimize=True)
-    edges = [("0.IO.DirectAnswer", "1.IO.DirectAnswer"), ("1.IO.DirectAnswer", "FinalDecision")]
-    deaf = import_swarm(made).with_edges(edges).run_sync("q")
-    mended = import_swarm(made, entry="joined").with_edges(edges).run_sync("q")
-    words = deaf.calls[0].prompt, deaf.calls[1].prompt, mended.calls[1].prompt
-    said = sha256("\n".join(part.split(": ", 1)[1] for part in _parts(words[0])).encode())
-    assert words[0] == words[1] != words[2]
-    assert f"0.IO.DirectAnswer: {said.hexdigest()[:12]}" in words[2]
-
-
-def _parts(prompt: str) -> list[str]:
-    system, user = prompt.split("\n\nuser: ", 1)
-    return [system, f"user: {user}"]
 
 
 def test_a_swarm_can_be_replayed_from_its_trace() -> None:

@@ -6,9 +6,7 @@ test_gptswarm_package.py.
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -24,12 +22,10 @@ from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import (
     GPTSwarmNode,
     ImportedSwarm,
+    edges_among,
     import_graph,
     import_swarm,
-)
-from swarm_ui.nodes.gptswarm.importing import edges_among, names_of
-from swarm_ui.nodes.gptswarm.nodes import (
-    in_worker,
+    names_of,
 )
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
@@ -95,8 +91,6 @@ def test_drawn_edges_join_the_fixed_ones_without_cycles() -> None:
     found = ImportedSwarm(team("a", "b", "c", "x", "end", edges=fixed), dict.fromkeys(drawn, 0.5))
     assert found.with_edges(drawn).edges == (*fixed, ("c", "x"), ("x", "end"), ("c", "end"))
     assert found.with_edges(drawn[1:2]).edges == (*fixed, ("x", "a"))
-    useful = found.with_edges([("x", "end")], only_useful=True)
-    assert (list(useful.nodes), useful.edges) == (["x", "end"], (("x", "end"),))
     with pytest.raises(GraphError, match="b -> end is not a potential edge"):
         found.with_edges([("b", "end")])
     with pytest.raises(GraphError, match="twice"):
@@ -130,21 +124,3 @@ def test_a_distribution_takes_the_probabilities_given() -> None:
     for sample in made.sample(20, torch.Generator().manual_seed(0)):
         assert sample.order[-1] == "end"
         assert ("b", "end") in sample.edges
-
-
-# -- the loop beside ------------------------------------------------------------------------------
-
-
-async def test_what_blocks_runs_beside_the_loop() -> None:
-    free = threading.Event()
-
-    async def blocks() -> str:
-        assert free.wait(20)
-        return threading.current_thread().name
-
-    async def frees() -> None:
-        await asyncio.sleep(0)
-        free.set()
-
-    name, _ = await asyncio.gather(in_worker(blocks()), frees())
-    assert name != threading.current_thread().name
