@@ -30,12 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
-from swarm_ui.environments.recorded.scores import (
-    RESAMPLES,
-    MeasureInput,
-    Scores,
-    measured,
-)
+from swarm_ui.environments.recorded.scores import RESAMPLES, MeasureInput, Scores, measured
 from swarm_ui.errors import ConfigError
 
 Words = Callable[[str], Iterable[str]]
@@ -124,19 +119,17 @@ def score_predictions(
     predictions: Sequence[Prediction],
     *,
     title: str = "autowebbench",
-    words: Words | None = None,
-    seed: int = 0,
+    words: Words = cut_words,
     resamples: int = RESAMPLES,
     counts: dict[str, int] | None = None,
 ) -> Scores:
     """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
-    cut = words or cut_words
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[tuple[str, int], bool] = {}
     dropped = 0
     for one in predictions:
-        official = official_step(one.predict, one.labels, cut)
-        strict = strict_step(one.predict, one.labels, cut)
+        official = official_step(one.predict, one.labels, words)
+        strict = strict_step(one.predict, one.labels, words)
         dropped += not official
         attempt = (one.task, one.attempt)
         attempts[attempt] = attempts.get(attempt, True) and strict["step success"] == 1.0
@@ -159,7 +152,7 @@ def score_predictions(
         "steps": len(predictions),
         "dropped by the official scorer": dropped,
     }
-    measures = measured(inputs, seed=seed, resamples=resamples)
+    measures = measured(inputs, resamples=resamples)
     return Scores(title=title, measures=measures, counts=counts)
 
 
@@ -185,12 +178,9 @@ def _strict(predicted: Call, text: str, words: Words) -> dict[str, float]:
         said = "" if predicted.parameter is None else str(predicted.parameter)
         scores["parameter (ROUGE-1 F)"] = rouge_1(said, str(gold.parameter), words)
         if gold.function in _CHOSEN:
-            right = right and _same(said, str(gold.parameter))
+            same = said.strip().casefold() == str(gold.parameter).strip().casefold()
+            right = right and same
     return {**scores, "step success": float(right)}
-
-
-def _same(ours: str, theirs: str) -> bool:
-    return ours.strip().casefold() == theirs.strip().casefold()
 
 
 def _reply(predict: str) -> str:

@@ -28,6 +28,8 @@ _SECTIONS = re.compile(
 _COMMAND = re.compile(rf"^(?=(?:{'|'.join(FUNCTIONS)})\()", re.MULTILINE)
 _SEGMENT = re.compile(r"(?P<call>.*?)(?: #HTML Segment: (?P<html>.*))?", re.DOTALL)
 _FIELDS = ("field", "area")
+_WORDS = 30
+"""Maximum number of words of an actionable element's text."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class _Node(NamedTuple):
     pieces: list[str]
 
 
-def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str, ...]]:
+def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tuple[str, ...]]:
     """The elements of a page in its order, and the id of each. An id is empty for plain text.
 
     A node with an id has all text inside it, except that of inner nodes with an id. Text outside

@@ -10,7 +10,7 @@ from swarm_ui.environments.benchmark import DEFAULT_EPISODES, Benchmark, MakeAge
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
 from swarm_ui.environments.coordination.policy import CoordinationPolicy
 from swarm_ui.environments.coordination.problem import LARGE, SMALL, task_names
-from swarm_ui.environments.recorded.scores import RESAMPLES, MeasureInput, measured
+from swarm_ui.environments.recorded.scores import MeasureInput, measured
 from swarm_ui.rollout import Job, Policy, spread_jobs
 from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
@@ -61,4 +61,4 @@ def _measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
         if episode.success is not None:
             scores.setdefault(episode.task, []).append(episode.steps[-1].reward)
     inputs = (MeasureInput(name="score", key="score", values=scores),)
-    return measured(inputs, seed=0, resamples=RESAMPLES)
+    return measured(inputs)

@@ -18,22 +18,17 @@ winners. Here an agent sees all ``top_k`` candidates at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-
-from swarm_ui.environments.recorded.scores import MeasureInput, Scores, measured
+from collections.abc import Sequence
 
 StepScore = tuple[float, float, float]
 """Element accuracy, operation F1 and step success of a step."""
 
-
-class TaskScore(NamedTuple):
-    """Scores of one episode."""
-
-    task: str
-    steps: list[StepScore]
-    kept: list[bool]
-    """For each step, whether the pruning kept a right element."""
+NAMES = {
+    "element accuracy": "element_acc",
+    "operation F1": "action_f1",
+    "step success": "step_acc",
+}
+"""Names of these scores, and upstream's keys."""
 
 
 def operation(op: str, value: str) -> str:
@@ -75,32 +70,3 @@ def step_score(
     element = float(node in rights)
     f1 = operation_f1(predicted_operation, recorded)
     return element, f1, float(element == 1.0 and f1 == 1.0)
-
-
-def summarise(
-    title: str, scored: Iterable[TaskScore], counts: dict[str, int], *, seed: int, resamples: int
-) -> Scores:
-    """The benchmark's measures from the scores of all episodes."""
-    steps: dict[str, list[StepScore]] = {}
-    solved: dict[str, list[float]] = {}
-    kept: dict[str, list[float]] = {}
-    for one in scored:
-        steps.setdefault(one.task, []).extend(one.steps)
-        solved.setdefault(one.task, []).append(float(all(s[2] == 1.0 for s in one.steps)))
-        kept.setdefault(one.task, []).extend(map(float, one.kept))
-    inputs = []
-    for place, (name, key) in enumerate(
-        (("element accuracy", "element_acc"), ("operation F1", "action_f1"),
-         ("step success", "step_acc"))
-    ):  # fmt: skip
-        values = {task: [s[place] for s in scores] for task, scores in steps.items()}
-        inputs += [
-            MeasureInput(name=f"{name} (macro)", key=f"marco_{key}", values=values, macro=True),
-            MeasureInput(name=f"{name} (micro)", key=key, values=values),
-        ]
-    inputs += [
-        MeasureInput(name="task success", values=solved, macro=True),
-        MeasureInput(name="right element kept by pruning", values=kept),
-    ]
-    measures = measured(inputs, seed=seed, resamples=resamples)
-    return Scores(title=title, measures=measures, counts=counts)

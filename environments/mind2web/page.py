@@ -1,15 +1,4 @@
-"""A Mind2Web page: its candidates with their texts, which of them are shown, and as what elements.
-
-Mind2Web's own ranks of the candidates come from a fine-tuned model and are published as
-``scores_all_data.pkl``. A pickle can run any code when it is opened, so this library opens none.
-If you trust its source, convert it to JSON lines:
-
-    import json, pickle
-    found = pickle.load(open("scores_all_data.pkl", "rb"))
-    with open("ranks.jsonl", "w") as file:
-        for step, ranks in found["ranks"].items():
-            file.write(json.dumps({"id": step, "ranks": ranks}) + "\\n")
-"""
+"""A Mind2Web page: its candidates with their texts, the shown ones, and their elements."""
 
 from __future__ import annotations
 
@@ -17,29 +6,24 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
-
-from swarm_ui.environments.mind2web.records import Candidate
+from swarm_ui.environments.mind2web.files import Candidate
 from swarm_ui.environments.recorded.web_elements import first_words, role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 
-_OPTIONS = 60
-"""Maximum number of words of a drop-down list. Its text is its options."""
+_WORDS, _OPTIONS = 12, 60
+"""Maximum number of words of an element's text, and of a drop-down list, whose text is its
+options."""
 _WORD = re.compile(r"\w+")
 _TEXT_ATTRIBUTES = (
     "aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value",
 )  # fmt: skip
 _TAG_PRIORS = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
 
-Ranks = Mapping[str, Mapping[str, int]]
-"""From the name of a step, ``"<annotation_id>_<action_uid>"``, to ranks by node; 0 is the best."""
 
-
-def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> dict[str, str]:
+def read_texts(cleaned_html: str, wanted: Collection[str]) -> dict[str, str]:
     """Texts of nodes by ``backend_node_id``, in the order of the page. A text includes those of
     the node's descendants.
 
@@ -48,12 +32,12 @@ def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> dict[s
             type, whose entities could grow without bound.
     """
     if "<!DOCTYPE" in cleaned_html:
-        raise ConfigError(f"{where}: 'cleaned_html' declares a document type, which is refused")
+        raise ConfigError("'cleaned_html' declares a document type, which is refused")
     try:
         root = ElementTree.fromstring(cleaned_html)
     except ElementTree.ParseError as error:
         raise ConfigError(
-            f"{where}: 'cleaned_html' is not the well-formed XML of Mind2Web: {error}"
+            f"'cleaned_html' is not the well-formed XML of Mind2Web: {error}"
         ) from error
     marked = ((node.get("backend_node_id", ""), node) for node in root.iter())
     return {
@@ -70,7 +54,7 @@ def in_page_order(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> 
     return sorted(candidates, key=lambda c: (place.get(c.node, math.inf), len(c.node), c.node))
 
 
-def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> Element:
+def to_element(index: int, candidate: Candidate, text: str) -> Element:
     """The element of an observation that shows a candidate."""
     get, tag = candidate.get, candidate.tag.lower()
     role = role_of(tag, kind=get("type"), aria=get("role"))
@@ -80,9 +64,9 @@ def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> El
     return Element(
         index=index,
         role=role,
-        text=first_words(shown, _OPTIONS if tag == "select" else words),
-        description=first_words(named, words),
-        hint=first_words(get("placeholder"), words),
+        text=first_words(shown, _OPTIONS if tag == "select" else _WORDS),
+        description=first_words(named, _WORDS),
+        hint=first_words(get("placeholder"), _WORDS),
         value=get("input_value", "text_value", "value") if field else None,
         checked=_flag(candidate, "input_checked", "checked", "aria_checked"),
         selected=_flag(candidate, "option_selected", "aria_selected"),
@@ -106,39 +90,10 @@ def _bounds(rectangle: str) -> tuple[int, int, int, int] | None:
     return None if width < 0 or height < 0 else bounds
 
 
-def read_ranks(path: Path) -> Ranks:
-    """The ranks in a file of JSON lines (see the module). Raises ``ConfigError``."""
-    try:
-        lines = msgspec.json.Decoder(_Line).decode_lines(path.read_bytes())
-    except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(
-            f"{path}: expected a file of JSON lines {{'id': step, 'ranks': {{node: rank}}}}: "
-            f"{error}"
-        ) from error
-    return {line.id: line.ranks for line in lines}
-
-
-class _Line(msgspec.Struct):
-    id: str
-    ranks: dict[str, int]
-
-
-def given_ranks(ranks: Ranks, step: str, candidates: Sequence[Candidate]) -> list[int]:
-    """The ranks of candidates. Raises ``ConfigError`` if one has none."""
-    found = ranks.get(step, {})
-    missing = [candidate.node for candidate in candidates if candidate.node not in found]
-    if missing:
-        raise ConfigError(
-            f"the given ranks of step '{step}' lack the candidate {missing[0]}; they belong to "
-            "another version of the data"
-        )
-    return [found[candidate.node] for candidate in candidates]
-
-
 def ranks_by_words(
     goal: str, candidates: Sequence[Candidate], texts: Mapping[str, str]
-) -> list[int]:
-    """Ranks by the words that a candidate shares with the goal, weighted by rarity.
+) -> dict[str, int]:
+    """Ranks of nodes by the words that a candidate shares with the goal, weighted by rarity.
 
     They are much worse than those of Mind2Web's trained ranker: they prune many right elements,
     and those steps count as wrong. Neither the recorded action nor the right elements are used.
@@ -158,7 +113,7 @@ def ranks_by_words(
 
     scores = list(map(score, candidates, read))
     best_first = sorted(range(len(scores)), key=lambda k: -scores[k])
-    return sorted(range(len(scores)), key=best_first.__getitem__)
+    return {candidates[k].node: rank for rank, k in enumerate(best_first)}
 
 
 def _words(text: str) -> list[str]:

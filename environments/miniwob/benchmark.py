@@ -17,7 +17,7 @@ from swarm_ui.environments.miniwob.tasks import (
     blind_tasks,
     split_of,
 )
-from swarm_ui.environments.recorded.scores import RESAMPLES, MeasureInput, measured
+from swarm_ui.environments.recorded.scores import MeasureInput, measured
 from swarm_ui.environments.web import INSTALL_HINT, find_browser
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.stats import Measure
@@ -91,7 +91,7 @@ def upstream_measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
         MeasureInput(name="upstream's reward", key="env_reward", values=rewards),
         MeasureInput(name="upstream's reward above 0", values=above),
     )
-    return measured(inputs, seed=0, resamples=RESAMPLES)
+    return measured(inputs)
 
 
 def checked_browser() -> Path:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from swarm_ui.environments import autowebbench, mind2web
 from swarm_ui.environments.benchmark import Benchmark, Opened
-from swarm_ui.environments.recorded.android_records import read_android_records
 from swarm_ui.environments.recorded.demonstrations import read_demonstrations
 
 
@@ -20,6 +20,19 @@ class Recorded(Benchmark):
     data: str = ""
     """Your copy of the data."""
 
+    def read(self, split: str) -> Any:
+        """The recordings of a split."""
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        data = self.read(split or self.test_split())
+        yield Opened(
+            data.environment,
+            jobs=lambda tasks: data.jobs(tasks or None),
+            score=lambda episodes: data.score(episodes).measures if self.splits else (),
+        )
+
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         yield from super().mistakes(splits)
         if not self.data:
@@ -30,13 +43,30 @@ class Recorded(Benchmark):
         return True
 
 
-def scored(data: Any) -> Opened:
-    """An opened data set with measures of its own."""
-    return Opened(
-        data.environment,
-        jobs=lambda tasks: data.jobs(tasks or None),
-        score=lambda episodes: tuple(data.score(episodes).measures),
-    )
+class Mind2Web(Recorded):
+    """Mind2Web: recorded pages, offline."""
+
+    splits: ClassVar[tuple[str, ...]] = ("test_task", "test_website", "test_domain", "train")
+    trains_on: ClassVar[str | None] = "train"
+
+    name: Literal["mind2web"] = "mind2web"
+    screenshots: bool = False
+    """A picture in every observation, for models with vision."""
+
+    def read(self, split: Any) -> mind2web.Mind2Web:
+        return mind2web.Mind2Web(self.data, split, screenshots=self.screenshots)
+
+
+class AutoWebBench(Recorded):
+    """AutoWebBench: recorded pages, offline."""
+
+    splits: ClassVar[tuple[str, ...]] = autowebbench.SPLITS
+    trains_on: ClassVar[str | None] = None
+
+    name: Literal["autowebbench"] = "autowebbench"
+
+    def read(self, split: Any) -> autowebbench.AutoWebBench:
+        return autowebbench.AutoWebBench(self.data, split)
 
 
 class Demonstrations(Recorded):
@@ -46,20 +76,5 @@ class Demonstrations(Recorded):
 
     name: Literal["demonstrations"] = "demonstrations"
 
-    @asynccontextmanager
-    async def open(self, split: str) -> AsyncIterator[Opened]:
-        recordings = read_demonstrations(Path(self.data))
-        yield Opened(recordings.environment, jobs=lambda tasks: recordings.jobs(tasks or None))
-
-
-class AndroidRecords(Recorded):
-    """Demonstrations on Android devices, as a source of training data."""
-
-    label: ClassVar[str] = "Demonstrations on Android devices, in AndroidControl's style"
-
-    name: Literal["android-records"] = "android-records"
-
-    @asynccontextmanager
-    async def open(self, split: str) -> AsyncIterator[Opened]:
-        recordings = read_android_records(Path(self.data))
-        yield Opened(recordings.environment, jobs=lambda tasks: recordings.jobs(tasks or None))
+    def read(self, split: str) -> Any:
+        return read_demonstrations(Path(self.data))

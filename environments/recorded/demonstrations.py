@@ -9,46 +9,29 @@ only right one, although another action may have been as good.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environments.recorded.teacher_forced import RecordedBenchmark
+from swarm_ui.environments.recorded.teacher_forced import GoldStep, RecordedBenchmark
 from swarm_ui.errors import ConfigError
-from swarm_ui.observation import Observation, Past
 from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode
 
 
-@dataclass(frozen=True, slots=True)
-class DemonstratedStep:
+class DemonstratedStep(GoldStep, frozen=True):
     """A recorded screen, with the actions before it, and the action on it."""
-
-    observation: Observation
-    action: Action
-
-    @property
-    def past(self) -> Past:
-        return self.observation.past(self.action)
 
     def right(self, action: Action) -> bool:
         """Whether the actions are equal. As on the phone, the case of texts does not matter."""
-        return _caseless(action).key == _caseless(self.action).key
-
-    def expert(self) -> Action:
-        return self.action
-
-    def remark(self, action: Action) -> str:
-        return ""
+        return _caseless(action).key == _caseless(self.expert).key
 
 
 def _caseless(action: Action) -> Action:
-    text = None if action.text is None else action.text.casefold()
-    app = None if action.app_name is None else action.app_name.casefold()
-    return replace(action, text=text, app_name=app)
+    text, app = action.text, action.app_name
+    return replace(action, text=text and text.casefold(), app_name=app and app.casefold())
 
 
 class Recordings(RecordedBenchmark[DemonstratedStep]):
@@ -77,9 +60,11 @@ class Recordings(RecordedBenchmark[DemonstratedStep]):
 
     def load(self, task: str, seed: int = 0) -> Sequence[DemonstratedStep]:
         if (task, seed) not in self.steps:
-            seeds = [str(known) for name, known in self.steps if name == task]
-            has = f"it was demonstrated with seed {', '.join(seeds)}" if seeds else "it has none"
-            raise ConfigError(f"{self.name}: no demonstration of '{task}' with seed {seed}; {has}")
+            seeds = ", ".join(str(known) for name, known in self.steps if name == task)
+            raise ConfigError(
+                f"{self.name}: no demonstration of '{task}' with seed {seed}; it was demonstrated "
+                f"with {f'seed {seeds}' if seeds else 'none'}"
+            )
         return self.steps[task, seed]
 
     def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
@@ -111,9 +96,11 @@ def read_demonstrations(path: Path) -> Recordings:
 def _steps(episode: Episode) -> list[DemonstratedStep]:
     steps = []
     for record in episode.steps:
-        screen = record.trace.observation
-        if record.executed is not None:
-            element = screen.element(record.executed.index)
-            target = record.executed.target if element is None else element.label or None
-            steps.append(DemonstratedStep(screen, replace(record.executed, target=target)))
+        screen, action = record.trace.observation, record.executed
+        if action is not None:
+            element = screen.element(action.index)
+            if element is not None:
+                action = replace(action, target=element.label or None)
+            past = screen.past(action)
+            steps.append(DemonstratedStep(observation=screen, expert=action, past=past))
     return steps

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Generic, NamedTuple
 
 import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
-    GoldStep,
     RecordedBenchmark,
     StepT,
     points_nowhere,
@@ -68,21 +66,18 @@ class MeasureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Compute the mean over tasks of each task's mean, instead of the mean over all steps."""
 
 
-def measured(inputs: Sequence[MeasureInput], *, seed: int, resamples: int) -> tuple[Measure, ...]:
+def measured(inputs: Sequence[MeasureInput], *, resamples: int = RESAMPLES) -> tuple[Measure, ...]:
     """Compute measures and their intervals. All measures use the same draws of tasks.
 
     A measure ignores the tasks without values. A measure without any value is left out.
     """
-    if resamples < 1:
-        raise ConfigError(f"resamples must be at least 1, got {resamples}")
     used = [given for given in inputs if any(given.values.values())]
     tasks = sorted({task for given in used for task in given.values})
-    rng = random.Random(seed)
-    places = range(len(tasks))
     parts = [_parts(given, tasks) for given in used]
     means: list[list[float]] = [[] for _ in used]
+    rng = random.Random(0)
     for _ in range(resamples):
-        drawn = rng.choices(places, k=len(tasks))
+        drawn = rng.choices(range(len(tasks)), k=len(tasks))
         for (sums, weights), found in zip(parts, means, strict=True):
             weight = sum(map(weights.__getitem__, drawn))
             if weight:  # a draw may consist of tasks without values
@@ -119,47 +114,40 @@ def _measure(
     )
 
 
-class AnsweredTask(NamedTuple, Generic[StepT]):
-    """One episode of a recorded task."""
-
-    task: str
-    attempt: int
-    """Position of the episode among the scored ones."""
-    steps: list[tuple[StepT, Action | None]]
-    """Each step with its answer. The answer is ``None`` if its element is not on the page, or if
-    the episode did not reach the step."""
+Answers = list[tuple[StepT, Action | None]]
+"""Each step of a task with its answer. The answer is ``None`` if its element is not on the page, or
+if the episode did not reach the step."""
 
 
 def answered_tasks(
     recordings: RecordedBenchmark[StepT], episodes: Sequence[Episode]
-) -> tuple[list[AnsweredTask[StepT]], dict[str, int]]:
-    """The answers of all episodes without a fault, and the counts of episodes and steps.
+) -> tuple[list[tuple[str, Answers[StepT]]], dict[str, int]]:
+    """The task and the answers of each episode without a fault, and counts of episodes and steps.
 
     Raises:
         ConfigError: an episode was not played with these recordings and settings.
     """
-    played: list[AnsweredTask[StepT]] = []
+    played = []
     lost = unreached = 0
-    for attempt, episode in enumerate(episodes):
+    for episode in episodes:
         if episode.success is not None:
-            gold = recordings.load(episode.task)
-            answers, lost_here, unreached_here = _answers(gold, episode, recordings.name)
-            steps = list(zip(gold, answers, strict=True))
-            played.append(AnsweredTask(episode.task, attempt, steps))
-            lost, unreached = lost + lost_here, unreached + unreached_here
+            answers, lost_here, reached = _answers(recordings, episode)
+            played.append((episode.task, answers))
+            lost, unreached = lost + lost_here, unreached + len(answers) - reached
     return played, {
         "episodes": len(episodes),
         "masked by a fault": len(episodes) - len(played),
-        "steps": sum(len(one.steps) for one in played),
+        "steps": sum(len(answers) for _, answers in played),
         "pointing at no element": lost,
         "not reached": unreached,
     }
 
 
 def _answers(
-    steps: Sequence[GoldStep], episode: Episode, name: str
-) -> tuple[list[Action | None], int, int]:
-    """The answers, and the numbers of actions without a valid element and of unreached steps."""
+    recordings: RecordedBenchmark[StepT], episode: Episode
+) -> tuple[Answers[StepT], int, int]:
+    """The answers, the number of those without a valid element, and of the steps reached."""
+    steps = recordings.load(episode.task)
     actions: list[Action | None] = [None] * len(steps)
     lost, index, answered = 0, 0, False
     for number, record in enumerate(episode.steps):
@@ -167,7 +155,7 @@ def _answers(
         if index >= len(steps) or seen.elements != steps[index].observation.elements:
             raise ConfigError(
                 f"task {episode.task!r}, step {number}: the page of the episode differs from that "
-                f"of '{name}'. Score an episode with the same data and settings (split, "
+                f"of '{recordings.name}'. Score an episode with the same data and settings (split, "
                 "top_k, ranks) that it was played with"
             )
         action = record.executed or NONE_OF_THESE
@@ -176,4 +164,4 @@ def _answers(
             actions[index] = action
         lost += nowhere and not answered
         answered, index = (True, index) if nowhere else (False, index + 1)
-    return actions, lost, len(steps) - index - answered
+    return list(zip(steps, actions, strict=True)), lost, index + answered

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,30 +25,23 @@ NONE_OF_THESE = Action(action_type="wait")
 """The answer of an agent that finds no right element on the page."""
 
 
-class GoldStep(Protocol):
+class GoldStep(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded page and the action on it."""
 
-    @property
-    def observation(self) -> Observation:
-        """The page, with the recorded actions before it as history. It never changes."""
-        ...
-
-    @property
-    def past(self) -> Past:
-        """The recorded action, as an entry of the next page's history."""
-        ...
+    observation: Observation
+    """The page, with the recorded actions before it as history."""
+    expert: Action
+    """The recorded action, or :data:`NONE_OF_THESE` if there is no action for it."""
+    past: Past
+    """The recorded action, as an entry of the next page's history."""
 
     def right(self, action: Action) -> bool:
         """Whether ``action`` equals the recorded action by the benchmark's rule."""
-        ...
-
-    def expert(self) -> Action:
-        """The recorded action, or :data:`NONE_OF_THESE` if there is no action for it."""
-        ...
+        raise NotImplementedError
 
     def remark(self, action: Action) -> str:
         """Why ``action`` is not an answer of this benchmark. Empty if it is one."""
-        ...
+        return ""
 
 
 StepT = TypeVar("StepT", bound=GoldStep)
@@ -64,17 +57,14 @@ class RecordedBenchmark(ABC, Generic[StepT]):
     @abstractmethod
     def tasks(self) -> Sequence[str]:
         """Names of the tasks, in the order of the files."""
-        ...
 
     @abstractmethod
     def load(self, task: str, seed: int = 0) -> Sequence[StepT]:
-        """The steps of a task. A page is read when its step's observation is first used. The seed
-        matters only where a task was recorded with several.
+        """The steps of a task. The seed matters only where a task was recorded with several.
 
         Raises:
             ConfigError: there is no such task, or a record is wrong. The message names the record.
         """
-        ...
 
     def environment(self) -> TeacherForced:
         """A new environment. It plays one episode at a time."""
@@ -140,8 +130,7 @@ class TeacherForced(Stateful):
         return ""  # every action is an answer
 
     def act(self, action: Action, element: Element | None) -> Done | str:
-        at = self.state
-        gold = at.steps[at.index]
+        at, gold = self.state, self._gold()
         page = gold.observation
         if points_nowhere(action, page):
             self.state = replace(at, right=False, lost=(*at.lost, Past(action=action)))
@@ -151,7 +140,8 @@ class TeacherForced(Stateful):
         return Done(float(right), note) if at.index + 1 == len(at.steps) else note
 
     def expert(self) -> Action:
-        return self._gold().expert()
+        assert self.progress
+        return self._gold().expert
 
     def grade(self, action: Action) -> float:
         if points_nowhere(action, self.progress.observation):
@@ -159,8 +149,7 @@ class TeacherForced(Stateful):
         return float(self._gold().right(action))
 
     def _gold(self) -> GoldStep:
-        """The step of the present page. Raises ``EnvironmentFault`` if no episode is running."""
-        assert self.progress
+        """The step of the present page."""
         return self.state.steps[self.state.index]
 
     def knows(self, task: str) -> bool:
@@ -169,24 +158,3 @@ class TeacherForced(Stateful):
 
 def points_nowhere(action: Action, observation: Observation) -> bool:
     return action.index is not None and observation.element(action.index) is None
-
-
-def element_at(screen: Observation, x: float, y: float) -> Element | None:
-    """The smallest element at a point, preferably one that can be acted on."""
-
-    def size(element: Element) -> tuple[bool, int]:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        return not (element.clickable or element.editable), (right - left) * (bottom - top)
-
-    hit = []
-    for element in screen.elements:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        if left <= x < right and top <= y < bottom:
-            hit.append(element)
-    return min(hit, key=size, default=None)
-
-
-def check_split(benchmark: str, split: str, splits: Sequence[str]) -> None:
-    """Raise ``ConfigError`` if there is no such split."""
-    if split not in splits:
-        raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")

@@ -28,7 +28,7 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",
               ("torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib")),
     "web": ("real web pages", ("playwright", "miniwob")),
-    "mind2web": ("the flattened copy of Mind2Web", ("pyarrow",)),
+    "mind2web": ("the flattened copy of Mind2Web", ("datasets",)),
     "gym": ("Gymnasium and PettingZoo views", ("gymnasium", "pettingzoo")),
     "tensorboard": ("learning curves in TensorBoard", ("tensorboard",)),
     "wandb": ("metrics in Weights & Biases", ("wandb",)),

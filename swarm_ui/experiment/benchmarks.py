@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from swarm_ui.environments.androidworld.benchmark import AndroidWorld, Handset
-from swarm_ui.environments.autowebbench.benchmark import AutoWebBench
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.coordination.benchmark import Coordination
-from swarm_ui.environments.mind2web.benchmark import Mind2Web
 from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
-from swarm_ui.environments.recorded.benchmark import AndroidRecords, Demonstrations
+from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
 from swarm_ui.environments.web.benchmark import Web
 from swarm_ui.experiment.plugins import (
     named_by_user,
@@ -56,9 +54,7 @@ ENVIRONMENTS: dict[str, type[Benchmark]] = {
     kind.model_fields["name"].default: kind for kind in _OURS
 }
 """The environments of this package by name."""
-SOURCES: dict[str, type[Benchmark]] = {
-    kind.model_fields["name"].default: kind for kind in (Demonstrations, AndroidRecords)
-}
+SOURCES: dict[str, type[Benchmark]] = {"demonstrations": Demonstrations}
 """Sources of training data that no agent is evaluated on: recordings."""
 
 

@@ -16,14 +16,12 @@ Answer = Callable[[Observation], Action]
 
 
 def record(
-    op: str, value: str, pos: Sequence[int], neg: Sequence[int], *, tag: str = "button",
-    ranks: dict[int, int] | None = None, uid: str = "u",
-) -> dict[str, Any]:  # fmt: skip
+    op: str, value: str, pos: Sequence[int], neg: Sequence[int], *, tag: str = "button"
+) -> dict[str, Any]:
     """A raw action whose page shows each node with its number as text, such as ``n7``."""
 
     def candidate(node: int) -> dict[str, Any]:
-        rank = {} if ranks is None else {"rank": ranks[node]}
-        return {"tag": tag, "attributes": "{}", "backend_node_id": str(node), **rank}
+        return {"tag": tag, "attributes": "{}", "backend_node_id": str(node)}
 
     nodes = sorted([*pos, *neg])
     body = "".join(
@@ -31,7 +29,7 @@ def record(
         for n in nodes
     )
     return {
-        "action_uid": uid,
+        "action_uid": "u",
         "raw_html": "<html/>",
         "cleaned_html": f'<html backend_node_id="0">{body}</html>',
         "operation": {"op": op, "original_op": op, "value": value},

@@ -79,7 +79,7 @@ def test_what_is_no_operation_is_none_of_these(data: Mind2Web) -> None:
 def test_a_point_means_the_smallest_element_there() -> None:
     found = Mind2Web(synthetic(), "test_task")
     step = found.load("synthetic-test_task-0")[0]
-    left, top, right, bottom = step.observation.elements[step.expert().index or 0].bounds or ()
+    left, top, right, bottom = step.observation.elements[step.expert.index or 0].bounds or ()
     x, y = (left + right) // 2, (top + bottom) // 2
     assert step.right(Action(action_type="input_text", x=x, y=y, text="Northport"))
     assert not step.right(Action(action_type="input_text", x=x, y=y + 40, text="Northport"))

@@ -1,17 +1,11 @@
-"""Mind2Web's metrics: cases computed by hand, and the official formula written out once more."""
+"""Mind2Web's metrics: cases computed by hand."""
 
 from __future__ import annotations
 
-import json
-import random
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from mind2web_samples import Answer, always, on, play, record, task, write
+from mind2web_samples import always, on, play, record, task, write
 
 from swarm_ui import Action, ConfigError
 from swarm_ui.environments.mind2web import Mind2Web, operation_f1, step_score
@@ -119,101 +113,11 @@ def test_an_episode_of_other_settings_is_refused(two_tasks: Mind2Web, tmp_path: 
         Mind2Web(tmp_path, "test_task", top_k=1).score([episode])
 
 
-def official(tasks: list[dict[str, Any]], said: dict[str, list[Any]], top_k: int) -> Any:
-    """The published formula, written straight down from its description."""
-    element: list[tuple[float, str]] = []
-    f1: list[tuple[float, str]] = []
-    step: list[tuple[float, str]] = []
-    for one in tasks:
-        name = one["annotation_id"]
-        for action, (node, kind, value) in zip(one["actions"], said[name], strict=True):
-            kept = [c for c in action["pos_candidates"] if c["rank"] < top_k]
-            ids = [c["backend_node_id"] for c in kept]
-            if not ids or node is None:
-                element.append((0, name))
-                f1.append((0, name))
-                step.append((0, name))
-                continue
-            gold = action["operation"]["op"]
-            if gold != "CLICK":
-                gold += " " + action["operation"]["value"]
-            guess = kind if kind == "CLICK" else f"{kind} {value}"
-            a, b = set(guess.strip().split()), set(gold.strip().split())
-            hits = len(a & b)
-            precision, recall = hits / (hits + len(a - b)), hits / (hits + len(b - a))
-            agreed = 0.0 if hits == 0 else 2 * precision * recall / (precision + recall)
-            element.append((float(node in ids), name))
-            f1.append((agreed, name))
-            step.append((float(agreed == 1 and node in ids), name))
-    result = {}
-    for key, values in (("element_acc", element), ("action_f1", f1), ("step_acc", step)):
-        result[key] = sum(v for v, _ in values) / len(values)
-        groups = defaultdict(list)
-        for value, name in values:
-            groups[name].append(value)
-        means = [sum(g) / len(g) for g in groups.values()]
-        result[f"marco_{key}"] = sum(means) / len(means)
-    wrong = defaultdict(int)
-    for value, name in step:
-        wrong[name] += value == 0
-    result["task success"] = sum(n == 0 for n in wrong.values()) / len(wrong)
-    return result
-
-
-VALUES = st.sampled_from(["", "a", "a b", "b a", "a a", "A", "c\nd"])
-KINDS = {"CLICK": "click", "TYPE": "input_text", "SELECT": "select"}
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_the_scorer_agrees_with_the_official_formula(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    rng = random.Random(data.draw(st.integers(0, 10**6)))
-    top_k = data.draw(st.integers(1, 5))
-    tasks, said, given = [], {}, {}
-    for t in range(data.draw(st.integers(1, 4))):
-        actions, answered = [], []
-        for _ in range(data.draw(st.integers(1, 4))):
-            nodes = rng.sample(range(1, 90), 5)
-            ranks = dict(zip(nodes, rng.sample(range(5), 5), strict=True))
-            right = rng.randint(0, 2)
-            op = data.draw(st.sampled_from(sorted(KINDS)))
-            value = data.draw(VALUES).split("\n")[0]
-            actions.append(record(op, value, nodes[:right], nodes[right:], ranks=ranks))
-            given[f"t{t}_t{t}-{len(actions) - 1}"] = {str(n): rank for n, rank in ranks.items()}
-            shown = [n for n in nodes if ranks[n] < top_k]
-            kind = op if rng.random() < 0.7 else rng.choice(sorted(KINDS))
-            spoken = value if rng.random() < 0.6 else data.draw(VALUES).split("\n")[0]
-            node = None if rng.random() < 0.1 else rng.choice(shown)
-            node = nodes[0] if right and nodes[0] in shown and rng.random() < 0.5 else node
-            answered.append((node and str(node), kind, spoken))
-        tasks.append(task(f"t{t}", actions))
-        said[f"t{t}"] = answered
-    path = write(tmp_path_factory.mktemp("data"), tasks)
-    found = Mind2Web(path, "test_task", top_k=top_k, ranks=given)
-    episodes = [
-        play(found, name, [_answer(*one) for one in answered]) for name, answered in said.items()
-    ]
-    scores = found.score(episodes, resamples=20)
-    told = json.loads(path.read_text(encoding="utf-8"))
-    expected = official(told, said, top_k)
-    assert {k: scores[k].value for k in expected} == pytest.approx(expected)
-    for one, episode in zip(told, episodes, strict=True):
-        assert episode.success == (official([one], said, top_k)["task success"] == 1.0)
-
-
-def _answer(node: str | None, kind: str, value: str) -> Answer:
-    return WAIT if node is None else on(f"n{node}", KINDS[kind], None if kind == "CLICK" else value)
-
-
 def test_intervals_come_from_drawing_tasks() -> None:
     """Ten tasks of ten equal steps: as uncertain as ten tosses, not as a hundred."""
     values = {f"t{k}": [float(k < 5)] * 10 for k in range(10)}
     micro, macro = measured(
         [MeasureInput(name="a", values=values), MeasureInput(name="b", values=values, macro=True)],
-        seed=0,
-        resamples=2000,
     )
     assert micro.value == macro.value == 0.5
     assert (micro.low, micro.high) == (0.2, 0.8) == (macro.low, macro.high)
