@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,9 +27,6 @@ from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Completion, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
-
-if TYPE_CHECKING:
-    from swarm_ui.engine.limits import Limits
 
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]
@@ -94,16 +91,6 @@ class Source(NamedTuple):
     decision: Decision
 
 
-class Witness(Protocol):
-    """The graph in which a call is made; implemented by the engine."""
-
-    def source(self, message: Message) -> Source: ...
-
-    async def run_inside(
-        self, graph: Any, inbox: Sequence[Message], context: NodeContext, name: str
-    ) -> NodeReply: ...
-
-
 class NodeContext(msgspec.Struct):
     """The context of one call."""
 
@@ -119,20 +106,19 @@ class NodeContext(msgspec.Struct):
     run_seed: int
     own: Message | None
     """The node's own message of the last round; also the first of the inbox."""
-    session: Any
-    """The :class:`~swarm_ui.engine.session.Session` that all calls of the run share."""
-    witness: Witness
+    frame: Any
+    """The graph in which the call is made: a :class:`~swarm_ui.engine.run.Frame`."""
+
+    @property
+    def session(self) -> Any:
+        """The :class:`~swarm_ui.engine.session.Session` that all calls of the run share."""
+        return self.frame.session
 
     @property
     def run_id(self) -> str:
         """Name of the run."""
         name: str = self.session.run
         return name
-
-    @property
-    def limits(self) -> Limits:
-        limits: Limits = self.session.limits
-        return limits
 
     @property
     def seed(self) -> int:
@@ -156,7 +142,7 @@ class NodeContext(msgspec.Struct):
 
     def emit_token(self, text: str) -> None:
         """Pass a piece of the answer to the callback of the run."""
-        if self.session.on_event is not None:
+        if self.streaming:
             piece = Token(
                 run=self.run_id, id=self.message_id, node=self.node, round=self.round, text=text
             )
@@ -195,7 +181,8 @@ class NodeContext(msgspec.Struct):
         Returns:
             the answer of the output node. It has an error if nothing reached it.
         """
-        return await self.witness.run_inside(graph, inbox, self, name)
+        reply: NodeReply = await self.frame.run_inside(graph, inbox, self, name)
+        return reply
 
     async def step(
         self,
@@ -233,9 +220,8 @@ class NodeContext(msgspec.Struct):
             Exception: whatever ``answer`` raises, after it was recorded.
         """
         made: Call = await self.session.step(
-            self, name, heard, answer,
-            number=number, arguments=arguments, tolerant=tolerant, limited=limited,
-            **({"model": model} if model else {"tool": tool} if tool else {}),
+            self, name, heard, answer, number=number, model=model, tool=tool,
+            arguments=arguments, tolerant=tolerant, limited=limited,
         )  # fmt: skip
         return made
 
@@ -249,7 +235,8 @@ class NodeContext(msgspec.Struct):
         Raises:
             KeyError: the message does not belong to this run; it comes from outside a nested graph.
         """
-        return self.witness.source(message)
+        found: Source = self.frame.source(message)
+        return found
 
 
 @runtime_checkable

@@ -1,12 +1,18 @@
-"""Limits of a run: time, concurrency, and what happens when a node fails."""
+"""Limits of a run: time, concurrency, and what happens when a node fails; and their application."""
 
 from __future__ import annotations
 
-from typing import Literal
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.node import Answer, NodeContext, NodeReply
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +37,154 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     the run raises ``NodeError`` at the first failure."""
 
     def __post_init__(self) -> None:
-        for name, seconds in (("timeout", self.timeout), ("run_timeout", self.run_timeout)):
+        for name in ("timeout", "run_timeout"):
+            seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
                 raise ConfigError(f"Limits: {name} must be > 0 seconds or None, got {seconds}")
         if self.concurrency is not None and self.concurrency < 1:
             raise ConfigError(
                 f"Limits: concurrency must be at least 1 or None, got {self.concurrency}"
             )
+
+
+class Bound(NamedTuple):
+    """What bounds one call."""
+
+    seconds: float | None = None
+    """Its own time limit; ``None``: that of the run."""
+    composite: bool = False
+    """It has nodes inside, so that it needs no slot and has no time limit."""
+    closes: bool = False
+    """It may answer after the end of the run's time."""
+
+
+class Expired(Exception):
+    """The time limit of a call has passed."""
+
+
+class Bounds:
+    """The limits of one run, applied to its calls. Belongs to one event loop.
+
+    One timer serves all calls: ``asyncio.timeout`` sets and cancels a timer for each, which is most
+    of the cost of thousands of short calls.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._loop = asyncio.get_running_loop()
+        self.clock = self._loop.time
+        self.start = self.clock()
+        self._end = inf if limits.run_timeout is None else self.start + limits.run_timeout
+        self._gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
+        self._holding: set[str] = set()
+        self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+
+    async def answer(
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound
+    ) -> NodeReply | Message:
+        """The answer of a node, within its time limit and a slot of the run.
+
+        Raises:
+            Expired: the time limit passed before there was an answer.
+            Exception: whatever the node raises.
+        """
+        seconds, composite, closes = bound
+        if composite and seconds is None:
+            return await node(inbox, context)
+        end = inf if closes or composite else self._end
+        if seconds is None:
+            seconds = self.limits.timeout
+        gate = None if composite else self._gate
+        if gate is None:
+            return await self._timed(node, inbox, context, seconds, end)
+        await gate.acquire()
+        self._holding.add(context.message_id)
+        try:
+            return await self._timed(node, inbox, context, seconds, end)
+        finally:
+            if context.message_id in self._holding:
+                self._holding.discard(context.message_id)
+                gate.release()
+
+    async def _timed(
+        self,
+        node: Answer,
+        inbox: Sequence[Message],
+        context: NodeContext,
+        seconds: float | None,
+        end: float,
+    ) -> NodeReply | Message:
+        if seconds is None and end == inf:
+            return await node(inbox, context)
+        now = self.clock()
+        if now >= end:
+            raise Expired(f"not asked: the run's {self.limits.run_timeout:g} s were over")
+        due = end if seconds is None else min(end, now + seconds)
+        task = asyncio.current_task()
+        assert task is not None
+        self._next = ticket = self._next + 1
+        self._running[ticket] = (due, task)
+        if due < self._due:
+            self._wake(due)
+        try:
+            return await node(inbox, context)
+        except asyncio.CancelledError:
+            # Ours only if the time ran out and nothing else cancels the run.
+            if ticket in self._running or task.cancelling() > 1:
+                raise
+            if self.clock() >= end:
+                told = f"no answer before the run's {self.limits.run_timeout:g} s were over"
+            else:
+                told = f"no answer within {seconds:g} s"
+            raise Expired(told) from None
+        finally:
+            if self._running.pop(ticket, None) is None:
+                task.uncancel()
+
+    @asynccontextmanager
+    async def without_slot(self, id: str) -> AsyncIterator[None]:
+        """Give the slot of a call to the calls inside it, while the block runs."""
+        gate = self._gate
+        holder = next((each for each in (id, *around(id)) if each in self._holding), None)
+        if gate is None or holder is None:
+            yield
+            return
+        self._holding.discard(holder)
+        gate.release()
+        try:
+            yield
+        finally:
+            await gate.acquire()
+            self._holding.add(holder)
+
+    def stop(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._due = None, inf
+
+    def _wake(self, due: float) -> None:
+        self.stop()
+        self._timer, self._due = self._loop.call_at(due, self._expire), due
+
+    def _expire(self) -> None:
+        """Cancel the calls whose time is over, and set the timer for the next one."""
+        now = max(self._due, self._loop.time())  # timers may be a tick early
+        for ticket, (due, task) in list(self._running.items()):
+            if due <= now:
+                del self._running[ticket]
+                task.cancel()
+        self._timer, self._due = None, inf
+        if self._running:
+            self._wake(min(due for due, _ in self._running.values()))
+
+
+def around(id: str) -> Iterator[str]:
+    """Ids of the calls inside of which a call was made, the outermost first."""
+    place = id.find("/")
+    while place >= 0:
+        yield id[:place]
+        place = id.find("/", place + 1)

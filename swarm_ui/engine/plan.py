@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from swarm_ui.budget import Budget, Price
+from swarm_ui.engine.limits import Bound
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Usage
 from swarm_ui.model import VersionedModel
@@ -24,19 +25,13 @@ class Plan:
     the same round along an edge without a delay.
     """
 
-    __slots__ = (
-        "budgeted", "closes", "composite", "conditional", "conditions", "final", "heard", "ids",
-        "inputs", "leases", "names", "nodes", "open", "own", "rounds", "size", "successors",
-        "team", "timeouts", "waiting",
-    )  # fmt: skip
-
     def __init__(self, graph: Dag, last: int) -> None:
         """``last``: the last round that is made."""
-        team, closing = graph.agents, graph.closing
+        team, closing = graph.agents, frozenset(graph.closing)
         #: number of calls in each round
         self.team = len(team)
         places = [(name, r) for r in range(last + 1) for name in team]
-        places += [(name, last) for name in closing]
+        places += [(name, last) for name in graph.closing]
         number = {place: k for k, place in enumerate(places)}
         self.size = len(places)
         self.names = tuple(name for name, _ in places)
@@ -44,19 +39,16 @@ class Plan:
         self.ids = tuple(f"{name}:{r}" for name, r in places)
         self.nodes = tuple(graph.nodes[name] for name in self.names)
         self.final = number[graph.output, last]
-        self.timeouts: tuple[float | None, ...] = tuple(
-            getattr(node, "timeout", None) for node in self.nodes
+        self.bounds = tuple(
+            Bound(getattr(node, "timeout", None), bool(parts_of(node)), name in closing)
+            for name, node in zip(self.names, self.nodes, strict=True)
         )
-        after = frozenset(closing)
-        #: made once, after the last round
-        self.closes = tuple(name in after for name in self.names)
-        #: has nodes inside, which have slots and time limits of their own
-        self.composite = tuple(bool(parts_of(node)) for node in self.nodes)
         self.leases = _leases(graph)
         #: budgets and names of the models that have a budget, by the path of their node
-        self.budgeted = _budgeted(graph)
-        repeats = frozenset(team)
-        self.own = tuple(number[name, r - 1] if r and name in repeats else -1 for name, r in places)
+        self.budgets = _budgets(graph)
+        self.own = tuple(
+            number[name, r - 1] if r and name not in closing else -1 for name, r in places
+        )
         self.inputs = tuple(
             _inputs(graph, name, r, own, number)
             for (name, r), own in zip(places, self.own, strict=True)
@@ -66,9 +58,8 @@ class Plan:
         #: for each input, which of its messages are received; ``None``: all
         self.conditions: tuple[tuple[Condition | None, ...], ...] = tuple(
             tuple([graph.when.get((self.names[j], self.names[k])) for j in inputs])
-            for k, inputs in enumerate(self.inputs if graph.when else ())
-        )
-        self.conditional = bool(graph.when)
+            for k, inputs in enumerate(self.inputs)
+        ) if graph.when else ()  # fmt: skip
         sources = frozenset(graph.sources)
         #: calls that receive nothing from this round: in a nested graph, the messages from outside
         self.open = tuple(name in sources for name, _ in places)
@@ -172,10 +163,7 @@ def lease(model: VersionedModel, adapter: str) -> str:
     return model.lease(pins[key][1])
 
 
-# -- what was spent before a run was resumed --------------------------------------------------
-
-
-def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
+def _budgets(graph: Dag) -> dict[str, tuple[Budget, str]]:
     found: dict[str, tuple[Budget, str]] = {}
     for path, node in _all_nodes(graph.nodes):
         model = getattr(node, "model", None)
@@ -185,28 +173,28 @@ def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
     return found
 
 
+# -- what was spent before a run was resumed --------------------------------------------------
+
+
 def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, Call]) -> None:
     """Count the recorded calls of a run in the budgets of their models.
 
     A budget that has counted the run already is left as it is: this process made the calls.
     """
-    models = plan_of(graph).budgeted
+    models = plan_of(graph).budgets
     if not models:
         return
-    calls = list(past.values())
-    around = {call.id.rpartition("/")[0] for call in calls if call.step is not None}
-    spent: dict[int, tuple[Budget, list[tuple[Usage, Price | None]]]] = {}
-    for budget, _ in models.values():
-        spent.setdefault(id(budget), (budget, []))
-    for call in calls:
-        found = models.get(call.node)
+    spent: dict[int, tuple[Budget, list[tuple[Usage, Price | None]]]] = {
+        id(budget): (budget, []) for budget, _ in models.values()
+    }
+    around = {call.id.rpartition("/")[0] for call in past.values() if call.step is not None}
+    for call in past.values():
+        path = call.node if call.node in models else call.node.rpartition("/")[0]
         asked = call.completion is not None
-        if found is not None:  # it failed before an answer, or asked in no step
+        if path == call.node:  # it failed before an answer, or asked in no step
             asked = asked or (call.error is not None and call.id not in around)
-        elif call.step is not None:
-            found = models.get(call.node.rpartition("/")[0])
-        if found is not None and asked:
-            budget, name = found
+        if asked and path in models:
+            budget, name = models[path]
             price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
             spent[id(budget)][1].append((call.usage, price))
     for budget, made in spent.values():

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.engine.bounds import Expired
-from swarm_ui.errors import ConfigError, Failure, NodeError, SwarmError
+from swarm_ui.engine.limits import Expired
+from swarm_ui.errors import Failure, NodeError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Generation
@@ -36,54 +36,48 @@ def reason_of(failure: BaseException, node: str) -> Failure:
     return Failure.of(failure, node=node)
 
 
-def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
-    """The message of a call. Its id, sender and round are those of the call, regardless of the
-    reply."""
+def call_of(
+    reply: NodeReply | Message,
+    context: NodeContext,
+    heard: tuple[str, ...],
+    times: tuple[float, float],
+    error: Failure | None,
+) -> Call:
+    """The record of a call; its message has the id, sender and round of the call, regardless of
+    the reply.
+
+    Args:
+        heard: ids of the received messages.
+        times: its start and end, in seconds since the run began.
+        error: why it failed, if it did.
+    """
+    started, ended = times
     content = reply.content if reply.content.isascii() else encodable(reply.content)
-    error = reply.error if reply.error is None else encodable(reply.error)
+    told = reply.error if reply.error is None else encodable(reply.error)
     if isinstance(reply, Message):
-        return msgspec.structs.replace(
+        message = msgspec.structs.replace(
             reply,
             id=context.message_id,
             sender=context.node,
             round=context.round,
             content=content,
-            error=error,
+            error=told,
         )
-    return Message(
-        id=context.message_id,
-        sender=context.node,
-        round=context.round,
-        content=content,
-        action=reply.action,
-        error=error,
-        prompt_format=(reply.completion or reply).prompt_format,
-        abstains=reply.abstains,
-    )
-
-
-def call_of(
-    reply: NodeReply | Message,
-    context: NodeContext,
-    heard: tuple[str, ...],
-    started: float,
-    ended: float,
-    error: Failure | None,
-) -> Call:
-    """The record of a call.
-
-    Args:
-        heard: ids of the received messages.
-        started, ended: in seconds since the run began.
-        error: why it failed, if it did.
-    """
-    message = message_of(reply, context)
-    if isinstance(reply, Message):
-        return Call(message=message, heard=heard, started=started, ended=ended, error=error)
-    completion = None if reply.completion is None else _generation(reply.completion)
+        reply = _NO_REPLY
+    else:
+        message = Message(
+            id=context.message_id,
+            sender=context.node,
+            round=context.round,
+            content=content,
+            action=reply.action,
+            error=told,
+            prompt_format=(reply.completion or reply).prompt_format,
+            abstains=reply.abstains,
+        )
     return Call(
         message=message,
-        completion=completion,
+        completion=None if reply.completion is None else _generation(reply.completion),
         heard=heard,
         order=reply.order,
         temperature=reply.temperature,
@@ -93,6 +87,9 @@ def call_of(
         ended=ended,
         error=error,
     )
+
+
+_NO_REPLY = NodeReply()
 
 
 def _generation(completion: Completion) -> Generation:
@@ -115,9 +112,6 @@ def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Call
         if before is None or (before.message is not message and before.message != message):
             return False
     return True
-
-
-# -- runs that fail ---------------------------------------------------------------------------
 
 
 def succeeded(call: Call) -> bool:
@@ -147,16 +141,3 @@ def node_error(kind: type[NodeError], told: str, call: Call, run: str) -> NodeEr
     elif call.completion is not None:
         error.kind = "reply"
     return error
-
-
-def until_error(
-    told: str, newest: Mapping[str, Message], log: Mapping[str, Call], run: str
-) -> SwarmError:
-    """The error of a run whose ``until`` failed: that of the first node without an answer, whose
-    message it may have read; else one of the configuration."""
-    for message in newest.values():
-        if message.error is not None:
-            return node_error(NodeError, f"{message.error}; {told}", log[message.id], run)
-    return ConfigError(
-        f"{told}. It gets the newest message of each agent that has answered: {', '.join(newest)}"
-    )

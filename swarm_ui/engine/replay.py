@@ -27,7 +27,7 @@ from swarm_ui.message import PERSON, Message
 from swarm_ui.model import Request
 from swarm_ui.node import Node, parts_of
 from swarm_ui.prompts import chat_of
-from swarm_ui.storage.journal import Head, Journal, RunRecord
+from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Call, Trace
 
 Prompt = str | Rewrite
@@ -181,18 +181,22 @@ async def resume(
         RunPaused: a question is still open.
         ConfigError: there is no such run or node, or the question is answered already.
     """
-    for key in answers:
-        _check_asks(graph, key)
     cached = run_id if isinstance(run_id, Trace) else None
     if cached is not None:
         head: Trace | Head = cached
         made, parent = cached.recorded(), cached.traceparent
         count_spent(graph, cached.run, cached.seed, made)
-    else:
-        record = _kept(run_id, journal)
+    elif journal is not None:
+        record = journal.read(str(run_id))
         head, made = record.head, record.calls
         parent = next((q.traceparent for q in record.questions.values()), "")
-    _check_open(answers, made, head.run)
+    else:
+        raise ConfigError(
+            f"resume: to find the run '{run_id}' by its name, set journal=; or pass the attribute "
+            "'partial' of the RunPaused error instead of the name"
+        )
+    for key in answers:
+        _check_answer(graph, key, made, head.run)
     with in_trace(parent):
         return await run(
             graph,
@@ -208,17 +212,9 @@ async def resume(
         )
 
 
-def _kept(run: object, journal: Journal | None) -> RunRecord:
-    if journal is None:
-        raise ConfigError(
-            f"resume: to find the run '{run}' by its name, set journal=; or pass the attribute "
-            "'partial' of the RunPaused error instead of the name"
-        )
-    return journal.read(str(run))
-
-
-def _check_asks(graph: Dag, key: str) -> None:
-    """Raise unless an answer is for a node of the graph, by its name or a message id."""
+def _check_answer(graph: Dag, key: str, made: Mapping[str, object], run: str) -> None:
+    """Raise unless an answer is for a node of the graph, by its name or the id of a message that
+    is not made yet."""
     members: Mapping[str, Node] = graph.nodes
     for part in key.split("/"):
         name = part.partition(":")[0]
@@ -226,12 +222,8 @@ def _check_asks(graph: Dag, key: str) -> None:
             members = parts_of(members[name])
         elif members is graph.nodes or ":" not in part:  # else the name of a run inside a node
             raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, members)}")
-
-
-def _check_open(answers: Mapping[str, str], made: Mapping[str, object], run: str) -> None:
-    for key in answers:
-        if key in made:
-            raise ConfigError(
-                f"resume: '{key}' of run '{run}' is answered already; to change an answer use "
-                f"graph.replay(trace, messages={{'{key}': answer}})"
-            )
+    if key in made:
+        raise ConfigError(
+            f"resume: '{key}' of run '{run}' is answered already; to change an answer use "
+            f"graph.replay(trace, messages={{'{key}': answer}})"
+        )

@@ -9,8 +9,7 @@ edits. Except for timings, a trace does not depend on the order in which answers
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -19,16 +18,10 @@ from swarm_ui.engine import telemetry
 from swarm_ui.engine.events import Aborted, Finished, OnEvent, Skipped, Voted
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import count_spent, plan_of
-from swarm_ui.engine.record import (
-    Unanswered,
-    first_failure,
-    node_error,
-    succeeded,
-    until_error,
-)
+from swarm_ui.engine.record import Unanswered, first_failure, node_error, succeeded
 from swarm_ui.engine.scheduler import Scheduler
 from swarm_ui.engine.session import UNCHANGED, Edits, Session
-from swarm_ui.errors import ConfigError, Failure, RunFailed, RunPaused, SwarmError
+from swarm_ui.errors import ConfigError, Failure, NodeError, RunFailed, RunPaused, SwarmError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
@@ -69,7 +62,12 @@ async def run(
 
     ``edits``: changes to make to the run in ``cached``.
     """
-    _check_screen(observation)
+    if not isinstance(observation, Observation):
+        hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
+        raise ConfigError(
+            "a graph runs on an Observation, or on a string as the goal without a screen, "
+            f"got an object of type {type(observation).__name__}{hint}"
+        )
     memo = {} if cached is None else _memo_of(cached, seed, observation)
     kept: Mapping[str, Call] = {}
     if journal is not None:
@@ -83,25 +81,9 @@ async def run(
             on_event=on_event, journal=journal, stored=kept, memo=memo, edits=edits,
         )  # fmt: skip
         frame = Frame(session, graph, observation, seed)
-        with telemetry.run_span(graph.name, run_id, seed) as span:
-            session.traceparent = telemetry.traceparent(span)
-            try:
-                session.hold(frame.plan.leases)
-                await frame.finish()
-                frame.conclude()
-                if journal is not None:
-                    journal.finish(run_id)
-            except BaseException as error:  # re-raised: listeners hear how the run ended
-                if isinstance(error, SwarmError):
-                    error.partial = frame.trace(edge_logprob)
-                if on_event is not None:
-                    at = session.clock() - session.start
-                    on_event(Aborted(run=run_id, error=Failure.of(error), at=at))
-                raise
-            finally:
-                session.close()
-                if span is not None:
-                    telemetry.describe_run(span, frame.trace(edge_logprob))
+        await _finished(frame, graph, edge_logprob)
+        if journal is not None:
+            journal.finish(run_id)
     finally:
         if journal is not None:
             journal.close(run_id)
@@ -111,6 +93,28 @@ async def run(
     return trace
 
 
+async def _finished(frame: Frame, graph: Dag, edge_logprob: float | None) -> None:
+    """Make every call, in a span."""
+    session = frame.session
+    with telemetry.span(
+        "invoke_workflow", graph.name, run=session.run, seed=frame.seed, rounds=graph.rounds
+    ):
+        session.traceparent = telemetry.traceparent()
+        try:
+            session.hold(frame.plan.leases)
+            await frame.finish()
+            frame.conclude()
+        except BaseException as error:  # re-raised: listeners hear how the run ended
+            if isinstance(error, SwarmError):
+                error.partial = frame.trace(edge_logprob)
+            if session.on_event is not None:
+                told = Failure.of(error)
+                session.on_event(Aborted(run=session.run, error=told, at=session.now()))
+            raise
+        finally:
+            session.close()
+
+
 async def trace_of(running: Awaitable[Trace]) -> Trace:
     """The trace of a run, also if no node of it succeeded."""
     try:
@@ -118,15 +122,6 @@ async def trace_of(running: Awaitable[Trace]) -> Trace:
     except RunFailed as failed:
         trace: Trace = failed.partial
         return trace
-
-
-def _check_screen(observation: object) -> None:
-    if not isinstance(observation, Observation):
-        hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
-        raise ConfigError(
-            "a graph runs on an Observation, or on a string as the goal without a screen, "
-            f"got an object of type {type(observation).__name__}{hint}"
-        )
 
 
 def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, Call]:
@@ -160,13 +155,8 @@ _APART = 1 << 30  # more inputs than a call can have: it never gets ready
 class Frame:
     """A graph in a run: the run's own graph, or one inside a call. Calls have the plan's numbers.
 
-    It is the :class:`~swarm_ui.node.Witness` of its calls.
+    It is what a :class:`~swarm_ui.node.NodeContext` knows of the engine.
     """
-
-    __slots__ = (
-        "_around", "_gaps", "_graph", "_memo", "_number", "_observation", "_path", "_prefix",
-        "_said", "_seed", "_session", "plan", "waiting",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -185,60 +175,30 @@ class Frame:
             prefix: prefix of its message ids, such as ``"team:1/"``.
         """
         self.plan = plan = plan_of(graph)
-        self._session, self._graph, self._observation = session, graph, observation
-        self._seed = seed
+        self.session, self.seed = session, seed
+        self._graph, self._observation = graph, observation
         self._around, self._path, self._prefix = tuple(around), path, prefix
         self._said: list[Message | None] = [None] * plan.size
         #: whether calls may be taken from the memo
         self._memo = bool(session.memo)
-        self._gaps = plan.conditional or bool(session.edits.without)
+        self._gaps = bool(plan.conditions or session.edits.without)
         #: calls that wait for a person, and those that depend on them
         self.waiting: set[int] = set()
-        self._number: dict[str, int] | None = None
 
-    def finish(self) -> Awaitable[None]:
+    async def finish(self) -> None:
         """Make every call. No task is left running when this returns or raises.
 
-        If a question is open, ``waiting`` is not empty afterwards.
+        If a question is open, ``waiting`` is not empty afterwards. With ``until``, a round begins
+        when the one before is complete, so that the result does not depend on the order in which
+        answers arrive. What comes after the last round is the same as in a graph with only so many
+        rounds.
         """
-        if self._graph.until is not None:
-            return self._round_by_round(self._graph.until)
-        plan = self.plan
-        return Scheduler(self._make, range(plan.size), plan.waiting, plan.successors).finish()
-
-    def conclude(self) -> None:
-        """Report the result of the outermost graph.
-
-        Raises:
-            RunPaused: a question is open.
-            RunFailed: no node succeeded and at least one failed.
-        """
-        session = self._session
-        if self.waiting:
-            questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
-            raise RunPaused(session.run, tuple(questions))
-        if not any(map(succeeded, session.log.values())):  # nearly always the first
-            first = first_failure(session.collected(self)[0])
-            if first is not None:
-                told = f"no node of the run succeeded; the first failure: {first.error}"
-                cause = session.raised.get(first.id)
-                raise node_error(RunFailed, told, first, session.run) from cause
-        if session.on_event is not None:
-            answer = self.answer()
-            action = None if answer is None else answer.action
-            session.on_event(Voted(run=session.run, ballot=self.ballot(), action=action))
-
-    # -- rounds that may end early --------------------------------------------------------------
-
-    async def _round_by_round(self, until: Until) -> None:
-        """Make every call, but no further round once ``until`` holds.
-
-        A round begins when the one before is complete, so that the result does not depend on the
-        order in which answers arrive. What comes after the last round is the same as in a graph
-        with only so many rounds.
-        """
+        graph, until = self._graph, self._graph.until
+        if until is None:
+            await self._part(range(self.plan.size))
+            return
         team, newest = self.plan.team, dict[str, Message]()
-        for round in range(self._graph.rounds):
+        for round in range(graph.rounds):
             first, stop = round * team, (round + 1) * team
             await self._part(range(first, stop))
             if self.waiting:
@@ -247,22 +207,23 @@ class Frame:
                 message = self._said[k]
                 if message is not None:
                     newest[self.plan.names[k]] = message
-            if round < self._graph.rounds - 1 and self._over(until, newest, round):
-                self.plan = plan_of(self._graph, round)
+            if round < graph.rounds - 1 and self._over(until, newest, round):
+                self.plan = plan_of(graph, round)
                 self._said[stop:] = [None] * (self.plan.size - stop)
-                self._number = None
                 break
         await self._part(range(stop, self.plan.size))
 
     async def _part(self, part: range) -> None:
         """Make the calls of some consecutive numbers, once all calls before them are made."""
-        if part:
-            inputs = self.plan.inputs
+        plan = self.plan
+        waiting: Sequence[int] = plan.waiting
+        if len(part) < plan.size:
             waiting = [
-                sum(j in part for j in inputs[k]) if k in part else _APART
-                for k in range(self.plan.size)
+                sum(j in part for j in inputs) if k in part else _APART
+                for k, inputs in enumerate(plan.inputs)
             ]
-            await Scheduler(self._make, part, waiting, self.plan.successors).finish()
+        if part:
+            await Scheduler(self._make, part, waiting, plan.successors).finish()
 
     def _over(self, until: Until, newest: dict[str, Message], round: int) -> bool:
         try:
@@ -272,17 +233,46 @@ class Frame:
                 f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
                 f"after round {round}: {Failure.of(failure)}"
             )
-            run = self._session
-            raise until_error(told, newest, run.log, run.run) from failure
+            log, run = self.session.log, self.session.run
+            for message in newest.values():  # it may have read the message of a failed node
+                if message.error is not None:
+                    told = f"{message.error}; {told}"
+                    raise node_error(NodeError, told, log[message.id], run) from failure
+            raise ConfigError(
+                f"{told}. It gets the newest message of each agent that has answered: "
+                f"{', '.join(newest)}"
+            ) from failure
+
+    def conclude(self) -> None:
+        """Report the result of the outermost graph.
+
+        Raises:
+            RunPaused: a question is open.
+            RunFailed: no node succeeded and at least one failed.
+        """
+        session = self.session
+        if self.waiting:
+            questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
+            raise RunPaused(session.run, tuple(questions))
+        if not any(map(succeeded, session.log.values())):  # nearly always the first
+            first = first_failure(session.collected(self.plan.ids)[0])
+            if first is not None:
+                told = f"no node of the run succeeded; the first failure: {first.error}"
+                cause = session.raised.get(first.id)
+                raise node_error(RunFailed, told, first, session.run) from cause
+        if session.on_event is not None:
+            answer = self.answer()
+            action = None if answer is None else answer.action
+            session.on_event(Voted(run=session.run, ballot=self.ballot(), action=action))
 
     # -- one call -----------------------------------------------------------------------------
 
-    async def _make(self, k: int, task: asyncio.Task[None]) -> None:
+    async def _make(self, k: int) -> None:
         """Make one call and record it, or take it from the memo, or skip it."""
         if self.waiting and not self.waiting.isdisjoint(self.plan.inputs[k]):
             self.waiting.add(k)
             return
-        plan, session, said = self.plan, self._session, self._said
+        plan, session, said = self.plan, self.session, self._said
         id = self._prefix + plan.ids[k]
         broken: Exception | None = None
         if self._gaps:
@@ -297,9 +287,9 @@ class Frame:
             inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
         if self._around and plan.open[k]:
             inbox.extend(self._around)
-        composite = plan.composite[k]
+        bound = plan.bounds[k]
         if self._memo and broken is None:
-            said[k] = session.recalled(id, inbox, composite)
+            said[k] = session.recalled(id, inbox, bound.composite)
             if said[k] is not None:
                 return
         own = plan.own[k]
@@ -309,30 +299,26 @@ class Frame:
             plan.rounds[k],
             self._graph.rounds,
             id,
-            self._seed,
+            self.seed,
             said[own] if own >= 0 else None,
-            session,
             self,
         )
         whole = not (self._gaps or self._around or self._prefix)
         heard = plan.heard[k] if whole else tuple([message.id for message in inbox])
-        call = session.call if session.tracer is None else session.traced_call
+        call = session.traced_call if session.traced else session.call
         try:
-            said[k] = await call(
-                plan.nodes[k], inbox, context, heard, task,
-                plan.timeouts[k], composite, plan.closes[k], broken,
-            )  # fmt: skip
+            said[k] = (await call(plan.nodes[k], inbox, context, heard, bound, broken)).message
         except Unanswered:
             self.waiting.add(k)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
-        plan, session = self.plan, self._session
+        plan, session = self.plan, self.session
         without = session.edits.without
         if id in without:
             return None
         inbox: list[Message] = []
-        conditions = plan.conditions[k] if plan.conditional else (None,) * len(plan.inputs[k])
+        conditions = plan.conditions[k] if plan.conditions else (None,) * len(plan.inputs[k])
         closed = arrived = False
         for j, condition in zip(plan.inputs[k], conditions, strict=True):
             message = self._said[j]
@@ -353,10 +339,11 @@ class Frame:
 
     def source(self, message: Message) -> Source:
         """The origin of a message; see :meth:`swarm_ui.node.NodeContext.source`."""
-        if self._number is None:
-            self._number = {self._prefix + id: k for k, id in enumerate(self.plan.ids)}
-        log, screen = self._session.log, self._observation
-        node, call = self.plan.nodes[self._number[message.id]], log[message.id]
+        log, screen = self.session.log, self._observation
+        call = log[message.id]
+        if not (call.id.startswith(self._prefix) and call.node.startswith(self._path)):
+            raise KeyError(message.id)
+        node = self._graph.nodes[call.node.removeprefix(self._path)]
         view = identity(screen) if call.order is None else View(screen, call.order)
         around = {m.id: m for m in self._around}
         heard = tuple(
@@ -371,10 +358,6 @@ class Frame:
         )
         return Source(node, call, view, decision)
 
-    def ids(self) -> Iterable[str]:
-        """Ids of all calls, by number."""
-        return [self._prefix + id for id in self.plan.ids] if self._prefix else self.plan.ids
-
     def answer(self) -> Message | None:
         """The output's message; ``None`` if it has not answered or was skipped."""
         return self._said[self.plan.final]
@@ -382,17 +365,17 @@ class Frame:
     def ballot(self) -> dict[str, float]:
         """Weight of each proposal, if the output has voted."""
         answer = self.answer()
-        return {} if answer is None else self._session.log[answer.id].ballot or {}
+        return {} if answer is None else self.session.log[answer.id].ballot or {}
 
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
-        calls, skipped = self._session.collected(self)
+        calls, skipped = self.session.collected(self.plan.ids)
         answer, graph = self.answer(), self._graph
         rounds = self.plan.rounds[-1] + 1
         late = graph.delays
         return Trace(
-            run=self._session.run,
-            seed=self._seed,
+            run=self.session.run,
+            seed=self.seed,
             observation=self._observation,
             agents=graph.agents,
             rounds=rounds,
@@ -405,16 +388,14 @@ class Frame:
             ballot=self.ballot(),
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
-            traceparent=self._session.traceparent if self.waiting else "",
+            traceparent=self.session.traceparent if self.waiting else "",
         )
-
-    # -- graphs inside a call -----------------------------------------------------------------
 
     async def run_inside(
         self, graph: Dag, inbox: Sequence[Message], context: NodeContext, name: str
     ) -> NodeReply:
         """Run a graph inside a call; see :meth:`swarm_ui.node.NodeContext.run`."""
-        session = self._session
+        session = self.session
         around = f"{context.message_id}/{name}" if name else context.message_id
         if name:
             seed = derive(context.run_seed, around)
@@ -425,16 +406,23 @@ class Frame:
         if context.observation is not self._observation:  # which depends on the inbox, for items
             memo = session.memo
             frame._memo = all(m.id in memo and memo[m.id].message == m for m in inbox)
-        parts = session.inside.setdefault(context.message_id, [])
-        if not name:
-            parts.append(frame)
-        else:  # a step of that name may be recalled with the calls inside it
-            session.inside[around] = [frame]
-            if around not in parts:
-                parts.append(around)
+        outer, inside = session.inside.setdefault(context.message_id, []), list[str]()
+        if name:  # a step of that name may be recalled with the calls inside it
+            session.inside[around] = inside
+            if around not in outer:
+                outer.append(around)
+        else:
+            inside = outer
+        before = len(inside)
+        inside += [prefix + id for id in frame.plan.ids]
         session.hold(frame.plan.leases)
         async with session.bounds.without_slot(context.message_id):
-            await frame.finish()
+            try:
+                await frame.finish()
+            finally:  # the rounds may have ended early
+                inside[before : before + len(plan_of(graph).ids)] = [
+                    prefix + id for id in frame.plan.ids
+                ]
         if frame.waiting:
             raise Unanswered(context.message_id)
         answer = frame.answer()

@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
-"""Runs job ``k`` inside a task. An exception ends the run."""
+DoJob = Callable[[int], Awaitable[None]]
+"""Runs job ``k``. An exception ends the run."""
 
 
 class Scheduler:
@@ -101,7 +101,7 @@ class Scheduler:
                 if ready and not self._hired and not self._relaying:
                     self._relaying = True
                     self._start(self._relay())
-                await job(k, task)
+                await job(k)
                 for successor in successors[k]:
                     waiting[successor] -= 1
                     if waiting[successor] == 0:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.bounds import Bounds, Expired, around
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
-from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.limits import Bound, Bounds, Expired, Limits, around
 from swarm_ui.engine.plan import Lease, lease
-from swarm_ui.engine.record import (
-    Recalled,
-    Unanswered,
-    call_of,
-    hears_the_same,
-    reason_of,
-)
+from swarm_ui.engine.record import Recalled, Unanswered, call_of, hears_the_same, reason_of
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request
@@ -54,20 +46,19 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
 UNCHANGED = Edits()
 
 
-class Calls(Protocol):
-    """Calls inside a run in order: a frame of :mod:`swarm_ui.engine.run`."""
+class Step(NamedTuple):
+    """A step inside a call: a turn of a conversation, a call of a tool, a part of a fallback."""
 
-    def ids(self) -> Iterable[str]: ...
+    number: int
+    arguments: str = ""
+    model: str = ""
+    """Name of the model that is asked."""
+    tool: str = ""
+    """Name of the tool that is called."""
 
 
 class Session:
     """One run. Belongs to one event loop."""
-
-    __slots__ = (
-        "_around_edits", "_held", "_memo_inside", "_pins", "bounds", "clock", "edits",
-        "inside", "journal", "limits", "log", "memo", "on_event",
-        "questions", "raised", "run", "skipped", "start", "stored", "traceparent", "tracer",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -88,28 +79,31 @@ class Session:
             memo: recorded calls. A call that hears the same is not made again.
             edits: changes to the recorded run.
         """
-        self.run, self.limits, self.on_event = run, limits, on_event
-        #: makes spans, in a program that uses OpenTelemetry
-        self.tracer = telemetry.tracer()
-        #: W3C trace context of the run's span
-        self.traceparent = ""
+        self.run, self.on_event = run, on_event
         self.journal, self.stored, self.memo, self.edits = journal, stored, memo, edits
+        self.abort = limits.on_failure == "abort"
         #: every call, by the id of its message
         self.log: dict[str, Call] = {}
-        #: for a call, its steps by id, and the graphs that it ran
-        self.inside: dict[str, list[str | Calls]] = {}
+        #: for a call, the ids of the calls inside it that may be made, in order
+        self.inside: dict[str, list[str]] = {}
         self.skipped: set[str] = set()
         #: exceptions of the calls that failed, by message id
         self.raised: dict[str, Exception] = {}
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
-        self._memo_inside = _inside(memo)
-        #: ids of calls inside of which something is edited
-        self._around_edits = frozenset(
-            each for id in (*edits.messages, *edits.without, *edits.again) for each in around(id)
-        )
+        #: W3C trace context of the run's span
+        self.traceparent = ""
         self.bounds = Bounds(limits)
-        self.clock, self.start = self.bounds.clock, self.bounds.start
+        #: whether calls are spans
+        self.traced = telemetry.tracer() is not None
+        self._steps: dict[str, int] = {}
+        self._memo_inside: dict[str, list[str]] = {}
+        for id in memo:
+            for each in around(id):
+                self._memo_inside.setdefault(each, []).append(id)
+        edited = (*edits.messages, *edits.without, *edits.again)
+        #: ids of calls inside of which something is edited
+        self._around_edits = frozenset(each for id in edited for each in around(id))
         self._pins: dict[tuple[int, str], str] = {}
         self._held = ExitStack()
 
@@ -126,6 +120,10 @@ class Session:
         self.bounds.stop()
         self.raised.clear()  # their frames refer to the session
         self._held.close()
+
+    def now(self) -> float:
+        """Seconds since the run began."""
+        return self.bounds.clock() - self.bounds.start
 
     # -- calls --------------------------------------------------------------------------------
 
@@ -156,26 +154,25 @@ class Session:
         inbox: Sequence[Message],
         context: NodeContext,
         heard: tuple[str, ...],
-        task: asyncio.Task[None],
-        seconds: float | None,
-        composite: bool,
-        closes: bool,
-        broken: Exception | None,
-    ) -> Message:
-        """Call a node of a graph, and record the call. A failure becomes a tombstone, or is raised.
+        bound: Bound | None,
+        broken: Exception | None = None,
+        step: Step | None = None,
+    ) -> Call:
+        """Call a node, or make a step inside a call, and record it. A failure becomes a tombstone.
 
         Args:
             heard: ids of the inbox.
-            task, seconds, composite, closes: see :meth:`Bounds.answer`.
+            bound: its limits; ``None``: none but those of the call around it.
             broken: why the call fails before the node is called.
 
         Raises:
             Unanswered: the node asked a person.
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
-        started = self.clock() - self.start
+        started = self.now()
         if self.on_event is not None:
-            self._tell(CallStarted, context, heard=heard, at=started)
+            model, tool = (step.model, step.tool) if step else ("", "")
+            self._tell(CallStarted, context, heard=heard, at=started, model=model, tool=tool)
         error: Failure | None = None
         reply: NodeReply | Message | None = None
         if self.edits.messages:
@@ -184,116 +181,71 @@ class Session:
             if broken is not None:
                 raise broken
             if reply is None:
-                reply = await self.bounds.answer(
-                    node, inbox, context, task, seconds, composite, closes
-                )
+                if bound is None:
+                    reply = await node(inbox, context)
+                else:
+                    reply = await self.bounds.answer(node, inbox, context, bound)
                 if type(reply) is not NodeReply and not isinstance(reply, Message):
-                    raise _not_a_reply(reply)
+                    raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
         except Unanswered:
             raise
         except Exception as failure:
-            error = self._failed(context, failure)
+            error = self._failed(context, failure, abort=self.abort and step is None)
             reply = NodeReply(error=str(error))
-        call = call_of(reply, context, heard, started, self.clock() - self.start, error)
-        return self._finished(call, inbox if composite else None).message
+        call = call_of(reply, context, heard, (started, self.now()), error)
+        if step is not None:
+            call = msgspec.structs.replace(call, arguments=step.arguments, step=step.number)
+        if self.memo and bound is not None and bound.composite:
+            # If the calls inside gave the recorded answer again, the call is the recorded one.
+            found = self.memo.get(call.id)
+            if found is not None and found.message == call.message:
+                call = found if hears_the_same(found, inbox, self.memo) else call
+        self._add(call)
+        if self.on_event is not None:
+            self.on_event(CallFinished(run=self.run, call=call))
+        return call
 
     async def traced_call(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, *rest: Any
-    ) -> Message:
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext,
+        heard: tuple[str, ...], bound: Bound | None, broken: Exception | None = None,
+        step: Step | None = None,
+    ) -> Call:  # fmt: skip
         """:meth:`call` as a span."""
-        assert self.tracer is not None
-        ids = {"id": context.message_id, "round": context.round, "heard": rest[0]}
-        with telemetry.span(self.tracer, "invoke_agent", context.node, **ids) as span:
-            message = await self.call(node, inbox, context, *rest)
-            telemetry.describe(span, self.log[message.id])
-        return message
+        operation, name = "invoke_agent", context.node
+        if step is not None and (step.model or step.tool):
+            operation, name = ("chat", step.model) if step.model else ("execute_tool", step.tool)
+        ids = {"id": context.message_id, "round": context.round, "heard": heard}
+        with telemetry.span(operation, name, **ids) as span:
+            call = await self.call(node, inbox, context, heard, bound, broken, step)
+            if span is not None:
+                telemetry.describe(span, call)
+        return call
 
     async def step(
         self,
-        context: NodeContext,
+        outer: NodeContext,
         name: str,
         heard: Sequence[Message],
         answer: Answer,
         *,
-        number: int | None = None,
-        arguments: str = "",
-        tolerant: bool = False,
-        limited: bool = False,
-        **kind: str,
-    ) -> Call:
-        """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
-        steps = self.inside.setdefault(context.message_id, [])
-        if number is None:
-            number = sum(isinstance(part, str) for part in steps)
-        inside = self._inside_of(context, name, number)
-        steps.append(inside.message_id)
-        found = self._recalled_step(inside, context, heard, answer, arguments)
-        if found is not None:
-            if found.error is not None and not tolerant:
-                raise Recalled(found.error)
-            return found
-        made = self._made_step(inside, heard, answer, arguments, tolerant, limited, kind)
-        if self.tracer is None or not (kind or limited):
-            return await made
-        operation = "chat" if "model" in kind else "execute_tool" if kind else "invoke_agent"
-        what = next(iter(kind.values()), inside.node)
-        ids = {"id": inside.message_id, "round": number, "heard": tuple([m.id for m in heard])}
-        with telemetry.span(self.tracer, operation, what, **ids) as span:
-            call = await made
-            telemetry.describe(span, call)
-        return call
-
-    async def _made_step(
-        self,
-        inside: NodeContext,
-        heard: Sequence[Message],
-        answer: Answer,
+        number: int | None,
         arguments: str,
         tolerant: bool,
         limited: bool,
-        kind: Mapping[str, str],
+        **kind: str,
     ) -> Call:
-        """Make a step that is not taken from the memo, and record it."""
-        composite, ids = bool(parts_of(answer)), tuple([message.id for message in heard])
-        started = self.clock() - self.start
-        self._tell(CallStarted, inside, heard=ids, at=started, **kind)
-        failed: BaseException | None = None
-        failure: Failure | None = None
-        reply: NodeReply | Message | None = self.edits.messages.get(inside.message_id)
-        try:
-            if reply is None and limited:
-                task, seconds = asyncio.current_task(), getattr(answer, "timeout", None)
-                assert task is not None
-                reply = await self.bounds.answer(answer, heard, inside, task, seconds, composite)
-            elif reply is None:
-                reply = await answer(heard, inside)
-            if not isinstance(reply, NodeReply | Message):
-                raise _not_a_reply(reply)
-        except Unanswered:
-            raise
-        except (Exception, asyncio.CancelledError) as error:  # recorded, then raised
-            failed, failure = error, reason_of(error, inside.node)
-            self._tell(Failed, inside, error=failure)
-            if isinstance(error, FOR_THE_USER):
-                raise  # not recorded: a resumed run makes the step again
-            reply = NodeReply(error=str(failure))
-        call = call_of(reply, inside, ids, started, self.clock() - self.start, failure)
-        call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
-        stopped = isinstance(failed, asyncio.CancelledError)
-        call = self._finished(call, heard if composite else None, keep=not stopped)
-        if failed is not None and (stopped or not tolerant):
-            raise failed
-        return call
-
-    def _inside_of(self, outer: NodeContext, name: str, number: int) -> NodeContext:
-        """The context of a step."""
+        """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
+        made = self._steps.get(outer.message_id, 0)
+        number = made if number is None else number
         id = f"{outer.message_id}/{name}:{number}"
         if id in self.edits.without:
             raise ConfigError(
                 f"the call '{id}' is part of the work of '{outer.node}', so its message cannot be "
                 "left out; replace it (messages={...}), or make the call again"
             )
-        return msgspec.structs.replace(
+        self._steps[outer.message_id] = made + 1
+        self.inside.setdefault(outer.message_id, []).append(id)
+        context = msgspec.structs.replace(
             outer,
             node=f"{outer.node}/{name}",
             round=number,
@@ -301,44 +253,30 @@ class Session:
             run_seed=derive(outer.seed, "inner"),
             own=None,
         )
-
-    def _recalled_step(
-        self,
-        inside: NodeContext,
-        outer: NodeContext,
-        heard: Sequence[Message],
-        answer: Answer,
-        arguments: str,
-    ) -> Call | None:
-        id = inside.message_id
+        composite = bool(parts_of(answer))
         found = self.memo.get(id)
-        if found is None or outer.message_id in self.edits.again or found.arguments != arguments:
-            return None
-        if found.error is not None and found.error.kind == "cancelled":
-            return None
-        return None if self.recalled(id, heard, bool(parts_of(answer))) is None else found
-
-    def _finished(self, call: Call, around: Sequence[Message] | None, *, keep: bool = True) -> Call:
-        """Put a call into the log, and report it.
-
-        ``around``: the inbox of a node with nodes inside. If these gave the recorded answer again,
-        the call is the recorded one.
-        """
-        if around is not None and self.memo:
-            found = self.memo.get(call.id)
-            if found is not None and found.message == call.message:
-                call = found if hears_the_same(found, around, self.memo) else call
-        self._add(call, keep=keep)
-        if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, call=call))
+        same = found is not None and found.arguments == arguments
+        if outer.message_id in self.edits.again or not same:
+            found = None
+        if found is not None and self.recalled(id, heard, composite) is not None:
+            if found.error is not None and not tolerant:
+                raise Recalled(found.error)
+            return found
+        seconds = getattr(answer, "timeout", None) if limited else None
+        bound = Bound(seconds, composite) if limited or composite else None
+        ids = tuple([message.id for message in heard])
+        make = self.traced_call if self.traced else self.call
+        step = Step(number, arguments, **kind)
+        call = await make(answer, heard, context, ids, bound, None, step)
+        if id in self.raised and not tolerant:
+            raise self.raised[id]
         return call
 
-    def _failed(self, context: NodeContext, failure: Exception) -> Failure:
-        """The reason for the failure, for the tombstone; raises if the run must end."""
+    def _failed(self, context: NodeContext, failure: Exception, *, abort: bool) -> Failure:
+        """The reason for a failure, for the tombstone; raises if the run must end."""
         reason = reason_of(failure, context.node)
         if self.on_event is not None:
             self._tell(Failed, context, error=reason)
-        abort = self.limits.on_failure == "abort"
         if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if not abort:
@@ -349,21 +287,36 @@ class Session:
         error.kind = reason.kind
         raise error from failure
 
-    def _add(self, call: Call, *, keep: bool = True) -> None:
+    def _add(self, call: Call) -> None:
         """Put a call into the log, and into the journal if that does not have it."""
         id = call.message.id
         self.log[id] = call
-        if self.journal is not None and keep and self.stored.get(id) is not call:
-            calls: list[Call] = []
-            if id in self.inside:
-                self._collect((id,), calls, [])
-            self.journal.write(self.run, call, tuple([each.id for each in calls[1:]]))
+        if self.journal is not None and self.stored.get(id) is not call:
+            inside = self.collected(self.inside.get(id, ()))[0]
+            self.journal.write(self.run, call, tuple([each.id for each in inside]))
 
     def _tell(self, kind: type[CallStarted | Failed], context: NodeContext, **more: Any) -> None:
         """Report an event of a call."""
         if self.on_event is not None:
             id, node, round = context.message_id, context.node, context.round
             self.on_event(kind(run=self.run, id=id, node=node, round=round, **more))
+
+    def collected(self, ids: Iterable[str]) -> tuple[list[Call], list[str]]:
+        """The calls of these ids that were made, those inside a call after it; and the ids of
+        skipped calls, in the same order."""
+        if not self.inside and not self.skipped:
+            return [self.log[id] for id in ids if id in self.log], []
+        made: list[Call] = []
+        skipped: list[str] = []
+        waiting = [*ids][::-1]
+        while waiting:
+            id = waiting.pop()
+            if id in self.log:
+                made.append(self.log[id])
+            elif id in self.skipped:
+                skipped.append(id)
+            waiting += reversed(self.inside.get(id, ()))
+        return made, skipped
 
     # -- people and models --------------------------------------------------------------------
 
@@ -396,37 +349,3 @@ class Session:
         """The request of a call, with the edit made to it."""
         rewrite = self.edits.rewrites.get(id)
         return request if rewrite is None else rewrite(request)
-
-    # -- the log in order ---------------------------------------------------------------------
-
-    def collected(self, calls: Calls) -> tuple[list[Call], list[str]]:
-        """All calls, by number, those inside a call after it; and the ids of skipped calls, in the
-        same order."""
-        made: list[Call] = []
-        skipped: list[str] = []
-        if not self.inside and not self.skipped:
-            return [self.log[id] for id in calls.ids() if id in self.log], []
-        self._collect(calls.ids(), made, skipped)
-        return made, skipped
-
-    def _collect(self, ids: Iterable[str], made: list[Call], skipped: list[str]) -> None:
-        for id in ids:
-            if id in self.log:
-                made.append(self.log[id])
-            elif id in self.skipped:
-                skipped.append(id)
-            for part in self.inside.get(id, ()):
-                self._collect((part,) if isinstance(part, str) else part.ids(), made, skipped)
-
-
-def _inside(memo: Mapping[str, Call]) -> dict[str, list[str]]:
-    """Ids of the calls made inside each recorded call."""
-    found: dict[str, list[str]] = {}
-    for id in memo:
-        for each in around(id):
-            found.setdefault(each, []).append(id)
-    return found
-
-
-def _not_a_reply(found: object) -> TypeError:
-    return TypeError(f"answered with a {type(found).__name__}, not a NodeReply")

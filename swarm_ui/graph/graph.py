@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from random import Random
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Event, OnEvent, RunStream
+from swarm_ui.engine.events import Event, OnEvent, stream_of
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.scheduler import run_blocking
 from swarm_ui.graph import convert, shapes
@@ -100,10 +100,17 @@ class CollabGraph(Dag):
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
         return run_blocking(self.run(observation, **options))
 
-    def stream(self, observation: Observation | str, **options: Unpack[RunOptions]) -> RunStream:
-        """The events of a run while it is running (``async for event in team.stream(screen)``).
+    def stream(
+        self, observation: Observation | str, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[Event, None]:
+        """The events of a run while it is running; the last is ``Finished``, with the trace::
 
-        ``on_event`` is called with them too.
+            async with aclosing(team.stream(observation)) as events:  # of contextlib
+                async for event in events:
+                    ...
+
+        If the run fails, the events before are yielded first, and then the exception is raised.
+        Closing the stream cancels an unfinished run. ``on_event`` is called with the events too.
         """
         listener = options.pop("on_event", None)
 
@@ -116,7 +123,7 @@ class CollabGraph(Dag):
             options["on_event"] = tell
             return self.run(observation, **options)
 
-        return RunStream(begin)
+        return stream_of(begin)
 
     replay = recorded.replay
     """Replay a trace with changes; see :func:`swarm_ui.engine.replay.replay`."""

@@ -9,15 +9,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from swarm_ui.engine import telemetry
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, rollout
 from swarm_ui.rollout.policy import Policy, as_policy
-from swarm_ui.rollout.spans import current_headers, in_span
 from swarm_ui.trace.records import Episode
 
 T = TypeVar("T")
@@ -68,8 +67,8 @@ class Work:
     """Plays an episode instead of a policy."""
     intervention: Intervene | None = None
     max_steps: int | None = None
-    headers: dict[str, str] = field(default_factory=current_headers)
-    """The span that the episodes belong to; see :mod:`swarm_ui.rollout.spans`."""
+    parent: str = field(default_factory=telemetry.traceparent)
+    """The span that the episodes belong to; see :mod:`swarm_ui.engine.telemetry`."""
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Equal in all copies."""
 
@@ -204,11 +203,17 @@ class LocalWorker:
         policy = as_policy(await self._own(work.policy))
 
         async def attempt(environment: Environment, task: str, seed: int) -> Episode:
-            play = partial(
-                rollout, environment, policy, task=task, seed=seed,
-                intervention=work.intervention, max_steps=work.max_steps,
-            )  # fmt: skip
-            return await in_span(work.headers, task, seed, play)
+            with (
+                telemetry.in_trace(work.parent),
+                telemetry.span("play_episode", task, seed=seed) as span,
+            ):
+                episode = await rollout(
+                    environment, policy, task=task, seed=seed,
+                    intervention=work.intervention, max_steps=work.max_steps,
+                )  # fmt: skip
+                if span is not None and episode.fault is not None:
+                    telemetry.set_failed(span, episode.fault)
+                return episode
 
         return attempt, policy.name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
@@ -18,9 +19,8 @@ from swarm_ui import (
     NodeError,
     NodeReply,
     Request,
-    RunFailed,
 )
-from swarm_ui.engine.events import CallFinished, CallStarted, Event, Failed, Finished, Token, Voted
+from swarm_ui.engine.events import CallFinished, CallStarted, Event, Finished, Token, Voted
 from swarm_ui.nodes import AgentNode, MajorityVote
 
 
@@ -56,13 +56,13 @@ def test_events_come_while_the_run_goes_on_and_end_with_its_trace() -> None:
     async def follow() -> list[tuple[float, str]]:
         clock = asyncio.get_running_loop().time
         seen = []
-        async with graph.stream(BLANK, run_id="r") as events:
-            async for event in events:
-                assert event.run == "r"
-                what = type(event).__name__
-                who = event.call.node if isinstance(event, CallFinished) else ""
-                seen.append((clock(), who or getattr(event, "node", what)))
-            assert events.trace.message("end:0").content == "end(slow,fast)"
+        async for event in graph.stream(BLANK, run_id="r"):
+            assert event.run == "r"
+            what = type(event).__name__
+            who = event.call.node if isinstance(event, CallFinished) else ""
+            seen.append((clock(), who or getattr(event, "node", what)))
+        assert isinstance(event, Finished)
+        assert event.trace.message("end:0").content == "end(slow,fast)"
         return seen
 
     assert in_virtual_time(follow()) == [
@@ -98,17 +98,6 @@ def test_tokens_come_where_the_model_streams() -> None:
     assert model.closed == 1  # nobody follows: nothing is streamed
 
 
-def test_a_stream_that_ends_early_is_a_failure_of_that_agent() -> None:
-    team = CollabGraph([AgentNode("ada", Typist("ab", ends=False)), MajorityVote()])
-    events: list[Event] = []
-    with pytest.raises(RunFailed):
-        in_virtual_time(team.run(SCREEN, on_event=events.append))
-    assert [str(e.error) for e in events if isinstance(e, Failed)] == [
-        "ModelError: model 'typist' ended a stream without a completion; expected the completion "
-        "as the last item"
-    ]
-
-
 def test_a_run_that_raises_raises_after_what_came_before() -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("bad", 1, ValueError("no"))], [("a", "bad")])
 
@@ -120,9 +109,6 @@ def test_a_run_that_raises_raises_after_what_came_before() -> None:
                 seen.append(type(event).__name__)
         assert found.value.partial is not None
         assert [m.id for m in found.value.partial.messages] == ["a:0"]
-        with pytest.raises(RuntimeError, match="has not finished"):
-            _ = stream.trace
-        assert [e async for e in stream] == []
         return seen
 
     assert in_virtual_time(follow()) == [
@@ -154,7 +140,7 @@ def test_leaving_early_cancels_the_run_and_leaves_no_task_behind(events: int) ->
                        [("ada", "vote"), ("b", "vote")])  # fmt: skip
 
     async def leave() -> tuple[int, int]:
-        async with team.stream(SCREEN) as stream:
+        async with aclosing(team.stream(SCREEN)) as stream:
             if events:
                 count = 0
                 async for _ in stream:
@@ -181,8 +167,8 @@ def test_the_reader_may_be_cancelled_while_it_leaves_early() -> None:
 
     async def leave() -> str:
         async with asyncio.timeout(2):
-            async with CollabGraph([Slow()]).stream(BLANK) as events:
-                await anext(aiter(events))
+            async with aclosing(CollabGraph([Slow()]).stream(BLANK)) as events:
+                await anext(events)
         return "went on"
 
     async def main() -> int:
@@ -199,9 +185,8 @@ def test_the_reader_may_be_cancelled() -> None:
         graph = CollabGraph([Sleeper("a", 99)])
 
         async def read() -> None:
-            async with graph.stream(BLANK) as events:
-                async for _ in events:
-                    pass
+            async for _ in graph.stream(BLANK):
+                pass
 
         task = asyncio.create_task(read())
         await asyncio.sleep(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 
@@ -17,8 +16,6 @@ from opentelemetry.trace import StatusCode
 
 from swarm_ui import CollabGraph, Completion, Limits, NodeError, Request, RunFailed, Usage
 from swarm_ui.nodes import AgentNode, Fallback, MajorityVote, Map, function_node
-
-CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 class Lab:
@@ -55,9 +52,9 @@ class Phone(FixedModel):
 
     name = "phone-8b"
 
-    def __init__(self, reply: str, prompt: str = "[user]\nSECRET SCREEN") -> None:
+    def __init__(self, reply: str) -> None:
         super().__init__({})
-        self.reply, self.prompt = reply, prompt
+        self.reply, self.prompt = reply, "[user]\nSECRET SCREEN"
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         usage = Usage(prompt_tokens=12, completion_tokens=7)
@@ -82,7 +79,6 @@ def test_calls_are_inside_the_run_and_inside_the_calls_around_them(lab: Lab) -> 
     assert dict(run.attributes or {}) == {
         "gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "all",
         "swarm_ui.run": "r", "swarm_ui.seed": 7, "swarm_ui.rounds": 1,
-        "swarm_ui.undecided": (run.attributes or {})["swarm_ui.undecided"],
     }  # fmt: skip
     around = {s.context.span_id: s.name for s in spans}
     assert {s.name: around.get(s.parent.span_id) for s in spans if s.parent and s is not run} == {
@@ -103,7 +99,8 @@ def test_parts_of_fallbacks_and_items_of_maps(lab: Lab) -> None:
     graph = CollabGraph([items]) >> Map("each", CollabGraph([Sleeper("w", 1)])) >> node
     in_virtual_time(graph.run(BLANK))
     assert lab.tree == {
-        "items:0": "", "each:0": "", "each:0/item:0/w:0": "each:0", "each:0/item:1/w:0": "each:0",
+        "items:0": "", "each:0": "", "each:0/item:0": "each:0", "each:0/item:1": "each:0",
+        "each:0/item:0/w:0": "each:0", "each:0/item:1/w:0": "each:0",
         "bad:0": "", "bad:0/bad:0": "bad:0", "bad:0/spare:1": "bad:0",
     }  # fmt: skip
     failed = [id for id, s in lab.spans.items() if s.status.status_code is StatusCode.ERROR]
@@ -125,23 +122,10 @@ def test_calls_of_models_have_the_attributes_of_the_conventions(lab: Lab) -> Non
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("prompt", ["[user]\nSECRET SCREEN", "SECRET SCREEN \ud800"])
-def test_what_was_seen_and_said_stays_here_unless_it_is_asked_for(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, prompt: str
-) -> None:
-    graph = CollabGraph([AgentNode("a", Phone(click(1), prompt))])
-    graph.run_sync(SCREEN)
+def test_what_was_seen_and_said_stays_here(lab: Lab) -> None:
+    CollabGraph([AgentNode("a", Phone(click(1)))]).run_sync(SCREEN)
     told = "".join(s.to_json() for s in lab.exporter.get_finished_spans())
     assert "SECRET" not in told and SCREEN.goal not in told and "index" not in told
-    lab.exporter.clear()
-    monkeypatch.setenv(CONTENT, "true")
-    graph.run_sync(SCREEN)
-    call, run = (lab.spans[id].attributes or {} for id in ("a:0", ""))
-    (asked,) = json.loads(str(call["gen_ai.input.messages"]))
-    assert asked["role"] == "user" and "SECRET SCREEN" in asked["parts"][0]["content"]
-    (answer,) = json.loads(str(call["gen_ai.output.messages"]))
-    assert answer["parts"][0]["content"] == click(1)
-    assert SCREEN.goal in str(run["gen_ai.input.messages"])
 
 
 def test_failures_and_ends_have_an_error_status(lab: Lab) -> None:
@@ -168,11 +152,9 @@ async def test_concurrent_runs_stay_apart(lab: Lab) -> None:
     assert len(found) == 60 and len({s.context.trace_id for s in found}) == 20
 
 
-def test_replayed_calls_have_no_span_and_skipped_ones_are_named(lab: Lab) -> None:
-    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [], "a")
-    graph = graph.with_edge("a", "b", when=lambda message: False)
+def test_replayed_calls_have_no_span(lab: Lab) -> None:
+    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
     trace = graph.run_sync(BLANK)
-    assert (lab.spans[""].attributes or {})["swarm_ui.skipped"] == ("b:0",)
     lab.exporter.clear()
     assert in_virtual_time(graph.replay(trace)) == trace
     assert list(lab.spans) == [""]

@@ -313,27 +313,6 @@ def test_whatever_a_model_says_can_be_kept(journal: Journal) -> None:
     assert trace.calls[0].completion is not None and trace.calls[0].completion.logprob is None
 
 
-def test_a_step_that_was_stopped_is_not_written(journal: Journal) -> None:
-    class Slow:
-        id, timeout = "slow", 0.02
-
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            async def wait(heard: Sequence[Message], inside: NodeContext) -> NodeReply:
-                await asyncio.sleep(9)
-                return NodeReply()
-
-            await context.step("wait", inbox, wait)
-            return NodeReply()
-
-    graph = CollabGraph([Slow(), Sleeper("end")], [("slow", "end")])
-    trace = graph.run_sync(BLANK, run_id="r", journal=journal)
-    stopped = trace.recorded()["slow:0/wait:0"].error
-    assert stopped is not None and stopped.kind == "cancelled"
-    assert list(Journal(journal.path).read("r").calls) == ["slow:0", "end:0"]
-    again = graph.run_sync(BLANK, run_id="r", journal=Journal(journal.path))
-    assert again.output == trace.output == "end([no answer within 0.02 s])"
-
-
 def test_a_run_in_which_every_call_failed_is_made_again(journal: Journal) -> None:
     node = Sleeper("a", fails=ValueError("no"))
     graph = CollabGraph([Fallback(node, Sleeper("b", fails=ValueError("neither")))])
