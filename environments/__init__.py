@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from swarm_ui.environments import phone as phone
     from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
-    from swarm_ui.environments.androidworld.process import AndroidWorldDevices
+    from swarm_ui.environments.androidworld.process import AndroidWorldProcess
     from swarm_ui.environments.autowebbench import AutoWebBench
     from swarm_ui.environments.base import (
         TEST_SEEDS,
@@ -66,7 +66,7 @@ _PLACES = {
         "webarena_tasks",
     ),
     "androidworld.environment": ("AndroidWorldEnvironment",),
-    "androidworld.process": ("AndroidWorldDevices",),
+    "androidworld.process": ("AndroidWorldProcess",),
     "mind2web": ("Mind2Web",),
     "autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),
@@ -83,7 +83,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "DELETION", "PAYMENT", "SENDING", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
-    "ActionFilter", "AllowedHosts", "AndroidWorldDevices", "AndroidWorldEnvironment",
+    "ActionFilter", "AllowedHosts", "AndroidWorldEnvironment", "AndroidWorldProcess",
     "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
     "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
     "ProcessEnvironment", "Recorder", "Rule", "Sizes", "SplitPhone", "Stateful", "StepLimit",

@@ -26,15 +26,17 @@ class _Devices(Benchmark):
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
         from swarm_ui.environments.androidworld.emulator import Emulator
-        from swarm_ui.environments.androidworld.process import AndroidWorldProcess, Settings
+        from swarm_ui.environments.androidworld.process import AndroidWorldProcess
 
         emulator = Emulator() if isinstance(self, AndroidWorld) else None
         if emulator is not None:
             emulator.expect()
-        settings = Settings(
-            family=self.family, device=emulator or "handset", screenshots=self.screenshots
+        make = partial(
+            AndroidWorldProcess,
+            emulator or "handset",
+            family=self.family,
+            screenshots=self.screenshots,
         )
-        make = partial(AndroidWorldProcess, settings)
         opened = Opened(make, max_concurrency=1 if emulator else None)
         seed = self.suite_seed
         if seed is None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,7 +17,6 @@ HOST = "localhost"
 BOOT = 300.0
 """Time limit for the start of an emulator, in seconds."""
 _ADB = "~/Android/Sdk/platform-tools/adb"
-_LAUNCH = ("console_port", "grpc_port", "adb_path")
 _DETACH = """
 import subprocess, sys
 no = subprocess.DEVNULL
@@ -27,8 +26,7 @@ _START_HINT = (
     "start it with: emulator -avd AndroidWorldAvd -no-snapshot -port {console} -grpc {grpc} "
     "(add -no-window without a display). The AVD and its first set-up are described at "
     "https://github.com/google-research/android_world. Without an emulator, android_world runs on "
-    "a simulated handset: pass connect=swarm_ui.environments.androidworld.handset.connect; "
-    "scores on that one are not AndroidWorld scores."
+    "a simulated handset, device='handset'; scores on that one are not AndroidWorld scores."
 )
 
 
@@ -42,16 +40,6 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
     start: Sequence[str] = ()
     """Command that starts the emulator, such as ``("emulator", "-avd", …)``. Empty if you start it
     yourself."""
-
-    @classmethod
-    def of(cls, launch: Mapping[str, object]) -> Emulator:
-        """The emulator for given arguments of upstream's ``load_and_setup_env``."""
-        return msgspec.convert({key: launch[key] for key in _LAUNCH if key in launch}, cls)
-
-    @property
-    def launch(self) -> dict[str, object]:
-        """Arguments for upstream's ``load_and_setup_env``."""
-        return {name: getattr(self, name) for name in _LAUNCH}
 
     @property
     def serial(self) -> str:

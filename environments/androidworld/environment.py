@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from unittest import mock
 
 from swarm_ui.action import Action
@@ -36,6 +36,7 @@ STEPS_PER_COMPLEXITY = 10
 FAMILIES = ("android_world", "android", "information_retrieval", "miniwob", "miniwob_subset")
 """Task families of upstream's registry."""
 NO_DATA = "not done: the app has no data yet"
+Device = Emulator | Literal["handset"]
 _Result = TypeVar("_Result")
 
 
@@ -49,15 +50,11 @@ class AndroidWorldEnvironment(Episodic):
     stopped, but :class:`AndroidWorldProcess` can end the whole process.
 
     Args:
+        device: an emulator, or ``"handset"`` for the simulated handset.
         family: task family of upstream's registry, see :data:`FAMILIES`.
         pause: seconds between an action and the next observation; ``None`` waits until the
             screen is stable.
         screenshots: put a PNG into every observation.
-        launch: keyword arguments for upstream's ``load_and_setup_env``, such as ``adb_path``,
-            ``console_port`` and ``grpc_port``.
-        connect: creates upstream's ``AsyncEnv`` in place of ``load_and_setup_env``, such as
-            :func:`swarm_ui.environments.androidworld.handset.connect` for a simulated handset.
-        budget: maximum number of steps of an episode; ``None`` for upstream's.
     """
 
     actions = (
@@ -67,21 +64,16 @@ class AndroidWorldEnvironment(Episodic):
 
     def __init__(
         self,
+        device: Device,
         *,
         family: str = "android_world",
         pause: float | None = 1.0,
         screenshots: bool = False,
-        launch: dict[str, object] | None = None,
-        connect: Callable[[], Any] | None = None,
-        budget: int | None = None,
     ) -> None:
         if family not in FAMILIES:
             raise ConfigError(f"AndroidWorld: no family {family!r}; known: {', '.join(FAMILIES)}")
-        if budget is not None and budget < 1:
-            raise ConfigError(f"AndroidWorld: 'budget' must be at least 1, got {budget}")
-        self._family, self._pause, self._screenshots = family, pause, screenshots
-        self._connect, self._launch = connect, dict(launch or {})
-        self._budget = budget
+        self._place, self._family, self._pause = device, family, pause
+        self._screenshots = screenshots
         self._device: Any = None
         self._task: Any = None
         self._state: Any = None
@@ -110,7 +102,7 @@ class AndroidWorldEnvironment(Episodic):
         kind, seed = self._kinds[task], self.seed
         self._state = await _guarded(f"set up {task}", lambda: self._set_up(kind, seed))
         self._page = task.lower().startswith("miniwob")
-        self.budget = self._budget or int(STEPS_PER_COMPLEXITY * self._task.complexity)
+        self.budget = int(STEPS_PER_COMPLEXITY * self._task.complexity)
         return str(self._task.goal)
 
     def screen(self) -> Observation:
@@ -164,11 +156,17 @@ class AndroidWorldEnvironment(Episodic):
 
     def _open(self) -> Any:
         """Connect to the device, after checking that it accepts connections."""
-        if self._connect is not None:
-            return self._connect()
+        if self._place == "handset":
+            from swarm_ui.environments.androidworld import handset
+
+            return handset.connect()
         launcher = _upstream("android_world.env.env_launcher")
-        Emulator.of(self._launch).expect()
-        return launcher.load_and_setup_env(**self._launch)
+        self._place.expect()
+        return launcher.load_and_setup_env(
+            console_port=self._place.console_port,
+            grpc_port=self._place.grpc_port,
+            adb_path=self._place.adb_path,
+        )
 
     def _set_up(self, kind: Any, seed: int) -> Any:
         """Set up a task. Returns upstream's state of the screen.

@@ -159,11 +159,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 @pytest.fixture
 def env(device: FakeDevice) -> AndroidWorldEnvironment:
-    return AndroidWorldEnvironment(pause=0.0)
+    return AndroidWorldEnvironment(Emulator(), pause=0.0)
 
 
 async def test_the_contract_is_kept(device: FakeDevice) -> None:
-    check_environment(lambda: AndroidWorldEnvironment(pause=0.0), tasks=["WifiOn"])
+    check_environment(lambda: AndroidWorldEnvironment(Emulator(), pause=0.0), tasks=["WifiOn"])
 
 
 async def test_elements_are_touched_in_their_middle(
@@ -248,9 +248,6 @@ async def test_without_a_declaration_the_budget_ends_it_unchecked(
     assert steps[-1].reward == 0.0
     assert "check" not in device.calls
     assert device.calls[-1] == "tear down"
-    shorter = AndroidWorldEnvironment(pause=0.0, budget=1)
-    await shorter.reset(task="WifiOn", seed=1)
-    assert (await shorter.step(CLICK)).truncated
 
 
 async def test_equal_seeds_give_equal_goals_and_leave_our_generator_alone(
@@ -290,7 +287,9 @@ async def test_a_fault_stays_in_its_episode(
 
 
 async def test_screenshots_are_png(device: FakeDevice) -> None:
-    screen = await AndroidWorldEnvironment(screenshots=True).reset(task="WifiOn", seed=1)
+    screen = await AndroidWorldEnvironment(Emulator(), screenshots=True).reset(
+        task="WifiOn", seed=1
+    )
     assert screen.png is not None
     assert screen.png.startswith(b"\x89PNG")
 
@@ -313,16 +312,17 @@ async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
     assert device.calls[-1] == "close"
 
 
-async def test_errors_say_what_to_do(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    for wrong in ({"budget": 0}, {"family": "ios_world"}):
-        with pytest.raises(ConfigError, match=r"budget|ios_world"):
-            AndroidWorldEnvironment(**wrong)  # type: ignore[arg-type]
-    monkeypatch.setattr(Emulator, "listens", lambda emulator: False)
-    env = AndroidWorldEnvironment(launch={"console_port": 5600, "grpc_port": 8600})
-    with pytest.raises(EnvironmentFault, match=r"emulator -avd .*-port 5600 -grpc 8600"):
-        await env.reset(task="WifiOn", seed=1)
+async def test_errors_say_what_to_do(
+    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="ios_world"):
+        AndroidWorldEnvironment(Emulator(), family="ios_world")
     with pytest.raises(ConfigError, match="WifiOff"):
         await env.reset(task="WifiOff", seed=1)
+    monkeypatch.setattr(Emulator, "listens", lambda emulator: False)
+    dead = AndroidWorldEnvironment(Emulator(console_port=5600, grpc_port=8600))
+    with pytest.raises(EnvironmentFault, match=r"emulator -avd .*-port 5600 -grpc 8600"):
+        await dead.reset(task="WifiOn", seed=1)
     monkeypatch.setitem(sys.modules, "android_world.registry", None)
     with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
-        await AndroidWorldEnvironment().reset(task="WifiOn", seed=1)
+        await AndroidWorldEnvironment("handset").reset(task="WifiOn", seed=1)

@@ -88,10 +88,3 @@ async def test_what_cannot_be_started_is_said(emulator: Emulator) -> None:
         await Emulator(**fields, adb_path="no-such-adb", start=("true",)).restart()
     with pytest.raises(EnvironmentFault, match="did not boot"):
         await Emulator(**fields, adb_path=adb, start=("true",)).restart(seconds=0.1)
-
-
-def test_arguments_of_upstream_name_one() -> None:
-    launch = {"console_port": 5560, "grpc_port": 8560, "adb_path": "adb", "emulator_setup": True}
-    emulator = Emulator.of(launch)
-    assert emulator.serial == "emulator-5560"
-    assert emulator.launch == {"console_port": 5560, "grpc_port": 8560, "adb_path": "adb"}

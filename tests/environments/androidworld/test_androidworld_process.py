@@ -9,6 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import androidworld_stand_in as stand_in
@@ -16,11 +17,8 @@ import pytest
 
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.emulator import Emulator
-from swarm_ui.environments.androidworld.process import (
-    AndroidWorldDevices,
-    AndroidWorldProcess,
-    Settings,
-)
+from swarm_ui.environments.androidworld.process import AndroidWorldProcess
+from swarm_ui.environments.wrappers import StepLimit
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout import LocalWorker, Rollouts, rollout_many
 
@@ -41,10 +39,6 @@ def emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
         server.close()
 
 
-def settings(emulator: Emulator) -> Settings:
-    return Settings(device=emulator, pause=0.0)
-
-
 def alive(process: int | None) -> bool:
     assert process is not None
     try:
@@ -56,7 +50,7 @@ def alive(process: int | None) -> bool:
 
 async def test_an_episode_through_the_pipe(emulators: list[Emulator], tmp_path: Path) -> None:
     log = tmp_path / "log"
-    env = AndroidWorldProcess(settings(emulators[0]), log=log)
+    env = AndroidWorldProcess(emulators[0], pause=0.0, log=log)
     screen = await env.reset(task="WifiOn", seed=1)
     process = env.process_id
     assert env.tasks == ("WifiOn",)
@@ -81,7 +75,7 @@ async def test_an_episode_through_the_pipe(emulators: list[Emulator], tmp_path: 
 
 
 async def test_what_breaks_is_a_fault_and_the_next_reset_works(emulators: list[Emulator]) -> None:
-    env = AndroidWorldProcess(settings(emulators[0]))
+    env = AndroidWorldProcess(emulators[0], pause=0.0)
     await env.reset(task="WifiOn", seed=1)
     with pytest.raises(EnvironmentFault, match="device offline"):
         await env.step(Action(action_type="navigate_back"))
@@ -102,7 +96,7 @@ async def test_what_breaks_is_a_fault_and_the_next_reset_works(emulators: list[E
 
 
 async def test_a_step_that_hangs_ends_the_process(emulators: list[Emulator]) -> None:
-    env = AndroidWorldProcess(settings(emulators[0]), step_timeout=0.3)
+    env = AndroidWorldProcess(emulators[0], pause=0.0, step_timeout=0.3)
     await env.reset(task="WifiOn", seed=1)
     process = env.process_id
     with pytest.raises(EnvironmentFault, match="took more than"):
@@ -115,7 +109,7 @@ async def test_a_step_that_hangs_ends_the_process(emulators: list[Emulator]) -> 
 async def test_time_in_which_the_event_loop_was_busy_does_not_count(
     emulators: list[Emulator],
 ) -> None:
-    env = AndroidWorldProcess(settings(emulators[0]), step_timeout=0.5)
+    env = AndroidWorldProcess(emulators[0], pause=0.0, step_timeout=0.5)
     await env.reset(task="WifiOn", seed=1)
     step = asyncio.create_task(env.step(CLICK))
     await asyncio.sleep(0)
@@ -128,49 +122,31 @@ async def test_a_missing_package_is_the_callers_to_install(
     emulators: list[Emulator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
-    env = AndroidWorldProcess(settings(emulators[0]))
+    env = AndroidWorldProcess(emulators[0], pause=0.0)
     with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
         await env.reset(task="WifiOn", seed=1)
     await env.close()
-    handset = AndroidWorldProcess(Settings())
+    handset = AndroidWorldProcess("handset")
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
             await handset.start()
         assert handset.process_id is None
-    nowhere = AndroidWorldProcess(settings(emulators[0]), python="/no/such/python")
+    nowhere = AndroidWorldProcess(emulators[0], pause=0.0, python="/no/such/python")
     with pytest.raises(ConfigError, match="/no/such/python"):
         await nowhere.reset(task="WifiOn", seed=1)
 
 
-async def test_a_pool_has_one_process_for_each_emulator(emulators: list[Emulator]) -> None:
+async def test_workers_with_an_emulator_each(emulators: list[Emulator]) -> None:
     from graph_fakes import FixedModel, click
 
     from swarm_ui import CollabGraph, GraphPolicy
 
-    devices = AndroidWorldDevices(emulators, Settings(pause=0.0, budget=2))
-    made: list[AndroidWorldProcess] = []
-
-    def make() -> AndroidWorldProcess:
-        made.append(devices.environment())
-        return made[-1]
+    def world(emulator: Emulator) -> StepLimit:
+        return StepLimit(AndroidWorldProcess(emulator, pause=0.0), steps=2)
 
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
     jobs = [("WifiOn", seed) for seed in range(4)]
-    async with Rollouts([LocalWorker(make, slots=2)]) as rollouts:
+    workers = [LocalWorker(partial(world, emulator), slots=1) for emulator in emulators]
+    async with Rollouts(workers) as rollouts:
         episodes = await rollout_many(rollouts, policy, jobs)
-        # On a busy machine one process may have played everything before the other had started.
-        assert len({env.process_id for env in made}) == len(made) in (1, 2)
     assert [one.fault for one in episodes] == [None] * 4
-    assert all(env.process_id is None for env in made)
-
-
-def test_devices_are_lent_once(emulators: list[Emulator]) -> None:
-    devices = AndroidWorldDevices(emulators)
-    devices.environment()
-    devices.environment()
-    with pytest.raises(ConfigError, match="every device is in use"):
-        devices.environment()
-    with pytest.raises(ConfigError, match="share a port"):
-        AndroidWorldDevices([emulators[0], emulators[0]])
-    with pytest.raises(ConfigError, match="at least one"):
-        AndroidWorldDevices([])

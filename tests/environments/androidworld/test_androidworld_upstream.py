@@ -17,22 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.process import (
-    PYTHON,
-    AndroidWorldDevices,
-    AndroidWorldProcess,
-    Settings,
-)
+from swarm_ui.environments.androidworld.process import PYTHON, AndroidWorldProcess
 from swarm_ui.environments.androidworld.suite import instance_seed, suite
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.prompts.compact_format import CompactFormat
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 REPLIES = HERE / "androidworld_replies.txt"
 """For each task the replies that solve it, with the parameters of seed 9."""
 SEED = 9
@@ -66,7 +59,7 @@ def python() -> str:
 
 
 def handset(**settings: Any) -> AndroidWorldProcess:
-    return AndroidWorldProcess(Settings(**settings), python=python())
+    return AndroidWorldProcess("handset", python=python(), **settings)
 
 
 def replies() -> dict[str, list[str]]:
@@ -172,23 +165,3 @@ async def test_an_episode_with_screenshots() -> None:
     ]
     assert env.name == "android_world (simulated)"
     await env.close()
-
-
-async def test_the_documentations_suite_on_two_handsets() -> None:
-    from graph_fakes import FixedModel, click
-
-    from swarm_ui import CollabGraph, GraphPolicy
-
-    text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
-    (block,) = [b for b in text.split("```python\n") if "AndroidWorldDevices" in b]
-    printed: dict[str, Any] = {}
-    exec(block.split("```")[0], printed)
-
-    def places(devices: Any, settings: Settings, **options: Any) -> AndroidWorldDevices:
-        shorter = replace(settings, pause=0.0, budget=2)
-        return AndroidWorldDevices(devices, shorter, python=python(), **options)
-
-    printed["AndroidWorldDevices"] = places
-    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})))
-    episodes = await printed["play"](policy, ["handset", "handset"], printed["jobs"])
-    assert [episode.success for episode in episodes] == [False] * 4
