@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache, partial
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 from zlib import crc32
 
 import msgspec
@@ -62,7 +62,7 @@ Rule = Literal["join", "sum", "least", "most", "first", "last"]
 """How the facts give the value that the goal needs. ``join``: all values with spaces between them
 (one fact: its value). ``sum``, ``least`` and ``most`` are for amounts; ``first`` and ``last`` are
 for times such as ``07:45``."""
-_RULES: Mapping[Rule, Callable[[Sequence[str]], str]] = {
+RULES: Mapping[Rule, Callable[[Sequence[str]], str]] = {
     "join": " ".join,
     "sum": lambda values: str(sum(map(Decimal, values), Decimal())),
     "least": lambda values: min(values, key=Decimal),
@@ -70,19 +70,6 @@ _RULES: Mapping[Rule, Callable[[Sequence[str]], str]] = {
     "first": min,
     "last": max,
 }
-
-
-def computed(rule: Rule, values: Sequence[str]) -> str:
-    """The text of a field.
-
-    Raises:
-        decimal.InvalidOperation: a rule for amounts got a value that is not an amount.
-
-    Examples:
-        >>> computed("sum", ["12.50", "7.25"]), computed("first", ["16:40", "09:05"])
-        ('19.75', '09:05')
-    """
-    return _RULES[rule](values)
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -161,29 +148,25 @@ class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
     def fields(self, words: Mapping[str, str], values: Sequence[str]) -> dict[str, str]:
         """The fields of the new record, given the words of the goal and the values of all facts."""
         fills = {
-            field: computed(fill.rule, [values[k] for k in fill.of])
+            field: RULES[fill.rule]([values[k] for k in fill.of])
             for field, fill in self.fills.items()
         }
         return {**{name: words[name] for name in self.given}, **fills}
 
 
-def _read_templates() -> Iterator[SplitTemplate]:
-    text = files(__package__).joinpath("split_templates.json").read_bytes()
-    for entry in msgspec.json.decode(text):
-        facts = tuple(_FACTS[name] for name in entry["facts"])
-        fills = msgspec.convert(entry["fills"], dict[str, Fill])
-        yield SplitTemplate(
-            name=entry["name"],
-            split=entry["split"],
-            into=PHONE.tables[entry["into"]],
-            facts=facts,
-            fills=fills,
-            given=tuple(entry.get("given", ())),
-            goals=tuple(entry["goals"]),
-        )
+def _template(*, into: str, facts: Sequence[str], fills: object, **entry: Any) -> SplitTemplate:
+    return SplitTemplate(
+        into=PHONE.tables[into],
+        facts=tuple(_FACTS[name] for name in facts),
+        fills=msgspec.convert(fills, dict[str, Fill]),
+        **entry,
+    )
 
 
-SPLIT_TEMPLATES: Mapping[str, SplitTemplate] = {one.name: one for one in _read_templates()}
+_ENTRIES = files(__package__).joinpath("split_templates.json").read_bytes()
+SPLIT_TEMPLATES: Mapping[str, SplitTemplate] = {
+    entry["name"]: _template(**entry) for entry in msgspec.json.decode(_ENTRIES)
+}
 
 
 def split_tasks(split: SplitOf) -> tuple[str, ...]:
@@ -349,8 +332,6 @@ class SplitPhone(PhoneEnvironment):
                 f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
             )
         self._agents, self._whole = agents, whole
-        self._known: dict[str, tuple[tuple[object, ...], list[tuple[str, str]]]] = {}
-        """For each app, what it stored when its lines were last written, and the lines."""
 
     @property
     def name(self) -> str:
@@ -382,9 +363,9 @@ class SplitPhone(PhoneEnvironment):
         return SPLIT_TEMPLATES[task]
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
-        if _is_whole(assignment):
+        if self._whole:
             return act(device, seen, action)
-        acting = _acting(assignment)
+        (acting,) = assignment.template.apps
         if action.index is not None and action.index >= len(seen.elements):
             return f"only {acting} can be operated"
         if action.action_type == "open_app":
@@ -406,44 +387,19 @@ class SplitPhone(PhoneEnvironment):
 
     def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
         perform(device, intent)
-        if not _is_whole(assignment):
-            _stay(device, _acting(assignment))
+        if not self._whole:
+            _stay(device, assignment.template.apps[0])
 
     def screen(self) -> Observation:
-        screen, state = super().screen(), self.state
-        if _is_whole(state.assignment):
+        screen, device = super().screen(), self.state.device
+        if self._whole:
             return screen
-        acting = _acting(state.assignment)
+        (acting,) = self.state.assignment.template.apps
         elements = [msgspec.structs.replace(element, pane=acting) for element in screen.elements]
-        for app in _team(state.device):
+        for app in _team(device):
             if app != acting:
-                elements.extend(_pane(app, self._lines(state.device, app), len(elements)))
+                elements.extend(_pane(device, app, len(elements)))
         return msgspec.structs.replace(screen, elements=tuple(elements))
-
-    def _lines(self, device: Device, app: str) -> list[tuple[str, str]]:
-        """What an app stores: titles of records and names of settings, with their values."""
-        tables = PHONE.apps[app].tables
-        stored = (device.settings, *[device.tables[table.name] for table in tables])
-        known = self._known.get(app)
-        if known is None or any(a is not b for a, b in zip(known[0], stored, strict=True)):
-            lines = [
-                (row[table.title], ", ".join(f"{f.name} {row[f.name]}" for f in table.fields[1:]))
-                for table in tables
-                for row in device.tables[table.name].values()
-            ]
-            lines += [(key, device.settings[key]) for key in PHONE.apps[app].settings]
-            self._known[app] = known = stored, lines
-        return known[1]
-
-
-def _acting(assignment: Assignment) -> str:
-    """The app that can be operated."""
-    return assignment.template.apps[0]
-
-
-def _is_whole(assignment: Assignment) -> bool:
-    """Whether one agent operates all apps, one at a time, on one screen."""
-    return bool(assignment.goal.sources)
 
 
 def _stay(device: Device, app: str) -> None:
@@ -452,9 +408,16 @@ def _stay(device: Device, app: str) -> None:
         device.show((Screen(app),))
 
 
-def _pane(app: str, lines: Sequence[tuple[str, str]], first: int) -> Iterator[Element]:
+def _pane(device: Device, name: str, first: int) -> Iterator[Element]:
     """The pane of an app that an agent may read but not operate: its name, then one element for
     each record or setting as it is now. ``first``: index of the first element."""
-    yield Element(index=first, role="heading", text=app, clickable=False, pane=app)
+    app = PHONE.apps[name]
+    lines = [
+        (row[table.title], ", ".join([f"{f.name} {row[f.name]}" for f in table.fields[1:]]))
+        for table in app.tables
+        for row in device.tables[table.name].values()
+    ]
+    lines += [(key, device.settings[key]) for key in app.settings]
+    yield Element(index=first, role="heading", text=name, clickable=False, pane=name)
     for index, (text, value) in enumerate(lines, start=first + 1):
-        yield Element(index=index, role="item", text=text, value=value, clickable=False, pane=app)
+        yield Element(index=index, role="item", text=text, value=value, clickable=False, pane=name)
