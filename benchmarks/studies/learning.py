@@ -30,6 +30,7 @@ from benchmarks.arms import (
 )
 from benchmarks.cell import Cell, read_cells
 from benchmarks.study import Arm, Study
+from benchmarks.support.loop_guard import LoopGuard
 from demos.base_agent.recipes import BaseAgentConfig, pool
 from demos.base_agent.stream import Stream
 from demos.base_agent.training import Stage1Config, train
@@ -38,7 +39,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary
-from swarm_ui.rollout import GraphPolicy, LoopEscapePolicy, Policy
+from swarm_ui.rollout import GraphPolicy, Policy
 
 STARTS = ("four untrained agents", "DPO, no rehearsal", "DPO, critic with 20 % errors")
 """Teams that were tested on three DAGs; the record has one of the others."""
@@ -121,7 +122,7 @@ NO_GUIDE = {"train.guide": 0.0, "train.grade_negatives": False}
 ARMS: Mapping[str, Arm] = {
     "random weights": Evaluate(policy=alone, tests=tests, model=untrained),
     "base agent": Evaluate(policy=alone, tests=tests),
-    "base agent, loop guard": Evaluate(policy=LoopEscapePolicy.greedy, tests=tests),
+    "base agent, loop guard": Evaluate(policy=LoopGuard, tests=tests),
     "base agent, one shuffled call": Evaluate(
         policy=lambda model: GraphPolicy(CollabGraph.solo(model, view="shuffle")), tests=tests
     ),

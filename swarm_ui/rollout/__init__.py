@@ -10,7 +10,7 @@ from swarm_ui.rollout.episode import (
     rollout,
     spread_jobs,
 )
-from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, LoopEscapePolicy, Policy, as_policy
+from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, Policy, as_policy
 from swarm_ui.rollout.processes import process_rollouts
 from swarm_ui.rollout.ray import ray_rollouts
 from swarm_ui.rollout.remote import RemoteWorker
@@ -27,7 +27,7 @@ from swarm_ui.rollout.worker import (
 
 __all__ = [
     "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
-    "Job", "LocalWorker", "LoopEscapePolicy", "MakeEnvironment", "OnEpisode", "PerWorker",
+    "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "PerWorker",
     "Policy", "RemoteWorker", "Rollouts", "Work", "Worker", "WorkerLost",
     "WorkerResources", "as_policy", "process_rollouts", "ray_cluster", "ray_rollouts", "rollout",
     "rollout_many", "spread_jobs",

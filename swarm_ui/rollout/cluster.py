@@ -29,11 +29,6 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
     --resources='{"emulator": 4}'``."""
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The options of a Ray actor."""
-        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "resources": dict(self.custom)}
-
-    @property
     def amounts(self) -> dict[str, float]:
         """The amounts above 0, by Ray's names."""
         every = {"CPU": self.cpus, "GPU": self.gpus, **self.custom}
@@ -42,8 +37,7 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
     def fits(self, nodes: Iterable[Mapping[str, float]]) -> int:
         """The number of workers for which nodes have room; each is on one node.
 
-        Args:
-            nodes: the resources of each node, by Ray's names.
+        ``nodes``: the resources of each node, by Ray's names.
         """
         needs = self.amounts.items()
         return sum(
@@ -52,7 +46,7 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {amount:g}" for name, amount in self.amounts.items()) or "nothing"
+        return listed(self.amounts)
 
 
 CONNECT = 10.0
@@ -86,28 +80,56 @@ def ray_cluster(
         yield ray.get_runtime_context().gcs_address
         return
     address = address or os.environ.get("RAY_ADDRESS", "")
-    if address in ("", "local"):
-        _start(ray, cpus, gpus, dict(resources or {}))
+    here = address in ("", "local")
+    settings: dict[str, Any] = {"address": address}
+    if here:
+        # Ray reports the usage of clusters to its authors, unless it is told not to.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        settings = {
+            "address": "local", "num_cpus": cpus, "num_gpus": gpus,
+            "resources": dict(resources or {}) or None, "include_dashboard": False,
+        }  # fmt: skip
     else:
-        _connect(ray, address)
+        _expect_listening(address)
     try:
-        with _quiet():
-            yield ray.get_runtime_context().gcs_address
-    finally:
+        ray.init(**settings, **_QUIET)
+    except Exception as error:  # Ray raises plain ones when its processes start too slowly
         ray.shutdown()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Ray's messages about lost workers off standard output, which belongs to the program. The
-    program gets the same information as events. Ray has no public setting for it."""
+        told = f"no Ray cluster that can be used at {address}: {reason(error)}. {_EXPECTED}"
+        if here:
+            told = f"no Ray cluster could be started here: {reason(error)}"
+        raise ConfigError(told) from error
+    # Keep Ray's messages about lost workers off standard output, which belongs to the program. Ray
+    # has no public setting for it.
     from ray._private import worker
 
     worker._worker_logs_enabled = False  # type: ignore[attr-defined, unused-ignore]
     try:
-        yield
+        yield ray.get_runtime_context().gcs_address
     finally:
         worker._worker_logs_enabled = True  # type: ignore[attr-defined, unused-ignore]
+        ray.shutdown()
+
+
+_EXPECTED = (
+    "Expected HOST:PORT of a running head, as 'ray start --head' prints it, with the same versions "
+    "of Ray and Python as here"
+)
+
+
+def _expect_listening(address: str) -> None:
+    """Raise ``ConfigError`` if nothing listens there, for which Ray itself would wait minutes."""
+    host, _, port = address.rpartition(":")
+    if address == "auto":
+        return
+    if "://" in address or not host or not port.isdecimal():
+        raise ConfigError(f"'{address}' is not the address of a Ray cluster. {_EXPECTED}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"no Ray cluster answers at {address}: {reason(error)}. {_EXPECTED}"
+        ) from error
 
 
 def imported(needed_for: str = "a cluster") -> Any:
@@ -140,74 +162,20 @@ def node_resources() -> list[dict[str, float]]:
     return [dict(node["Resources"]) for node in imported().nodes() if node["Alive"]]
 
 
-def _start(ray: Any, cpus: int | None, gpus: int | None, resources: dict[str, float]) -> None:
-    # Ray reports the usage of the clusters that it starts to its authors, unless it is told not to.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        ray.init(
-            address="local",
-            num_cpus=cpus,
-            num_gpus=gpus,
-            resources=resources or None,
-            include_dashboard=False,
-            **_QUIET,
-        )
-    except Exception as error:  # Ray raises plain ones when its processes start too slowly
-        ray.shutdown()
-        raise ConfigError(f"no Ray cluster could be started here: {reason(error)}") from error
-
-
-def _connect(ray: Any, address: str) -> None:
-    if "://" in address:
-        raise ConfigError(
-            f"'{address}' is an address of the Ray Client, which cannot be used; run this command "
-            "on a node of the cluster, with the address HOST:6379 of its head"
-        )
-    _expect_listening(address)
-    try:
-        ray.init(address=address, **_QUIET)
-    except (OSError, RuntimeError, ValueError) as error:
-        ray.shutdown()
-        raise ConfigError(
-            f"no Ray cluster that can be used at {address}: {reason(error)}. Expected HOST:PORT of "
-            "a running head, as 'ray start --head' prints it, with the same versions of Ray and "
-            "Python as here"
-        ) from error
-
-
-def _expect_listening(address: str) -> None:
-    """Raise ``ConfigError`` if nothing listens there, for which Ray itself would wait minutes."""
-    host, _, port = address.rpartition(":")
-    if address == "auto":
-        return
-    if not host or not port.isdecimal():
-        raise ConfigError(f"'{address}' is not the address of a Ray cluster; expected HOST:PORT")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"no Ray cluster answers at {address}: {reason(error)}; expected HOST:PORT of a "
-            "running head, as 'ray start --head' prints it"
-        ) from error
+def listed(amounts: Mapping[str, float]) -> str:
+    """Resources in words."""
+    return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "nothing"
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
 """The line of a traceback that names the exception."""
-_FIELDS = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
-"""Beginnings of lines about the actor, which our errors name themselves."""
-_BEGINNING = "The actor died unexpectedly before finishing this task. "
-_END = " Some common causes"
 
 
 def reason(error: BaseException) -> str:
     """The reason that Ray gives for a failure, in one line; of a traceback, only the last
-    exception.
-    """
+    exception."""
     lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
     raised = [line for line in lines if _RAISED.match(line)]
-    if raised:
-        return brief(Exception(raised[-1]))
-    told = " ".join(line for line in lines if line and not line.startswith(_FIELDS))
-    text = told.removeprefix(_BEGINNING).partition(_END)[0]
-    return brief(Exception(text or type(error).__name__), most=250)
+    told = raised[-1] if raised else " ".join(filter(None, lines))
+    return brief(Exception(told or type(error).__name__), most=250)

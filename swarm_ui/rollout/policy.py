@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import ChatModel
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 
@@ -54,14 +52,12 @@ class GraphPolicy:
         *,
         name: str | None = None,
         limits: Limits | None = None,
-        listen: Callable[[], OnEvent] | None = None,
     ) -> None:
         """
         Args:
             graph: a graph, or a function that draws one for an episode.
             name: the policy's name in tables; by default that of the graph.
             limits: the limits of each decision.
-            listen: makes the listener of each decision; see :mod:`swarm_ui.engine.events`.
         """
         if not callable(graph):  # a graph is callable too, as a node of another graph
             raise ConfigError(
@@ -69,7 +65,7 @@ class GraphPolicy:
                 f"got an object of type {type(graph).__name__}"
             )
         self._graph = graph
-        self._limits, self._listen = limits, listen
+        self._limits = limits
         self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
 
     def begin(self, *, task: str, seed: int) -> Decide:
@@ -78,48 +74,7 @@ class GraphPolicy:
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
             return await graph.run(
-                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits,
-                on_event=None if self._listen is None else self._listen(),
-            )  # fmt: skip
-
-        return decide
-
-
-class LoopEscapePolicy:
-    """Uses one policy, and a second one on screens that occurred earlier in the episode.
-
-    If the first is a greedy agent and the second the same agent with a shuffled view, a step costs
-    one call. It is a control for teams, because part of the gain of a vote is only the escape from
-    loops.
-    """
-
-    def __init__(
-        self,
-        usual: CollabGraph,
-        stuck: CollabGraph,
-        *,
-        name: str = "loop guard",
-        limits: Limits | None = None,
-    ) -> None:
-        self._usual, self._stuck = usual, stuck
-        self.name, self._limits = name, limits
-
-    @classmethod
-    def greedy(
-        cls, model: ChatModel, *, adapter: str | None = None, max_tokens: int | None = None
-    ) -> LoopEscapePolicy:
-        """One greedy agent that uses a shuffled view when a screen occurs again."""
-        usual = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens)
-        stuck = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens, view="shuffle")
-        return cls(usual, stuck, name="greedy, loop guard")
-
-    def begin(self, *, task: str, seed: int) -> Decide:
-        seen: set[tuple[object, ...]] = set()
-
-        async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            key = observation.screen_key()
-            graph = self._stuck if key in seen else self._usual
-            seen.add(key)
-            return await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
+                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits
+            )
 
         return decide

@@ -1,7 +1,7 @@
 """Workers in other processes: what processes of this machine and of a Ray cluster have in common.
 
 A :class:`RemoteWorker` is in the process that asks for episodes, a :class:`Player` in the one that
-plays them. Between them is a :class:`Remote`.
+plays them. Between them is a :class:`Remote`, which a :class:`Fleet` starts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError, brief
 from swarm_ui.rollout.episode import Job, MakeEnvironment
+from swarm_ui.rollout.rollouts import Rollouts
 from swarm_ui.rollout.worker import LocalWorker, PerWorker, Work, WorkerLost
 from swarm_ui.trace.records import Episode
 
@@ -33,39 +34,57 @@ _KEPT_WORKS = 16
 """Streams whose policies a process keeps; of older ones it asks again."""
 _EPISODES = msgspec.json.Decoder(Episode)
 
-
-class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of a player."""
-
-    episode: bytes = b""
-    """As JSON, which is smaller and faster than a pickle; without its notes."""
-    notes: tuple[Any, ...] = ()
-    error: Exception | None = None
+Played = tuple[bytes, tuple[Any, ...]] | Exception
+"""An episode as JSON, which is smaller and faster than a pickle, and its notes; or an error."""
+Setup = tuple[MakeEnvironment | PerWorker[MakeEnvironment], int, int]
+"""The arguments of a :class:`Player`."""
 
 
 class Remote(Protocol):
     """A running process with a :class:`Player`."""
 
-    @property
-    def pid(self) -> int: ...
+    pid: int
+    where: str
+    """The machine, such as ``" on 10.0.0.7"``; empty: this one."""
 
-    @property
-    def where(self) -> str:
-        """The machine, such as ``" on 10.0.0.7"``; empty: this one."""
-        ...
+    async def ask(self, method: str, *arguments: Any) -> Any:
+        """The result of a method of the player; cancelling this cancels it there.
 
-    async def play(self, job: Job, work: Work) -> Played:
-        """Play an episode; cancelling this cancels it there. Raises ``WorkerLost`` if the process
-        is gone."""
-        ...
-
-    async def close(self) -> Exception | None:
-        """Cancel what runs and close everything; returns the first fault."""
+        Raises:
+            WorkerLost: the process is gone.
+        """
         ...
 
     def kill(self) -> None:
         """End the process; no error if it is gone."""
         ...
+
+
+class Fleet(Protocol):
+    """Starts the processes of workers."""
+
+    def send(self, value: Any) -> Any:
+        """What stands for a value on the way to the workers; raises if it is not data."""
+        ...
+
+    async def begin(self, number: int) -> Remote:
+        """Start the process of a worker.
+
+        Raises:
+            WorkerLost: it ends at once.
+            ConfigError: there is no room for it, or it cannot read the environment.
+        """
+        ...
+
+
+def remote_rollouts(
+    fleet: Fleet, workers: int, slots: int, losses: int, warn: Callable[[str], None]
+) -> Rollouts:
+    """Rollouts with workers of a fleet; see :func:`~swarm_ui.rollout.process_rollouts`."""
+    sent: dict[str, Any] = {}
+    return Rollouts(
+        [RemoteWorker(k, slots, fleet, sent, losses, warn) for k in range(workers)], losses=losses
+    )
 
 
 class RemoteWorker:
@@ -75,8 +94,8 @@ class RemoteWorker:
         self,
         number: int,
         slots: int,
-        begin: Callable[[int], Awaitable[Remote]],
-        *,
+        fleet: Fleet,
+        sent: dict[str, Any],
         losses: int,
         warn: Callable[[str], None],
     ) -> None:
@@ -84,13 +103,12 @@ class RemoteWorker:
         Args:
             number: of the worker, for messages.
             slots: episodes at the same time.
-            begin: starts a process for the worker of this number. Raises ``WorkerLost`` if the
-                process ends at once, and ``ConfigError`` if there is no room for it.
+            sent: what the workers of the fleet were sent.
             losses: how often the process is replaced in a row without a finished episode.
             warn: called with one line when the process is lost.
         """
         self.number, self.slots = number, slots
-        self._begin, self._losses, self._warn = begin, losses, warn
+        self._fleet, self._sent, self._losses, self._warn = fleet, sent, losses, warn
         self._starting = asyncio.Lock()
         self._remote: Remote | None = None
         self._row = 0  # losses since the last finished episode
@@ -110,7 +128,7 @@ class RemoteWorker:
                 if self._row:
                     await asyncio.sleep(min(_LONGEST, 2.0 ** (self._row - 1)))
                 try:
-                    self._remote = await self._begin(self.number)
+                    self._remote = await self._fleet.begin(self.number)
                 except WorkerLost as loss:
                     self._lose("", loss)
 
@@ -119,20 +137,22 @@ class RemoteWorker:
         remote = self._remote
         if remote is None:  # another slot has noticed the loss
             raise WorkerLost(self._last, begun=False)
+        told = "the policy, or its intervention,"
+        sent = newest(self._sent, work.key, lambda: sendable(work, told, self._fleet.send))
         try:
-            played = await remote.play(job, work)
+            played: Played = await remote.ask("play", job, work.key, sent)
         except WorkerLost as loss:
             if self._remote is remote:  # several episodes may notice it; only the first counts
                 self._remote = None
                 remote.kill()
                 self._lose(remote.where, loss)
             raise
-        if played.error is not None:
-            raise played.error
-        episode = _EPISODES.decode(played.episode)
+        if isinstance(played, Exception):
+            raise played
+        episode = _EPISODES.decode(played[0])
         if episode.fault is None:
             self._row = 0
-        return replace(episode, notes=played.notes) if played.notes else episode
+        return replace(episode, notes=played[1]) if played[1] else episode
 
     async def close(self) -> None:
         """Close the environments and end the process. Raises ``EnvironmentFault`` if one could
@@ -141,7 +161,7 @@ class RemoteWorker:
         if remote is None:
             return
         try:
-            error = await asyncio.wait_for(remote.close(), CLOSING)
+            error: Exception | None = await asyncio.wait_for(remote.ask("close"), CLOSING)
             if error is not None:
                 raise EnvironmentFault(f"a worker could not be closed: {error}") from error
         except (WorkerLost, TimeoutError):
@@ -161,26 +181,18 @@ class RemoteWorker:
 class Player:
     """Plays in a process that was started for it. All methods run in one event loop."""
 
-    def __init__(
-        self,
-        make_environment: MakeEnvironment | PerWorker[MakeEnvironment],
-        slots: int,
-        retries: int,
-    ) -> None:
-        self._worker = LocalWorker(make_environment, slots=slots, retries=retries)
+    def __init__(self, setup: Setup, read: Callable[[Any], Awaitable[Work]]) -> None:
+        """``read``: the work of what :meth:`Fleet.send` made of it."""
+        make, slots, retries = setup
+        self._worker = LocalWorker(make, slots=slots, retries=retries)
+        self._read = read
         self._works: dict[str, asyncio.Future[Work]] = {}
         self._running: set[asyncio.Task[Episode]] = set()
 
-    async def play(self, job: Job, key: str, read: Callable[[], Awaitable[Work]]) -> Played:
-        """Play an episode.
-
-        Args:
-            job: task and seed.
-            key: of the work.
-            read: reads the work, at its first episode here.
-        """
+    async def play(self, job: Job, key: str, sent: Any) -> Played:
+        """Play an episode. ``sent``: the work with this key, which is read at its first episode."""
         try:
-            reading = newest(self._works, key, lambda: asyncio.ensure_future(_work(read)))
+            reading = newest(self._works, key, lambda: asyncio.ensure_future(self._work(sent)))
             work = await asyncio.shield(reading)
             task = asyncio.ensure_future(self._worker.play(job, work))
             self._running.add(task)
@@ -194,9 +206,9 @@ class Player:
                 raise EnvironmentFault(f"{job}: the worker cancelled the episode")
             episode = task.result()
             bare = replace(episode, notes=()) if episode.notes else episode
-            return Played(episode=msgspec.json.encode(bare), notes=episode.notes)
+            return msgspec.json.encode(bare), episode.notes
         except Exception as error:
-            return Played(error=portable(error))
+            return portable(error)
 
     async def close(self) -> Exception | None:
         """Cancel the running episodes and close everything; returns the first fault."""
@@ -210,15 +222,14 @@ class Player:
             return portable(error)
         return None
 
-
-async def _work(read: Callable[[], Awaitable[Work]]) -> Work:
-    try:
-        return await read()
-    except Exception as error:
-        raise ConfigError(
-            f"a worker on {platform.node()} could not read what it was sent; is the same code "
-            f"installed there? {brief(error)}"
-        ) from error
+    async def _work(self, sent: Any) -> Work:
+        try:
+            return await self._read(sent)
+        except Exception as error:
+            raise ConfigError(
+                f"a worker on {platform.node()} could not read what it was sent; is the same code "
+                f"installed there? {brief(error)}"
+            ) from error
 
 
 def newest(known: dict[str, T], key: str, make: Callable[[], T]) -> T:
@@ -249,8 +260,7 @@ def portable(error: Exception) -> Exception:
     """An exception as another process can read it; a note holds the traceback of this one.
 
     Errors of this library and built-in ones keep their type and attributes, such as partial
-    episodes. Others, which the other process may not be able to import, become a ``RuntimeError``
-    with their name.
+    episodes. Others become a ``RuntimeError`` with their name.
     """
     where = f"in the worker with process id {os.getpid()} on {platform.node()}"
     told = f"{where}:\n{''.join(traceback.format_exception(error))}"

@@ -104,7 +104,9 @@ class Rollouts:
         async def player() -> None:
             try:
                 for number, job in source:
-                    await ready.put((number, await self._played(_checked(job), work)))
+                    if not (isinstance(job, tuple | list) and len(job) == 2):
+                        raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
+                    await ready.put((number, await self._played(job, work)))
             except BaseException as error:  # raised by the stream: no job is lost in silence
                 if over:
                     raise  # the stream has ended and stops its players
@@ -194,7 +196,11 @@ class Rollouts:
                 lost += loss.begun
                 self.losses += loss.begun
                 if lost > self._most:
-                    return self._lost(job, work, f"the worker was lost {lost} times; {loss}")
+                    fault = EnvironmentFault(f"the worker was lost {lost} times; {loss}")
+                    return Episode(
+                        environment=self._environment, task=job[0], seed=job[1],
+                        policy=getattr(work.policy, "name", ""), fault=Failure.of(fault),
+                    )  # fmt: skip
             except BaseException:
                 self._free.put_nowait(worker)
                 raise
@@ -202,13 +208,6 @@ class Rollouts:
                 self._free.put_nowait(worker)
                 self._environment = episode.environment or self._environment
                 return episode
-
-    def _lost(self, job: Job, work: Work, why: str) -> Episode:
-        policy = getattr(work.policy, "name", "")
-        fault = Failure.of(EnvironmentFault(why))
-        return Episode(
-            environment=self._environment, task=job[0], seed=job[1], policy=policy, fault=fault
-        )
 
     def _task(self, doing: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(doing)
@@ -223,12 +222,6 @@ async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in ending:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
-
-
-def _checked(job: Job) -> Job:
-    if not (isinstance(job, tuple | list) and len(job) == 2):
-        raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-    return job
 
 
 async def rollout_many(

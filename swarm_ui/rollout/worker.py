@@ -29,33 +29,27 @@ Attempt = Callable[[Environment, str, int], Awaitable[Episode]]
 """``(environment, task, seed) -> episode``: plays one episode."""
 
 
+@dataclass(frozen=True, slots=True)
 class PerWorker(Generic[T_co]):
     """A value that each process makes for itself, because it cannot be sent there::
 
         PerWorker(lambda: GraphPolicy(CollabGraph.solo(LocalModel.load(path))))
 
-    A process makes it when it is first used there, and keeps it until its workers are closed. What
-    several such values share, such as the weights of a model, comes from a function of a module
-    with ``functools.cache``.
+    A process makes it when it is first used there, and keeps it until its workers are closed.
     """
 
-    def __init__(
-        self, make: Callable[[], T_co | Awaitable[T_co] | AbstractAsyncContextManager[T_co]]
-    ) -> None:
-        """``make``: a function or a coroutine function, or one whose result is entered with
-        ``async with`` and left at the end. It is sent to the workers."""
-        self.make = make
-        self.key = uuid.uuid4().hex
-        """Identifies the value in a process; equal in all copies."""
+    make: Callable[[], T_co | Awaitable[T_co] | AbstractAsyncContextManager[T_co]]
+    """A function or a coroutine function, or one whose result is entered with ``async with`` and
+    left at the end. It is sent to the workers."""
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Identifies the value in a process; equal in all copies."""
 
     async def opened(self, stack: AsyncExitStack) -> T_co:
         """Make the value in this process; leaving the stack ends it."""
         made = self.make()
         if isinstance(made, AbstractAsyncContextManager):
             return cast(T_co, await stack.enter_async_context(made))
-        if inspect.isawaitable(made):
-            return cast(T_co, await made)
-        return made
+        return cast(T_co, await made) if inspect.isawaitable(made) else made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +127,6 @@ class LocalWorker:
             check_factory(make_environment)
         self.slots = slots
         self._make, self._retries = make_environment, retries
-        self._places = asyncio.Semaphore(slots)
         self._free: list[Environment] = []
         self._environment = ""
         self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
@@ -143,12 +136,14 @@ class LocalWorker:
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`Worker`."""
-        async with self._places:
-            attempt, actor = await self._attempt(work)
-            for _ in range(1 + self._retries):
-                episode = await self._try(job, attempt, actor)
-                if episode.fault is None:
-                    break
+        attempt, actor = work.attempt, ""
+        if attempt is None:
+            policy = as_policy(await self._own(cast(Acting, work.policy)))
+            attempt, actor = _playing(policy, work), policy.name
+        for _ in range(1 + self._retries):
+            episode = await self._try(job, attempt, actor)
+            if episode.fault is None:
+                break
         return episode
 
     async def close(self) -> None:
@@ -157,10 +152,9 @@ class LocalWorker:
         Raises:
             EnvironmentFault: an environment could not be closed; all others are closed.
         """
-        environments, self._free = self._free, []
-        closing = [environment.close() for environment in environments]
+        closing = [environment.close() for environment in self._free]
+        stack, self._free, self._stack = self._stack, [], AsyncExitStack()
         ended = await asyncio.gather(*closing, return_exceptions=True)
-        stack, self._stack = self._stack, AsyncExitStack()
         self._made.clear()
         await stack.aclose()
         for error in ended:
@@ -170,7 +164,12 @@ class LocalWorker:
     async def _try(self, job: Job, attempt: Attempt, actor: str) -> Episode:
         task, seed = job
         try:
-            environment = self._free.pop() if self._free else await self._environment_made()
+            if self._free:
+                environment = self._free.pop()
+            else:
+                made = (await self._own(self._make))()
+                environment = await made if inspect.isawaitable(made) else made
+                self._environment = environment.name
         except EnvironmentFault as error:
             return Episode(
                 environment=self._environment, task=task, seed=seed, policy=actor,
@@ -189,34 +188,6 @@ class LocalWorker:
                 await environment.close()
         return episode
 
-    async def _environment_made(self) -> Environment:
-        made = (await self._own(self._make))()
-        environment = await made if inspect.isawaitable(made) else made
-        self._environment = environment.name
-        return environment
-
-    async def _attempt(self, work: Work) -> tuple[Attempt, str]:
-        """The function that plays, and the name of the policy."""
-        if work.attempt is not None:
-            return work.attempt, ""
-        assert work.policy is not None
-        policy = as_policy(await self._own(work.policy))
-
-        async def attempt(environment: Environment, task: str, seed: int) -> Episode:
-            with (
-                telemetry.in_trace(work.parent),
-                telemetry.span("play_episode", task, seed=seed) as span,
-            ):
-                episode = await rollout(
-                    environment, policy, task=task, seed=seed,
-                    intervention=work.intervention, max_steps=work.max_steps,
-                )  # fmt: skip
-                if span is not None and episode.fault is not None:
-                    telemetry.set_failed(span, episode.fault)
-                return episode
-
-        return attempt, policy.name
-
     async def _own(self, given: T | PerWorker[T]) -> T:
         """A value, which this process makes at its first use if it cannot be sent."""
         if not isinstance(given, PerWorker):
@@ -225,3 +196,20 @@ class LocalWorker:
             if given.key not in self._made:
                 self._made[given.key] = await given.opened(self._stack)
         return cast(T, self._made[given.key])
+
+
+def _playing(policy: Policy, work: Work) -> Attempt:
+    async def attempt(environment: Environment, task: str, seed: int) -> Episode:
+        with (
+            telemetry.in_trace(work.parent),
+            telemetry.span("play_episode", task, seed=seed) as span,
+        ):
+            episode = await rollout(
+                environment, policy, task=task, seed=seed,
+                intervention=work.intervention, max_steps=work.max_steps,
+            )  # fmt: skip
+            if span is not None and episode.fault is not None:
+                telemetry.set_failed(span, episode.fault)
+            return episode
+
+    return attempt

@@ -92,8 +92,6 @@ def test_workers_need_a_cluster() -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
     with pytest.raises(ConfigError, match="with ray_cluster"):
         ray_rollouts(lambda: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(ConfigError, match="'workers' must be at least 1, got 0"):
-        ray_rollouts(lambda: None, workers=0)  # type: ignore[arg-type, return-value]
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from swarm_ui import (
 )
 from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import AgentNode, MajorityVote
-from swarm_ui.rollout import LocalWorker, LoopEscapePolicy, PerWorker, Rollouts, rollout
+from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
 
 
 class Counter:
@@ -327,25 +327,3 @@ def test_a_graph_can_be_drawn_for_each_episode_with_its_log_probability() -> Non
 
     episode = play(GraphPolicy(draw), seed=2)
     assert {s.trace.edge_logprob for s in episode.steps} == {-2.0}
-
-
-def test_the_loop_guard_looks_anew_when_a_screen_comes_back() -> None:
-    stay = LoopEscapePolicy.greedy(FixedModel({None: click(1)}))
-    orders = [step.trace.calls[0].order is None for step in play(stay).steps]
-    assert orders == [True, False, False]
-    moving = LoopEscapePolicy.greedy(FixedModel({None: click(0)}))
-    assert all(s.trace.calls[0].order is None for s in play(moving, seed=3).steps)
-    # Another episode starts with nothing seen.
-    assert play(stay).steps[0].trace.calls[0].order is None
-
-
-class Unsure(HashModel):
-    """A HashModel as sure as it is told to be."""
-
-    def __init__(self, logprob: float) -> None:
-        super().__init__()
-        self.logprob = logprob
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        answers = await super().generate(requests)
-        return [msgspec.structs.replace(a, logprob=self.logprob) for a in answers]

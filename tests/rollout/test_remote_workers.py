@@ -256,11 +256,11 @@ def test_processes_end_with_the_process_that_started_them(tmp_path: Path) -> Non
 async def test_a_player_closes_the_environment_of_a_cancelled_episode(tmp_path: Path) -> None:
     """Also if it is closed before the cancelled episode has ended."""
 
-    async def read() -> Work:
+    async def read(sent: object) -> Work:
         return Work(policy=clicker())
 
-    player = Player(partial(MortalWorld, str(tmp_path)), 1, 0)
-    playing = asyncio.create_task(player.play(("count", WAITS), "waits", read))
+    player = Player((partial(MortalWorld, str(tmp_path)), 1, 0), read)
+    playing = asyncio.create_task(player.play(("count", WAITS), "waits", None))
     while not list(tmp_path.glob("waiting-*")):
         await asyncio.sleep(0.01)
     playing.cancel()
@@ -304,7 +304,7 @@ def test_missing_resources_are_named_and_no_silent_wait(cluster: None, tmp_path:
         ) as rollouts:  # fmt: skip
             await rollout_many(rollouts, clicker(), jobs(1))
 
-    with pytest.raises(ConfigError, match=r"no node of the cluster has .*emulator 1"):
+    with pytest.raises(ConfigError, match=r"it needs .*emulator 1"):
         asyncio.run(play())
     assert told == []  # the error says it
 
