@@ -44,6 +44,19 @@ class _Entry(NamedTuple, Generic[Item, Answer]):
     call: _Call[Answer]
 
 
+@dataclass(slots=True)
+class Counters:
+    """What a model has done since it was made."""
+
+    calls: int = 0
+    scored: int = 0
+    batches: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    """Wall time spent inside the model."""
+
+
 class Batcher(Generic[Item, Answer]):
     """Collects the items of concurrent calls, and answers them in batches."""
 

@@ -119,7 +119,7 @@ class CriticRun(BaseModel):
         except ImportError as error:
             raise MissingExtra("train", "a learned critic", error.name or "torch") from error
         if self.start:
-            from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
+            from swarm_ui.nodes.models.transformers.adapter_files import read_adapter
 
             read_adapter(adapter_folder(self.start))  # one clear error for a foreign file
         for place in self.places:

@@ -44,7 +44,7 @@ def finetune_model(
             one.
     """
     quiet()
-    from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
+    from swarm_ui.nodes.models.transformers.adapter_files import read_adapter
     from swarm_ui.optim.stage1 import finetune
 
     def report(now: Progress) -> None:

@@ -48,7 +48,7 @@ def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
     Raises:
         ConfigError: the setting names one device, or distributes the layers over all of them.
     """
-    from swarm_ui.nodes.models.transformers.loading import SPREAD
+    from swarm_ui.nodes.models.transformers.causal_model import SPREAD
 
     if processes is None or not isinstance(section, Language) or section.device == "cpu":
         return section

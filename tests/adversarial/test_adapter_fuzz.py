@@ -14,7 +14,7 @@ import torch
 from local_models import untrained, with_adapters
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.adapters.files import read_adapter, read_versions
+from swarm_ui.nodes.models.transformers.adapter_files import read_adapter, read_versions
 
 CONFIG, WEIGHTS, VERSIONS = "adapter_config.json", "adapter_model.safetensors", "versions.json"
 ODD: tuple[Any, ...] = (
@@ -135,8 +135,8 @@ def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> N
             seen["refused"] += 1
         else:
             seen["read"] += 1
-            assert adapter.fields["init_lora_weights"] is True
-            assert all(".lora_" in key and "base_layer" not in key for key in adapter.weights)
+            assert adapter.config().init_lora_weights is True
+            assert not any(".lora_" in key or "base_layer" in key for key in adapter.weights)
             if (seen["read"] - 1) % every == 0:
                 try:
                     model.load_adapter(folder, "guest")
@@ -153,4 +153,4 @@ def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> N
                 seen["lists refused"] += 1
     print(f"{inputs} inputs: {dict(seen)}")
     assert seen["refused"] + seen["read"] == inputs
-    assert all(seen[kind] for kind in ("refused", "read", "loaded", "did not fit", "lists refused"))
+    assert all(seen[kind] for kind in ("refused", "read", "loaded", "lists refused"))

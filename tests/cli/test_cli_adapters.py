@@ -12,7 +12,7 @@ from local_models import disturb, untrained
 from safetensors.torch import load_file
 from tiny_causal import save_llama
 
-from swarm_ui.adapter_metadata import METADATA_FILE, read_metadata
+from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 
@@ -48,7 +48,7 @@ def equal(one: Path, other: Path) -> bool:
     return all(torch.equal(first[key], second[key]) for key in first.keys() | second.keys())
 
 
-def test_an_adapter_is_listed_imported_and_used(shell: Shell, here: Path) -> None:  # noqa: F811
+def test_an_adapter_is_listed_and_used(shell: Shell, here: Path) -> None:  # noqa: F811
     listed = shell("models adapters saved --json").json["adapters"]
     assert [(row["name"], row["version"], row["rank"], row["alpha"]) for row in listed] == [
         ("final", 1, 2, 4)
@@ -56,18 +56,10 @@ def test_an_adapter_is_listed_imported_and_used(shell: Shell, here: Path) -> Non
     assert listed[0]["base_fingerprint"] and listed[0]["parameters"] > 0
     assert "final" in shell("models adapters saved/final").out
 
-    done = shell("models import saved/final start --agents 2")
-    assert done.code == 0 and "next: swarm-ui train phone --agents 2 --adapters start" in done.err
-    assert equal(here / "start" / "agent_1", here / "saved" / "final")
-    listed = shell("models adapters start --json").json["adapters"]
-    assert [(row["name"], row["version"]) for row in listed] == [("agent_0", 0), ("agent_1", 0)]
-
-    for adapters, names in (("start", ("agent_0@0", "agent_1@0")), ("saved/final", ("team@0",))):
-        out = f"run-{names[0]}"
-        run = f"eval {LAMP} light -n 1 --model agent --agents 2 --adapters {adapters} --out {out}"
-        assert shell(run).code in (0, 1)
-        trace = next((here / out / "traces").glob("*.jsonl")).read_text()
-        assert all(f'"{name}"' in trace for name in names)
+    run = f"eval {LAMP} light -n 1 --model agent --agents 2 --adapters saved/final --out run"
+    assert shell(run).code in (0, 1)
+    trace = next((here / "run" / "traces").glob("*.jsonl")).read_text()
+    assert '"team@0"' in trace
 
 
 def test_training_starts_from_given_adapters(shell: Shell, here: Path) -> None:  # noqa: F811
@@ -92,31 +84,11 @@ def test_a_merged_model_is_a_model(shell: Shell, here: Path) -> None:  # noqa: F
     assert shell("models merge agent saved/final merged --force").code == 0
 
 
-def test_a_plain_adapter_gets_what_its_folder_does_not_say(
-    shell: Shell,  # noqa: F811
-    here: Path,
-) -> None:
-    (here / "compact" / "final" / METADATA_FILE).unlink()
-    line = "models import compact/final start --prompt-format compact --base llama --agents 1"
-    assert shell(line).code == 0
-    about = read_metadata(here / "start" / "agent_0")
-    assert (about.prompt_format, about.base_model) == ("compact", "llama")
-    assert about.base_fingerprint
-    assert shell("models import start/agent_0 freed --any-base").code == 0
-    assert read_metadata(here / "freed" / "agent_0").base_fingerprint == ""
-
-
 @pytest.mark.parametrize("line, said", [
     ("models adapters nowhere", "no adapters in 'nowhere': expected a run of swarm-ui train"),
     ("models adapters agent", "no adapters in 'agent'"),
-    ("models import agent out", "no adapters in 'agent'"),
-    ("models import saved/final agent --force", "'agent' holds other files"),
-    ("models import saved/final right.txt", "'right.txt' exists"),
-    ("models import saved/final out --base other", "trained on another base"),
-    ("models import saved/final out --base nowhere", "no model 'nowhere'"),
-    ("models import saved/final out --prompt-format xml", "xml"),
-    ("models import saved/final out --base agent --any-base", "give only one of them"),
-    ("models import compact/final out --prompt-format json", "with the prompt format 'compact'"),
+    ("models merge agent saved/final agent --force", "'agent' holds other files"),
+    ("models merge agent saved/final right.txt", "'right.txt' exists"),
     ("models merge other saved/final out", "trained on another base, 'base-agent'"),
     ("models merge llama saved/final out", "does not fit this model"),
     ("models merge script:right.txt saved/final out", "it has no setting 'adapters'"),
@@ -134,21 +106,6 @@ def test_mistakes_are_one_line(shell: Shell, here: Path, line: str, said: str) -
     assert not (here / "out" / "versions.json").exists()
 
 
-def test_an_exported_adapter_is_half_as_large_and_names_no_path(
-    shell: Shell,  # noqa: F811
-    here: Path,
-) -> None:
-    done = shell("models export compact/final shared")
-    assert done.code == 0 and "prompt format compact" in done.err
-    before, after = (load_file(here / place / WEIGHTS) for place in ("compact/final", "shared"))
-    assert {weight.dtype for weight in after.values()} == {torch.bfloat16}
-    assert all(torch.equal(before[key].bfloat16(), after[key]) for key in before | after)
-    assert str(here) not in (here / "shared" / "adapter_config.json").read_text()
-    assert read_metadata(here / "shared") == read_metadata(here / "compact" / "final")
-    done = shell(f"eval {LAMP} light --model llama --adapters shared")
-    assert done.code in (0, 1) and "llama, trained" in done.out  # played; its weights are random
-
-
 def test_the_adapters_in_this_package_have_names(shell: Shell, here: Path) -> None:  # noqa: F811
     listed = shell("models adapters --json").json["adapters"]
     names = ["smollm2-phone", "smollm2-critic"]
@@ -157,9 +114,6 @@ def test_the_adapters_in_this_package_have_names(shell: Shell, here: Path) -> No
         assert facts["prompt_format"] == "compact" and facts["bytes"] < 8_000_000
         assert facts["base_model"] == "smollm2" and facts["base_fingerprint"]
     assert shell("models list --json").json["models"][0]["adapters"] == names
-    done = shell("models import smollm2-phone start --agents 2")
-    assert done.code == 0 and "--model smollm2" in done.err
-    assert equal(here / "start" / "agent_1", adapter_folder("smollm2-phone"))
     shell.folder.joinpath("smollm2-phone").symlink_to(here / "compact" / "final")
     assert adapter_folder(here / "smollm2-phone") == here / "smollm2-phone"
 

@@ -29,7 +29,7 @@ import msgspec
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.acting.board import FolderBoard, Published, PublishedCopy
-from swarm_ui.nodes.models.counters import Counters
+from swarm_ui.nodes.models.batcher import Counters
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.unsent import not_sent

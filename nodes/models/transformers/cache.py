@@ -17,6 +17,19 @@ _HEAD = 16
 """Tokens with which prompts must begin alike to reuse each other's keys and values."""
 
 
+class Prefix(NamedTuple):
+    """A prompt that was read, or its beginning."""
+
+    ids: list[int]
+    keys: Tensor
+    """``[layers, heads, tokens, width]``."""
+    values: Tensor
+
+    def cut(self, length: int) -> Prefix:
+        """The first tokens, as views."""
+        return Prefix(self.ids[:length], self.keys[:, :, :length], self.values[:, :, :length])
+
+
 class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of one layer, as views of longer buffers."""
 
@@ -25,7 +38,7 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._buffers: tuple[Tensor, Tensor] | None = None
+        self.buffers: tuple[Tensor, Tensor] | None = None
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
@@ -37,27 +50,18 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
             return self.keys, self.values
         length = self.keys.shape[2]
         end = length + key_states.shape[2]
-        buffers = self._buffers
+        buffers = self.buffers
         if buffers is None or buffers[0].shape[2] < end:
-            buffers = _aligned([self.keys], length, end), _aligned([self.values], length, end)
-            self._buffers = buffers
-        keys, values = buffers
-        keys[:, :, length:end] = key_states
-        values[:, :, length:end] = value_states
-        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
+            buffers = self.buffers = _longer(self.keys, end), _longer(self.values, end)
+        for buffer, states in zip(buffers, (key_states, value_states), strict=True):
+            buffer[:, :, length:end] = states
+        self.keys, self.values = buffers[0][:, :, :end], buffers[1][:, :, :end]
         return self.keys, self.values
-
-    def begin(self, keys: Tensor, values: Tensor, end: int) -> None:
-        """Start with the first ``end`` tokens of these buffers, ``[rows, heads, tokens, width]``,
-        and append to them."""
-        self.lazy_initialization(keys, values)
-        self._buffers = keys, values
-        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep only these rows."""
         super().reorder_cache(beam_idx)  # type: ignore[arg-type]
-        self._buffers = None
+        self.buffers = None
 
 
 class KVCache(DynamicCache):
@@ -70,52 +74,45 @@ class KVCache(DynamicCache):
         """The last token of each row, ``[rows, 1]``, for networks that need it to go on."""
 
     @property
-    def joinable(self) -> bool:
-        """Whether every layer holds all tokens, so that caches can be joined."""
+    def whole(self) -> bool:
+        """Whether every layer holds all tokens."""
         return all(type(layer) is KVLayer for layer in self.layers)
 
-    @property
-    def kv_layers(self) -> list[KVLayer]:
-        """The layers of a joinable cache."""
-        return cast(list[KVLayer], self.layers)
+    def begin(self, rows: Sequence[Prefix | None], room: int) -> None:
+        """Start with the states of some rows, aligned at their ends; ``None``: none. ``room``:
+        tokens that come next."""
+        some = next(row for row in rows if row is not None)
+        end = max(len(row.ids) for row in rows if row is not None)
+        both: list[Tensor] = []
+        for part in (some.keys, some.values):
+            # One buffer for all layers: far fewer operations than one for each.
+            layers, heads, _, width = part.shape
+            both.append(part.new_empty((layers, len(rows), heads, end + room + _SPARE, width)))
+        for at, row in enumerate(rows):
+            first = end if row is None else end - len(row.ids)
+            for out in both:  # masked values are multiplied by 0: they must be finite
+                out[:, at, :, :first] = 0
+            if row is not None:
+                both[0][:, at, :, first:end] = row.keys
+                both[1][:, at, :, first:end] = row.values
+        for layer, keys, values in zip(self.layers, *both, strict=True):
+            assert isinstance(layer, KVLayer)
+            layer.lazy_initialization(keys, values)
+            layer.buffers = keys, values
+            layer.keys, layer.values = keys[:, :, :end], values[:, :, :end]
 
-    @classmethod
-    def joined(cls, config: PreTrainedConfig, parts: Sequence[KVCache]) -> KVCache:
-        """One cache for the rows of several joinable ones, padded on the left to the longest."""
-        whole = cls(config)
-        for layer, *others in zip(*(part.kv_layers for part in (whole, *parts)), strict=True):
-            end = max(other.keys.shape[2] for other in others)
-            keys = _aligned([other.keys for other in others], end, end)
-            layer.begin(keys, _aligned([other.values for other in others], end, end), end)
-        last = [part.last_ids for part in parts if part.last_ids is not None]
-        whole.last_ids = torch.cat(last) if last else None
-        return whole
-
-    def begin(self, states: Sequence[Tensor | None], room: int) -> None:
-        """Start with the states of some rows, aligned at their ends, each as :meth:`states` has
-        them; ``None``: none. ``room``: tokens that come next."""
-        some = next(each for each in states if each is not None)
-        end = max(each.shape[2] for each in states if each is not None)
-        both, heads, _, width = some.shape
-        # One buffer for all layers: far fewer operations than one for each.
-        out = some.new_empty((both, len(states), heads, end + room + _SPARE, width))
-        for at, each in enumerate(states):
-            begin = end if each is None else end - each.shape[2]
-            out[:, at, :, :begin] = 0  # masked values are multiplied by 0, so they must be finite
-            if each is not None:
-                out[:, at, :, begin:end] = each
-        for number, layer in enumerate(self.kv_layers):
-            layer.begin(out[2 * number], out[2 * number + 1], end)
-
-    def states(self) -> Tensor | None:
-        """Keys and values of all layers in turn, ``[2 x layers, rows, heads, tokens, width]``;
-        ``None`` if layers differ in shape or device."""
-        parts = [part for layer in self.kv_layers for part in (layer.keys, layer.values)]
-        alike = len({(part.shape, part.dtype, part.device) for part in parts}) == 1
-        return torch.stack(parts) if alike else None
+    def prefixes(self, prompts: Sequence[list[int]], attention: Tensor) -> list[Prefix]:
+        """The states of each row without padding, where ``attention`` is 0."""
+        layers = cast(list[KVLayer], self.layers)
+        both = [torch.stack([getattr(each, k) for each in layers]) for k in ("keys", "values")]
+        here = [row.nonzero()[:, 0] for row in attention]
+        return [
+            Prefix(ids, *(part[:, at].index_select(2, here[at]) for part in both))
+            for at, ids in enumerate(prompts)
+        ]
 
     def select_rows(self, rows: Tensor) -> None:
-        """Keep only the given rows, in this order. A row may be repeated."""
+        """Keep only the given rows, in this order."""
         for layer in self.layers:
             # Not `batch_select_indices`, which layers with a recurrent state do not have.
             layer.reorder_cache(rows)  # type: ignore[arg-type]
@@ -123,29 +120,12 @@ class KVCache(DynamicCache):
             self.last_ids = self.last_ids[rows]
 
 
-def _aligned(parts: Sequence[Tensor], end: int, room: int) -> Tensor:
-    """A buffer for ``room`` tokens and some more, whose rows end at ``end``."""
-    _, heads, _, width = parts[0].shape
-    out = parts[0].new_empty((sum(map(len, parts)), heads, room + _SPARE, width))
-    first = 0
-    for states in parts:
-        begin, rows = end - states.shape[2], slice(first, first + len(states))
-        out[rows, :, :begin] = 0  # masked values are multiplied by 0, so they must be finite
-        out[rows, :, begin:end] = states
-        first += len(states)
+def _longer(states: Tensor, end: int) -> Tensor:
+    """A buffer for ``end`` tokens and some more, which begins with these states."""
+    rows, heads, tokens, width = states.shape
+    out = states.new_empty((rows, heads, end + _SPARE, width))
+    out[:, :, :tokens] = states
     return out
-
-
-class Prefix(NamedTuple):
-    """A prompt that was read, or its beginning."""
-
-    ids: list[int]
-    states: Tensor
-    """Keys and values of all layers in turn, ``[2 x layers, heads, tokens, width]``."""
-
-    def cut(self, length: int) -> Prefix:
-        """The first tokens, as a view."""
-        return Prefix(self.ids[:length], self.states[:, :, :length])
 
 
 class PrefixStore:
@@ -178,7 +158,7 @@ class PrefixStore:
     def add(self, adapter: str, prompt: Prefix) -> None:
         """Add a prompt, and remove the oldest ones of the group that was not used for longest if
         the limit is exceeded."""
-        size = prompt.states.nbytes
+        size = _bytes(prompt)
         if size > self.max_bytes or len(prompt.ids) < _HEAD:
             return
         key = (adapter, *prompt.ids[:_HEAD])
@@ -187,9 +167,13 @@ class PrefixStore:
         self.size += size
         while self.size > self.max_bytes:
             oldest, group = next(iter(self._groups.items()))
-            self.size -= group.pop(0).states.nbytes
+            self.size -= _bytes(group.pop(0))
             if not group:
                 del self._groups[oldest]
+
+
+def _bytes(prompt: Prefix) -> int:
+    return prompt.keys.nbytes + prompt.values.nbytes
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:

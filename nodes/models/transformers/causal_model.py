@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
@@ -21,21 +23,26 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.model import Request, at_leased_versions
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.cache import common
 from swarm_ui.nodes.models.transformers.chat_codec import ChatCodec
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
 from swarm_ui.nodes.models.transformers.forwards import accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, Job
-from swarm_ui.nodes.models.transformers.loading import find_named, load_parts
 from swarm_ui.nodes.models.transformers.prefill import prefill
 from swarm_ui.prompts import format_named
 
+SPREAD = ("auto", "balanced", "sequential")
+"""Ways in which accelerate distributes layers over devices."""
 PREFIX_BYTES = 512 * 2**20
 """Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
-_ALIKE = 0.5
-"""Questions to a model are read after a common prefix of at least this part of the shorter one."""
+_UNLOADABLE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
+    SafetensorError,
+)  # fmt: skip
 
 
 class LanguageModel(InProcessModel[ChatPrompt]):
@@ -46,6 +53,41 @@ class LanguageModel(InProcessModel[ChatPrompt]):
     loaders: ClassVar[tuple[Any, Any, str]]
     """The classes of transformers that load its network, and its tokenizer or processor; and what
     the model is, for errors."""
+
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        reader: PromptReader,
+        *,
+        prompt_format: str,
+        constrained: bool | None,
+        **settings: Any,
+    ) -> None:
+        """``reader``: makes the prompts. ``settings``: of
+        :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel`. Raises
+        ``ConfigError`` if network and tokenizer do not fit together."""
+        if "past_key_values" not in accepts(network):
+            raise ConfigError(
+                f"{type(network).__name__} has no key-value cache; a model here must be a causal "
+                "transformer (AutoModelForCausalLM)"
+            )
+        embeddings: Any = network.get_input_embeddings()
+        rows, tokenizer = embeddings.weight.shape[0], reader.chats.tokenizer
+        if len(tokenizer) > rows:
+            raise ConfigError(
+                f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
+                "the two do not belong together"
+            )
+        generation = getattr(network, "generation_config", None)
+        codec = ChatCodec(
+            reader,
+            generation=generation,
+            words=rows,
+            device=network.device,
+            constrained=constrained,
+        )
+        form = format_named(prompt_format).name
+        super().__init__(network, codec, name=reader.name, prompt_format=form, **settings)
 
     @classmethod
     def from_pretrained(
@@ -76,9 +118,31 @@ class LanguageModel(InProcessModel[ChatPrompt]):
             ConfigError: there is no such model, or not all of its parts.
             MissingExtra: ``quantize`` without bitsandbytes.
         """
-        network, reader = load_parts(
-            *cls.loaders, folder_or_name, device=device, dtype=dtype, quantize=quantize
-        )
+        auto_network, auto_reader, what = cls.loaders
+        options = placement(device, quantize)
+        if isinstance(folder_or_name, Path) and not folder_or_name.is_dir():
+            raise ConfigError(f"no model in '{folder_or_name}': there is no such folder")
+        try:
+            reader = auto_reader.from_pretrained(str(folder_or_name))
+            network, found = auto_network.from_pretrained(
+                str(folder_or_name),
+                dtype=torch.bfloat16 if quantize else dtype,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
+            )
+        except _UNLOADABLE as error:
+            raise ConfigError(
+                f"no {what} in '{folder_or_name}': expected config.json, safetensors weights and "
+                "a tokenizer, as save_pretrained writes them "
+                f"({type(error).__name__}: {brief(error)})"
+            ) from error
+        if missing := sorted(found["missing_keys"]):  # transformers initialises them at random
+            raise ConfigError(
+                f"the weights in '{folder_or_name}' lack {len(missing)} tensors of the network, "
+                f"such as {missing[0]}; save the model again, with all of its files"
+            )
+        network = network if options else network.to(device)
         make: Any = cls  # each kind has a constructor of its own
         model: Self = make(network, reader, name=name or Path(folder_or_name).name, **settings)
         return model
@@ -98,9 +162,14 @@ class LanguageModel(InProcessModel[ChatPrompt]):
             ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
                 the folder's model was trained with another format.
         """
-        found = find_named(name, prompt_format)
+        folder = model_folder(name)
+        own = read_metadata(folder)
+        own.expect_format(folder, prompt_format)
         return cls.from_pretrained(
-            found.folder, name=found.name, prompt_format=found.prompt_format, **settings
+            folder,
+            name=folder.name if folder == Path(name) else name,
+            prompt_format=prompt_format or own.prompt_format or "json",
+            **settings,
         )
 
     @property
@@ -131,33 +200,37 @@ class LanguageModel(InProcessModel[ChatPrompt]):
             )
         with at_leased_versions(self, requests) as exact:
             with self._timed():
-                jobs = [
-                    Job(self._choose, self._frozen_of(each.adapter), self._read(each).ids, wanted)
-                    for each in exact
-                ]
-            found = await self._batcher.ask(jobs)
+                prompts = [self._read(request) for request in exact]
+            found = await self._ask(self._choose, exact, prompts, [wanted] * len(exact))
         self.counters.scored += len(requests)
         return found
 
     def _choose(self, jobs: Sequence[Job]) -> list[tuple[float, ...]]:
-        """The answers to questions. Beginnings that several of them share are read first."""
+        """The answers to questions, of which the first of those that begin alike is read first."""
         self.counters.batches += 1
-        prompts, out = [job.prompt for job in jobs], [tuple[float, ...]()] * len(jobs)
-        device = self.network.device
-        if self._prefixes.max_bytes and (shared := _shared(jobs)):
-            first = [job._replace(prompt=prefix) for job, prefix in shared]
-            with self._set(first) as setting, torch.inference_mode():
-                prefill(setting, [job.prompt for job in first], torch.tensor([0], device=device))
+        first = [jobs[0]] + [
+            job
+            for before, job in pairwise(jobs)
+            if before.adapter is not job.adapter
+            or 2 * common(before.prompt, job.prompt) < min(len(before.prompt), len(job.prompt))
+        ]
+        if self._prefixes.max_bytes and len(first) < len(jobs):
+            self._read_options(first, first[0].what)
+        out = [tuple[float, ...]()] * len(jobs)
         for options in dict.fromkeys(job.what for job in jobs):
             own = [k for k, job in enumerate(jobs) if job.what == options]
-            with self._set([jobs[k] for k in own]) as setting, torch.inference_mode():
-                read = prefill(
-                    setting, [prompts[k] for k in own], torch.tensor(options, device=device)
-                )
-            values = read.logits[:, 0].double().softmax(1).tolist()
-            for at, row in zip(read.order, values, strict=True):
-                out[own[at]] = tuple(row)
+            found = self._read_options([jobs[k] for k in own], options)
+            for k, values in zip(own, found, strict=True):
+                out[k] = values
         return out
+
+    def _read_options(self, jobs: Sequence[Job], options: Sequence[int]) -> list[tuple[float, ...]]:
+        with self._set(jobs) as setting:
+            tokens = torch.tensor(options, device=setting.network.device)
+            read = prefill(setting, [job.prompt for job in jobs], tokens)
+        values = read.logits[:, 0].double().softmax(1).tolist()
+        found = {at: tuple(row) for at, row in zip(read.order, values, strict=True)}
+        return [found[k] for k in range(len(jobs))]
 
 
 class CausalModel(LanguageModel):
@@ -192,8 +265,7 @@ class CausalModel(LanguageModel):
             tokenizer: a tokenizer with the network's vocabulary.
             name: the model's name in traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
-                :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (:meth:`~.LoraNetwork.format_of`).
+                :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own (``format_of``).
             prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
                 (:mod:`swarm_ui.prompts.shortening`). ``None``: the context minus the longest reply,
                 but at least half of the context.
@@ -207,17 +279,16 @@ class CausalModel(LanguageModel):
                 format does not exist, or ``prompt_tokens`` is not positive.
         """
         name = name or own_name(network)
-        reader = PromptReader(
-            chats=ChatTokens(tokenizer, name),
-            name=name,
-            context=context_of(network),
-            prompt_tokens=prompt_tokens,
-        )
         super().__init__(
             network,
-            codec_of(network, tokenizer, reader, constrained),
-            name=name,
-            prompt_format=format_named(prompt_format).name,
+            PromptReader(
+                chats=ChatTokens(tokenizer, name),
+                name=name,
+                context=context_of(network),
+                prompt_tokens=prompt_tokens,
+            ),
+            prompt_format=prompt_format,
+            constrained=constrained,
             targets=_adaptable(network),
             prefix_bytes=prefix_bytes,
         )
@@ -227,25 +298,6 @@ class CausalModel(LanguageModel):
         model. Raises ``ConfigError`` if there is no such version."""
         formats = {version: self.format_of(version) for version in (None, *versions)}
         return replace(self.codec.reader, formats=formats)
-
-
-def _shared(jobs: Sequence[Job]) -> list[tuple[Job, list[int]]]:
-    """The beginnings that adjacent questions to one adapter have in common; one of each."""
-    found: list[tuple[Job, list[int]]] = []
-    for one, other in pairwise(jobs):
-        length = common(one.prompt, other.prompt)
-        if one.adapter is not other.adapter or length < _ALIKE * min(
-            len(one.prompt), len(other.prompt)
-        ):
-            continue
-        if found and found[-1][0].adapter is one.adapter:
-            before = found[-1][1]
-            again = common(before, one.prompt[:length])
-            if again >= _ALIKE * min(len(before), length):
-                found[-1] = (one, before[:again])
-                continue
-        found.append((one, one.prompt[: min(length, len(one.prompt) - 1)]))
-    return [each for each in found if each[1]]
 
 
 def own_name(network: PreTrainedModel) -> str:
@@ -259,31 +311,27 @@ def context_of(network: PreTrainedModel) -> int | None:
     return limit
 
 
-def codec_of(
-    network: PreTrainedModel, tokenizer: Any, reader: PromptReader, constrained: bool | None
-) -> ChatCodec:
-    """The codec of a network that reads chats. Raises ``ConfigError`` if it is not a causal
-    transformer, the tokenizer has more tokens, or there is no end token."""
-    if "past_key_values" not in accepts(network):
-        raise ConfigError(
-            f"{type(network).__name__} has no key-value cache; a model here must be a causal "
-            "transformer (AutoModelForCausalLM)"
-        )
-    embeddings: Any = network.get_input_embeddings()
-    rows: int = embeddings.weight.shape[0]
-    if len(tokenizer) > rows:
-        raise ConfigError(
-            f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
-            "the two do not belong together"
-        )
-    return ChatCodec(
-        tokenizer,
-        reader,
-        generation=getattr(network, "generation_config", None),
-        words=rows,
-        device=network.device,
-        constrained=constrained,
+def placement(device: str, quantize: str) -> dict[str, Any]:
+    """Options of ``from_pretrained`` for a device and a quantisation; empty: load on the CPU, and
+    move the network afterwards. Raises ``ConfigError`` for an unknown quantisation, and
+    ``MissingExtra`` without bitsandbytes."""
+    options: dict[str, Any] = {"device_map": device} if device in SPREAD else {}
+    if not quantize:
+        return options
+    if quantize != "4bit":
+        raise ConfigError(f"quantize must be '4bit' or empty, got {quantize!r}")
+    if find_spec("bitsandbytes") is None:
+        raise MissingExtra("qlora", "a base model in 4 bits", "bitsandbytes")
+    from transformers import BitsAndBytesConfig
+
+    options["quantization_config"] = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
     )
+    options.setdefault("device_map", {"": device})
+    return options
 
 
 def _adaptable(network: PreTrainedModel) -> Sequence[str] | str:

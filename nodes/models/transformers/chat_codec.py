@@ -30,7 +30,6 @@ class ChatCodec:
 
     def __init__(
         self,
-        tokenizer: Any,
         reader: PromptReader,
         *,
         generation: Any,
@@ -40,8 +39,7 @@ class ChatCodec:
     ) -> None:
         """
         Args:
-            tokenizer: a tokenizer of transformers.
-            reader: makes the prompts.
+            reader: makes the prompts, with a tokenizer of transformers.
             generation: the network's ``generation_config``, which may name end tokens.
             words: number of the network's tokens.
             device: where masks of tokens are needed.
@@ -51,11 +49,11 @@ class ChatCodec:
         Raises:
             ConfigError: there is no end token.
         """
-        self.tokenizer, self.reader, self.context = tokenizer, reader, reader.context
-        self._marks, self._constrained = reader.chats.marks, constrained
-        self._words, self._device = words, device
-        self.end, self.stops = _ends(generation, tokenizer)
-        self.pad_id: int = self.end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.reader, self.tokenizer, self.context = reader, reader.chats.tokenizer, reader.context
+        self._constrained, self._words, self._device = constrained, words, device
+        self.end, self.stops = _ends(generation, self.tokenizer)
+        pad = self.tokenizer.pad_token_id
+        self.pad_id: int = self.end if pad is None else pad
         self._grammars: ReplyGrammars | None = None
 
     def read(self, request: Request, prompt_format: str) -> ChatPrompt:
@@ -109,8 +107,8 @@ class ChatCodec:
 
     def _tokens(self, reply: str) -> list[int]:
         """The tokens of a reply, none of which is a control token."""
-        literal = self._marks.search(reply) is not None
-        return self.reader.chats.tokens(reply, literal=literal)
+        chats = self.reader.chats
+        return chats.tokens(reply, literal=chats.marks.search(reply) is not None)
 
     def _grammar(self, request: Request, prompt: ChatPrompt) -> ReplyGrammar | None:
         """The replies that the request or the screen allows; ``None`` if they are not restricted.

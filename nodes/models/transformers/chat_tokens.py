@@ -49,7 +49,7 @@ class ChatTokens:
             name: the model's name, for errors.
             content: an example of the content of a turn, in the form that the template reads.
         """
-        self._tokenizer, self._name = tokenizer, name
+        self.tokenizer, self._name = tokenizer, name
         self.marks = _control_marks(tokenizer, content)
         """Finds control tokens in a text."""
         alone, after_system = [("user", content)], [("system", content), ("user", content)]
@@ -84,7 +84,7 @@ class ChatTokens:
     def written(self, turns: Sequence[tuple[str, Any]]) -> str:
         """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
         refuses them."""
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         if tokenizer.chat_template is None:
             return (tokenizer.bos_token or "") + _plain(turns)
         try:
@@ -98,7 +98,7 @@ class ChatTokens:
     def tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text. With ``literal``, special tokens are read as plain text."""
         options = {"split_special_tokens": True} if literal else {}
-        return list(self._tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,6 @@ CLOSE = 1e-3
 """Difference of two logits below which the choice between them is close. Other rows in the batch,
 and padding, change float32 logits of small models by some 1e-6."""
 
-Alone = Callable[[int], Tensor]
-"""Returns the logits of a row, ``[vocabulary]``, computed without the other rows."""
 Allowed = Sequence[int] | Tensor
 """The tokens that may come next: a few ids, or a boolean tensor ``[vocabulary]`` on the device of
 the logits."""
@@ -52,69 +50,48 @@ class Choice(NamedTuple):
     """Whether noise is drawn for the allowed tokens only, if they are a few ids. This is cheaper
     for large vocabularies, and gives other samples."""
 
+    @property
+    def few(self) -> bool:
+        """Whether noise is drawn for the allowed tokens only."""
+        return self.sparse and self.allowed is not None and not isinstance(self.allowed, Tensor)
 
-def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:
+
+def choose(
+    logits: Tensor, choices: Sequence[Choice], alone: Callable[[int], Tensor] | None = None
+) -> Tensor:
     """The best allowed token of each row. Sampled rows get Gumbel noise first.
 
     Args:
         logits: ``[rows, vocabulary]``.
         choices: one per row. The sample of a row does not depend on the other rows.
-        alone: returns the logits of one row, computed without the other rows. It is called for rows
-            in which the best two tokens have nearly equal scores, so that the choice does not
-            depend on the batch. It is not used if a row is ``sparse``. ``None``: ``logits`` decide.
+        alone: returns the logits of one row, ``[vocabulary]``, computed without the other rows. It
+            is called for rows in which the best two tokens have nearly equal scores, so that the
+            choice does not depend on the batch. ``None``: ``logits`` decide.
 
     Returns:
         ``[rows]``, on the device of the logits.
     """
-    listed = {
-        k: sorted(c.allowed)
-        for k, c in enumerate(choices)
-        if c.sparse and c.allowed is not None and not isinstance(c.allowed, Tensor)
-    }
-    if not listed:
-        return _among_all(logits, choices, alone)
-    out = torch.empty(len(choices), dtype=torch.long, device=logits.device)
-    out[[*listed]] = _among_few(logits, listed, choices)
-    if others := [k for k in range(len(choices)) if k not in listed]:
-        out[others] = _among_all(logits[others], [choices[k] for k in others])
-    return out
-
-
-def _among_few(logits: Tensor, listed: dict[int, list[int]], choices: Sequence[Choice]) -> Tensor:
-    """The choice of rows that may use the listed tokens."""
-    most = max(map(len, listed.values()))
-    ids = torch.tensor([each + each[:1] * (most - len(each)) for each in listed.values()])
-    unused = torch.arange(most) >= torch.tensor([*map(len, listed.values())])[:, None]
-    ids, unused = ids.to(logits.device), unused.to(logits.device)
-    scores = logits[torch.tensor([*listed], device=logits.device)[:, None], ids]
-    for at, (k, own) in enumerate(listed.items()):
-        noise, count = choices[k].noise, len(own)
-        if noise is not None and count > 1:
-            drawn = torch.rand(count, generator=noise, device=logits.device)
-            scores[at, :count] = scores[at, :count] / choices[k].temperature - _gumbel_(drawn)
-    best = scores.masked_fill_(unused, -torch.inf).argmax(1, keepdim=True)
-    return ids.gather(1, best)[:, 0]
-
-
-def _among_all(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:
-    """The choice of rows that may use any token, or for which noise is drawn for all of them."""
-    scores, words, place = logits, logits.shape[1], logits.device
+    scores, place = logits.clone(), logits.device
     sampled = [k for k, choice in enumerate(choices) if choice.noise is not None]
-    noise = torch.empty(len(sampled), words, device=place)
-    if sampled:
-        for at, k in enumerate(sampled):
-            torch.rand(words, generator=choices[k].noise, out=noise[at])
-        temperatures = torch.tensor([choices[k].temperature for k in sampled], device=place)
-        scores = logits.clone()
-        scores[sampled] = scores[sampled] / temperatures[:, None] - _gumbel_(noise)
+    whole = [k for k in sampled if not choices[k].few]
+    noise = torch.empty(len(whole), logits.shape[1], device=place)
+    if whole:
+        for at, k in enumerate(whole):
+            torch.rand(noise.shape[1], generator=choices[k].noise, out=noise[at])
+        heat = torch.tensor([choices[k].temperature for k in whole], device=place)
+        scores[whole] = scores[whole] / heat[:, None] - _gumbel_(noise)
+    for k in sampled:
+        if choices[k].few and len(ids := sorted(choices[k].allowed)) > 1:  # type: ignore[arg-type]
+            drawn = torch.rand(len(ids), generator=choices[k].noise, device=place)
+            scores[k, ids] = scores[k, ids] / choices[k].temperature - _gumbel_(drawn)
     scores = _restricted(scores, choices)
     best = scores.argmax(-1)
     if alone is not None:
-        drawn = dict(zip(sampled, noise, strict=True))
+        drawn_for = dict(zip(whole, noise, strict=True))
         for k in _close_rows(scores, choices):
             own = alone(k)
-            if k in drawn:
-                own = own / choices[k].temperature - drawn[k]
+            if k in drawn_for:
+                own = own / choices[k].temperature - drawn_for[k]
             best[k] = own.masked_fill(scores[k].isneginf(), -torch.inf).argmax()
     return best
 

@@ -13,14 +13,13 @@ them in one forward pass, which also gives their log-probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting
 from swarm_ui.nodes.models.transformers.cache import KVCache
 from swarm_ui.nodes.models.transformers.choosing import Allowed, Choice, Grammar, choose
 from swarm_ui.nodes.models.transformers.forwards import forward, gaps_allowed
@@ -70,11 +69,6 @@ class _State:
     ``feed`` are tokens that are known and not yet read by the network. All but the first were
     allowed without an alternative, and their log-probabilities come when the one before is read.
     """
-
-    __slots__ = (
-        "_allowed", "_cursor", "_final", "_stops", "_words", "end", "feed", "ids", "logprob",
-        "noise", "row",
-    )  # fmt: skip
 
     def __init__(self, row: Row, stops: Collection[int], device: torch.device, words: int) -> None:
         """``words``: number of tokens of the vocabulary."""
@@ -136,7 +130,6 @@ class _State:
             self._append(self._allowed[0])
 
 
-@torch.inference_mode()
 def generate(
     setting: Setting, rows: Sequence[Row], stops: Collection[int], *, same_in_any_batch: bool
 ) -> list[Continuation]:
@@ -153,7 +146,8 @@ def generate(
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
     while True:
-        _advance(network, logits, states, here, read, routing if same_in_any_batch else None)
+        alone = partial(_logits_alone, setting, here, states) if same_in_any_batch else None
+        _advance(logits, [states[k] for k in here], read, alone)
         unfinished = [at for at, k in enumerate(here) if states[k].readable]
         if not unfinished:
             return [Continuation(s.ids, s.logprob, s.end) for s in states]
@@ -162,8 +156,7 @@ def generate(
             cache.select_rows(kept)
             attention = attention[kept]
             here, lengths = [here[at] for at in unfinished], [lengths[at] for at in unfinished]
-            if routing is not None:
-                routing.select_rows(here)
+            routing.select_rows(here)
         now = [states[k] for k in here]
         # Rows that read fewer tokens than others are padded between their tokens.
         span = _span([state.readable for state in now], setting.cost) if gaps else 1
@@ -177,23 +170,21 @@ def generate(
 
 
 def _advance(
-    network: PreTrainedModel,
     logits: Tensor,
     states: Sequence[_State],
-    here: Sequence[int],
     read: Sequence[int],
-    routing: LoraRouting | None,
+    alone: Callable[[int], Tensor] | None,
 ) -> None:
     """Choose the next tokens, and add up log-probabilities.
 
     ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
-    ``here``: the states of these rows, by number; ``read``: how many tokens of each; ``routing``:
-    if given, close choices are those of a row alone.
+    ``read``: how many tokens of each row; ``alone``: if given, the logits of one row alone decide
+    close choices.
     """
-    span, now = logits.shape[1], [states[k] for k in here]
+    span = logits.shape[1]
     known: list[tuple[int, int, int]] = []  # row, place, token
     choosing: list[int] = []
-    for at, (state, count) in enumerate(zip(now, read, strict=True)):
+    for at, (state, count) in enumerate(zip(states, read, strict=True)):
         following = state.read(count) if count else []
         known += [(at, span - count + k, token) for k, token in enumerate(following)]
         if len(following) < count:
@@ -201,41 +192,39 @@ def _advance(
     places = [(at, place) for at, place, _ in known] + [(at, span - 1) for at in choosing]
     if not places:
         return
-    if span == 1 and len(places) == len(now) and not known:
+    if span == 1 and len(places) == len(states) and not known:
         used = logits[:, 0]
     else:
         index = torch.tensor(places, device=logits.device)
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
-
-    def alone(k: int) -> Tensor:
-        assert routing is not None
-        row = here[choosing[k]]
-        routing.select_rows([row])
-        try:
-            return _logits_alone(network, states[row])
-        finally:
-            routing.select_rows(here)
-
     if choosing:
-        choices = [now[at].choice() for at in choosing]
-        chosen = choose(used[len(known) :], choices, None if routing is None else alone)
-        tokens = torch.cat([tokens, chosen])
+        choices = [states[at].choice() for at in choosing]
+        own = None if alone is None else lambda k: alone(choosing[k])
+        tokens = torch.cat([tokens, choose(used[len(known) :], choices, own)])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
     owners = [at for at, *_ in known] + choosing
     both = torch.stack([tokens.double(), gains.double()]).tolist()
     for k, (at, token, gain) in enumerate(zip(owners, *both, strict=True)):
-        now[at].logprob += gain
+        states[at].logprob += gain
         if k >= len(known):
-            now[at].take(int(token))
+            states[at].take(int(token))
 
 
-def _logits_alone(network: PreTrainedModel, state: _State) -> Tensor:
-    """The logits of the next token of one row, ``[words]``, from a forward of this row alone."""
+def _logits_alone(
+    setting: Setting, here: Sequence[int], states: Sequence[_State], at: int
+) -> Tensor:
+    """The logits of the next token of one row of a batch, ``[words]``, from a forward of this row
+    alone."""
+    network, state = setting.network, states[here[at]]
     ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
     positions = torch.arange(ids.shape[1], device=ids.device)[None]
-    cache = KVCache(network.config)
-    return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
+    setting.routing.select_rows([here[at]])
+    try:
+        cache = KVCache(network.config)
+        return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
+    finally:
+        setting.routing.select_rows(here)
 
 
 def _span(readable: Sequence[int], cost: int) -> int:

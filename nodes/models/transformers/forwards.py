@@ -21,8 +21,6 @@ from swarm_ui.nodes.models.transformers.cache import KVCache
 _MOST_PADDING, _LEAST_PADDING = 400, 16
 _OVERHEAD = 3.6e9
 _OVERHEAD_GPU = 2000
-_LOGITS = 2e8
-"""Logits that are computed at once, 0.8 GB in float32."""
 
 
 class Pictures(Protocol):
@@ -93,17 +91,11 @@ def token_logprobs(
     hidden = body(use_cache=False, **given).last_hidden_state
     marked = (replies[:, 1:] > 0).to(hidden.device)
     head, adapted = _head(network)
-    if adapted:  # each row has its own, so it must get whole rows
-        parts = [head(hidden)[marked]]
-    else:
-        most = max(1, int(_LOGITS // network.config.get_text_config().vocab_size))
-        parts = [head(states) for states in torch.split(hidden[marked], most)]
-    wanted = ids[:, 1:].to(hidden.device)[marked]
-    tokens = torch.split(wanted, [len(part) for part in parts])
-    gained = torch.cat([
-        _scaled(part.float(), network).log_softmax(-1).gather(1, own.to(part.device)[:, None])[:, 0]
-        for part, own in zip(parts, tokens, strict=True)
-    ])  # fmt: skip
+    # If adapters change it, it must get whole rows, each of which has its own.
+    logits = head(hidden)[marked] if adapted else head(hidden[marked])
+    wanted = ids[:, 1:].to(hidden.device)[marked].to(logits.device)
+    scores = _scaled(logits.float(), network).log_softmax(-1)
+    gained = scores.gather(1, wanted[:, None])[:, 0].to(hidden.device)
     return gained.new_zeros(marked.shape).masked_scatter(marked, gained).to(ids.device)
 
 
@@ -162,7 +154,7 @@ def gaps_allowed(network: PreTrainedModel, cache: KVCache) -> bool:
     told positions would count it as distance.
     """
     windows = "local" in getattr(network.config, "attention_layers", ())  # GPT-Neo, in its masks
-    return "position_ids" in accepts(network) and cache.joinable and not windows
+    return "position_ids" in accepts(network) and cache.whole and not windows
 
 
 def accepts(network: nn.Module) -> frozenset[str]:

@@ -20,17 +20,14 @@ from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
-from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.counters import Counters
-from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
-from swarm_ui.nodes.models.transformers.adapters.lora import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.batcher import Batcher, Counters
 from swarm_ui.nodes.models.transformers.cache import PrefixStore
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.forwards import (
@@ -39,7 +36,9 @@ from swarm_ui.nodes.models.transformers.forwards import (
     pieces,
     token_logprobs,
 )
+from swarm_ui.nodes.models.transformers.lora import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.prefill import Setting
+from swarm_ui.nodes.models.transformers.routing import FrozenAdapter
 from swarm_ui.nodes.models.unsent import not_sent
 
 
@@ -119,8 +118,10 @@ class Job(NamedTuple):
     choose from."""
 
 
-class InProcessModel(LoraNetwork, Generic[P]):
-    """A causal language model with named, versioned adapters and batched calls."""
+class InProcessModel(Generic[P]):
+    """A causal language model with named, versioned adapters and batched calls. For the methods
+    that add, load, save, lease and train adapters see
+    :class:`~swarm_ui.nodes.models.transformers.lora.LoraNetwork`."""
 
     def __init__(
         self,
@@ -138,21 +139,32 @@ class InProcessModel(LoraNetwork, Generic[P]):
         Args:
             network: a transformers causal language model.
             codec: its tokens.
-            name, prompt_format, targets, part: see :class:`LoraNetwork`.
+            name, prompt_format, targets, part: see ``LoraNetwork``.
             prefix_bytes: memory limit for the keys and values of recent prompts. Requests with the
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
             tiny: whether the network has so few weights that each adapter is merged into a copy of
                 them, and a close choice is computed again, so that a reply never depends on the
                 requests that are answered with it.
         """
-        super().__init__(network, targets, name=name, prompt_format=prompt_format, part=part)
-        self.codec, self._tiny, self._cost = codec, tiny, forward_cost(network)
-        self._prefixes = PrefixStore(prefix_bytes)
+        self.name, self.prompt_format, self.codec = name, prompt_format, codec
+        self.lora = lora = LoraNetwork(
+            network, targets, name=name, prompt_format=prompt_format, part=part
+        )
+        self.add_adapter, self.load_adapters = lora.add_adapter, lora.load_adapters
+        self.load_adapter, self.load_version = lora.load_adapter, lora.load_version
+        self.save_adapters, self.save_version = lora.save_adapters, lora.save_version
+        self.lease, self.release = lora.lease, lora.book.release
+        self.adapter_parameters, self.live_weights = lora.adapter_parameters, lora.live_weights
+        self.activate, self.reference = lora.activate, lora.reference
+        self.metadata, self.format_of = lora.metadata, lora.format_of
+        self.base_weights, self.base_fingerprint = lora.base_weights, lora.base_fingerprint
         self.counters = Counters()
+        self._tiny, self._cost = tiny, forward_cost(network)
+        self._prefixes = PrefixStore(prefix_bytes)
         self._batcher: Batcher[Job, Any] = Batcher(
             self._answer,
             length=lambda job: len(job.prompt) + (len(job.what) if job.kind == self._score else 0),
-            inline=self.in_use_here,
+            inline=lora.in_use_here,
         )
 
     def __repr__(self) -> str:
@@ -162,12 +174,43 @@ class InProcessModel(LoraNetwork, Generic[P]):
         raise not_sent(f"the model '{self.name}'")
 
     @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return self.lora.adapters
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The number of the newest published version of each adapter that was ever leased."""
+        return self.lora.book.numbers
+
+    @property
+    def module(self) -> nn.Module:
+        """The network with its adapters; see ``LoraNetwork.module``."""
+        return self.lora.module
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The transformers model, with the adapter layers that peft put into it."""
+        return self.lora.network
+
+    @property
     def pad_id(self) -> int:
         """The token that fills a batch."""
         return self.codec.pad_id
 
+    @contextmanager
+    def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
+        """A context in which each row of a batch goes through its own adapter: ``versions`` from
+        :meth:`lease`, one per row, equal ones adjacent; ``None``: the base model."""
+        with self.lora.routed([self.lora.frozen(version) for version in versions]):
+            yield self.network
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version can answer requests: it is current, or leased."""
+        return version in self.lora.book
+
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-        """Weights, configuration, and tokenizer or word list (adapters: :meth:`save_adapters`).
+        """Weights, configuration, and tokenizer or word list (adapters: ``save_adapters``).
 
         ``weights``: saved instead of the base weights.
         """
@@ -185,28 +228,19 @@ class InProcessModel(LoraNetwork, Generic[P]):
         """
         with at_leased_versions(self, requests) as exact:
             with self._timed():
-                read = [(request, self._read(request)) for request in exact]
+                prompts = [self._read(request) for request in exact]
                 # Before they join a batch, so that a request without a possible reply fails alone.
-                jobs = [
-                    Job(
-                        self._generate,
-                        self._frozen_of(request.adapter),
-                        prompt.ids,
-                        self.codec.row(request, prompt),
-                    )
-                    for request, prompt in read
-                ]
-            new = await self._batcher.ask(jobs)
+                rows = [self.codec.row(*pair) for pair in zip(exact, prompts, strict=True)]
+            new = await self._ask(self._generate, exact, prompts, rows)
         done = [
             msgspec.structs.replace(
                 self.codec.completion(prompt, said), model=self.name, adapter=request.adapter
             )
-            for (request, prompt), said in zip(read, new, strict=True)
+            for request, prompt, said in zip(exact, prompts, new, strict=True)
         ]
-        counters = self.counters
-        counters.calls += len(done)
-        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
-        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
+        self.counters.calls += len(done)
+        self.counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
+        self.counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
         return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
@@ -215,16 +249,16 @@ class InProcessModel(LoraNetwork, Generic[P]):
         with at_leased_versions(self, requests) as exact:
             with self._timed():
                 prompts = [self._read(request) for request in exact]
-                said = [
-                    self.codec.proposal(prompt, reply)
-                    for prompt, reply in zip(prompts, replies, strict=True)
-                ]
-            usable = [
-                Job(self._score, self._frozen_of(request.adapter), prompt.ids, ids)
-                for request, prompt, ids in zip(exact, prompts, said, strict=True)
-                if ids is not None
-            ]
-            scores = iter(await self._batcher.ask(usable))
+                said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
+            here = [k for k, ids in enumerate(said) if ids is not None]
+            scores = iter(
+                await self._ask(
+                    self._score,
+                    [exact[k] for k in here],
+                    [prompts[k] for k in here],
+                    [said[k] for k in here],
+                )
+            )
         self.counters.scored += len(requests)
         return [-math.inf if ids is None else next(scores) for ids in said]
 
@@ -242,6 +276,19 @@ class InProcessModel(LoraNetwork, Generic[P]):
     def _read(self, request: Request) -> P:
         return self.codec.read(request, self.format_of(request.adapter))
 
+    async def _ask(
+        self,
+        kind: Callable[[Sequence[Job]], Sequence[Any]],
+        requests: Sequence[Request],
+        prompts: Sequence[P],
+        what: Sequence[Any],
+    ) -> list[Any]:
+        """The answers to questions of one kind, in the next batch."""
+        return await self._batcher.ask([
+            Job(kind, self.lora.frozen(request.adapter), prompt.ids, each)
+            for request, prompt, each in zip(requests, prompts, what, strict=True)
+        ])  # fmt: skip
+
     # -- in the thread of the batcher ---------------------------------------------------------
 
     def _answer(self, jobs: Sequence[Job]) -> list[Any]:
@@ -249,8 +296,8 @@ class InProcessModel(LoraNetwork, Generic[P]):
         adapter are adjacent."""
         found: dict[int, Any] = {}
         rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
-        with self.exclusive(), self._timed():
-            if self._base_changed():
+        with self.lora.exclusive(), self._timed():
+            if self.lora.base_changed():
                 self._prefixes.clear()
             for kind in dict.fromkeys(job.kind for job in jobs):
                 order = sorted(
@@ -265,13 +312,13 @@ class InProcessModel(LoraNetwork, Generic[P]):
     def _set(self, jobs: Sequence[Job]) -> Iterator[Setting]:
         """The network, prepared for the rows of some questions."""
         adapters = [job.adapter for job in jobs]
-        with self._routing(adapters, merged=self._tiny) as routing:
+        with self.lora.routed(adapters, merged=self._tiny) as routing, torch.inference_mode():
             yield Setting(
                 self.network,
                 self.pad_id,
                 self._cost,
                 routing,
-                self._prefixes if self._prefixes.max_bytes else None,
+                self._prefixes,
                 ["" if adapter is None else adapter.digest for adapter in adapters],
                 self.codec.pictures,
             )
@@ -287,16 +334,13 @@ class InProcessModel(LoraNetwork, Generic[P]):
         for piece in pieces([len(job.prompt) + len(job.what) for job in jobs], self._cost):
             self.counters.batches += 1
             own = [jobs[k] for k in piece]
-            ids = [torch.tensor(job.prompt + job.what) for job in own]
-            marks = [torch.arange(len(row)) >= len(job.prompt) for row, job in zip(ids, own)]  # noqa: B905
-            device = self.network.device
-            with self._set(own), torch.inference_mode():
-                found = token_logprobs(
-                    self.network,
-                    pad_sequence(ids, True, self.pad_id).to(device),
-                    pad_sequence(marks, True).to(device),
-                    self.codec.pictures,
-                )
+            ids = pad_sequence([torch.tensor(j.prompt + j.what) for j in own], True, self.pad_id)
+            marks = torch.zeros_like(ids)
+            for row, job in enumerate(own):
+                marks[row, len(job.prompt) : len(job.prompt) + len(job.what)] = 1
+            with self._set(own) as (network, *_):
+                ids, marks = ids.to(network.device), marks.to(network.device)
+                found = token_logprobs(network, ids, marks, self.codec.pictures)
             for k, value in zip(piece, found.sum(1).tolist(), strict=True):
                 out[k] = value
         return out
@@ -357,12 +401,13 @@ class InProcessModel(LoraNetwork, Generic[P]):
                 the right.
             reply_mask: same shape, 1 on the reply's tokens.
             adapters: the adapter of each row, whose live weights get gradients (``None``: the base
-                model). Not given: all rows use the adapter of :meth:`activate`.
+                model). Not given: all rows use the adapter of ``activate``.
 
         Returns:
             ``[batch, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the
             number of its tokens, ``[batch]``.
         """
-        mask, pictures = reply_mask.to(torch.float), self.codec.pictures
-        with self.exclusive() if adapters is None else self.routed_live(adapters):
-            return token_logprobs(self.network, ids, mask, pictures), mask[:, 1:].sum(1)
+        mask, lora = reply_mask.to(torch.float), self.lora
+        with lora.exclusive() if adapters is None else lora.routed_live(adapters):
+            found = token_logprobs(self.network, ids, mask, self.codec.pictures)
+        return found, mask[:, 1:].sum(1)

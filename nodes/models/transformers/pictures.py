@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from inspect import signature
 from io import BytesIO
@@ -50,8 +50,6 @@ class _Picture:
     vocabulary between them."""
     vectors: int
     """Number of its vectors."""
-    inputs: Mapping[str, Tensor] | None
-    """The input of the vision part; ``None``: it must be computed again."""
     offsets: Tensor
     """Positions of its vectors minus a count of tokens, ``[3, vectors]``."""
     shift: int
@@ -72,7 +70,7 @@ class PictureTokens:
         embeddings: Any = network.get_input_embeddings()
         self.vocabulary = int(embeddings.weight.shape[0])
         """Number of ids that stand for words; greater ones stand for pictures."""
-        self._network, self._processor, self._image_id = network, processor, image_id
+        self._network, self._processor, self.image_id = network, processor, image_id
         self._body: Any = network.model
         self._readable = frozenset(signature(self._body.get_image_features).parameters)
         self._rotates = hasattr(self._body, "get_rope_index")
@@ -81,7 +79,7 @@ class PictureTokens:
         self._known: OrderedDict[str, _Picture] = OrderedDict()
         self._firsts: list[int] = []
         self._by_first: dict[int, _Picture] = {}
-        self._vectors: OrderedDict[int, Tensor] = OrderedDict()
+        self._vectors = lru_cache(_VECTORS)(self._computed)
 
     def expand(self, png: bytes) -> list[int]:
         """The token ids that represent a picture. Raises ``ModelError`` if the picture cannot be
@@ -95,7 +93,6 @@ class PictureTokens:
             old = self._known.popitem(last=False)[1]
             self._firsts.remove(old.first)
             del self._by_first[old.first]
-            self._vectors.pop(old.first, None)
         return picture.expansion
 
     def shift(self, ids: Sequence[int]) -> int:
@@ -108,13 +105,13 @@ class PictureTokens:
         if not bool(seen.any()):
             return {"input_ids": ids} | ({} if positions is None else {"position_ids": positions})
         embeddings: Any = self._network.get_input_embeddings()
-        embedded: Tensor = embeddings(ids.masked_fill(seen, self._image_id))
+        embedded: Tensor = embeddings(ids.masked_fill(seen, self.image_id))
         wanted = ids[seen]
         vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
         offsets, shifts = ids.new_zeros((3, len(wanted))), torch.zeros_like(wanted)
         for picture, own in self._shown(wanted):
             places = wanted[own] - picture.first
-            vectors[own] = self._vectors_of(picture)[places].to(vectors.dtype)
+            vectors[own] = self._vectors(picture.first)[places].to(vectors.dtype)
             offsets[:, own] = picture.offsets.to(ids)[:, places]
             shifts[wanted == picture.first + picture.vectors - 1] = picture.shift
         given = {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
@@ -131,17 +128,17 @@ class PictureTokens:
 
     def _added(self, png: bytes) -> _Picture:
         words, inputs = self._processed(png)
-        here = [k for k, word in enumerate(words) if word == self._image_id]
+        here = [k for k, word in enumerate(words) if word == self.image_id]
         for number, k in enumerate(here):
             words[k] = self._next + number
         offsets, shift = torch.zeros((3, len(here)), dtype=torch.long), 0
         if self._rotates:
-            ids, grid = torch.full((1, len(here)), self._image_id), inputs["image_grid_thw"]
+            ids, grid = torch.full((1, len(here)), self.image_id), inputs["image_grid_thw"]
             places, shift = self._body.get_rope_index(
                 ids, torch.ones_like(ids), image_grid_thw=grid
             )
             offsets = places[:, 0] - torch.arange(len(here))
-        picture = _Picture(png, self._next, words, len(here), inputs, offsets, int(shift))
+        picture = _Picture(png, self._next, words, len(here), offsets, int(shift))
         self._next += len(here)
         self._firsts.append(picture.first)
         self._by_first[picture.first] = picture
@@ -175,39 +172,25 @@ class PictureTokens:
             )
         yield from zip(shown, places, strict=True)
 
-    def _vectors_of(self, picture: _Picture) -> Tensor:
-        """The vectors of a picture, ``[vectors, width]``; computed when they are first needed."""
-        vectors = self._vectors.get(picture.first)
-        if vectors is None:
-            inputs = picture.inputs or self._processed(picture.png)[1]
-            picture.inputs = None
-            there = {name: value.to(self._network.device) for name, value in inputs.items()}
-            with self._steady():
-                seen = self._body.get_image_features(**there, return_dict=True).pooler_output
-            vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
-            if len(vectors) != picture.vectors:
-                raise ModelError(
-                    f"the processor makes {picture.vectors} tokens for a picture, and the network "
-                    f"{len(vectors)} vectors; the two do not belong together"
-                )
-            self._vectors[picture.first] = vectors
-        self._vectors.move_to_end(picture.first)
-        while len(self._vectors) > _VECTORS:
-            self._vectors.popitem(last=False)
-        return vectors
-
-    @contextmanager
-    def _steady(self) -> Iterator[None]:
-        """A context in which vectors are computed without dropout, gradients and autocast, so that
-        training and inference get the same vectors."""
-        network, training = self._network, self._network.training
+    def _computed(self, first: int) -> Tensor:
+        """The vectors of a picture, ``[vectors, width]``, without dropout, gradients and autocast,
+        so that training and inference get the same ones."""
+        picture, network = self._by_first[first], self._network
+        inputs = self._processed(picture.png)[1]
+        there = {name: value.to(network.device) for name, value in inputs.items()}
+        training = network.training
+        network.train(False)
         with (
             torch.inference_mode(False),
             torch.no_grad(),
             torch.autocast(network.device.type, enabled=False),
         ):
-            network.train(False)
-            try:
-                yield
-            finally:
-                network.train(training)
+            seen = self._body.get_image_features(**there, return_dict=True).pooler_output
+        network.train(training)
+        vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
+        if len(vectors) != picture.vectors:
+            raise ModelError(
+                f"the processor makes {picture.vectors} tokens for a picture, and the network "
+                f"{len(vectors)} vectors; the two do not belong together"
+            )
+        return vectors

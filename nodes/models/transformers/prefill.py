@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting
 from swarm_ui.nodes.models.transformers.cache import KVCache, Prefix, PrefixStore
 from swarm_ui.nodes.models.transformers.forwards import Pictures, forward, gaps_allowed, pieces
+from swarm_ui.nodes.models.transformers.routing import LoraRouting
 
 
 class Batch(NamedTuple):
@@ -36,11 +35,11 @@ class Setting(NamedTuple):
     """Fills prompts up on the left."""
     cost: int
     """See :func:`~swarm_ui.nodes.models.transformers.forwards.forward_cost`."""
-    routing: LoraRouting | None = None
+    routing: LoraRouting
     """The adapters of the rows; it is updated when rows are moved or removed."""
-    store: PrefixStore | None = None
+    store: PrefixStore
     """Where the keys and values of prompts are kept, to be computed only once."""
-    weights: Sequence[str] = ()
+    weights: Sequence[str]
     """A name of the weights that each row uses, for the store."""
     pictures: Pictures | None = None
     """Makes the inputs of a network with pictures."""
@@ -49,39 +48,34 @@ class Setting(NamedTuple):
 def prefill(setting: Setting, prompts: Sequence[list[int]], options: Tensor | None = None) -> Batch:
     """Run the network on all prompts, of any lengths. With a store, equal prompts and known
     beginnings are computed once. ``options``: the tokens whose logits are wanted, if not all."""
-    network, store, routing = setting.network, setting.store, setting.routing
-    empty = KVCache(network.config)
-    if store is not None and not gaps_allowed(network, empty):
-        store = None
+    network, weights = setting.network, setting.weights
+    apart = gaps_allowed(network, KVCache(network.config))
+    store = setting.store if apart and setting.store.max_bytes else None
     equal: dict[object, list[int]] = {}
     for row, prompt in enumerate(prompts):
-        key = row if store is None else (setting.weights[row], *prompt)
-        equal.setdefault(key, []).append(row)
-    firsts = [alike[0] for alike in equal.values()]
-    known: dict[int, Prefix | None] = dict.fromkeys(firsts)
-    if store is not None:
-        known = {k: store.find(setting.weights[k], prompts[k]) for k in firsts}
-    rest = [len(prompts[k]) - _length(known[k]) for k in firsts]
-    parts = pieces(rest, setting.cost) if empty.joinable else [list(range(len(firsts)))]
+        equal.setdefault((weights[row], *prompt) if store else row, []).append(row)
+    rows = {alike[0]: alike for alike in equal.values()}
+    firsts = [*rows]
+    known = [store.find(weights[k], prompts[k]) if store else None for k in firsts]
+    rest = [len(prompts[k]) - _length(p) for k, p in zip(firsts, known, strict=True)]
     done: list[Batch] = []
-    for piece in parts:
-        order = [firsts[at] for at in piece]
-        if routing is not None:
-            routing.select_rows(order)
-        read = _read(setting, [prompts[k] for k in order], [known[k] for k in order], options)
-        done.append(read._replace(order=order))
-        if store is not None:
-            _keep(store, setting.weights, done[-1], prompts, known)
-    whole = done[0] if len(done) == 1 else _joined(network, done)
-    repeated = {alike[0]: alike for alike in equal.values()}
-    order = [row for first in whole.order for row in repeated[first]]
-    if len(order) > len(firsts):
-        at = [k for k, first in enumerate(whole.order) for _ in repeated[first]]
-        again = torch.tensor(at, device=network.device)
-        whole.cache.select_rows(again)
-        whole = Batch(order, whole.logits[again], whole.cache, whole.attention[again])
-    if routing is not None:
-        routing.select_rows(order)
+    read: dict[int, Prefix] = {}
+    groups = pieces(rest, setting.cost) if apart else [list(range(len(firsts)))]
+    for group in groups:
+        own, begun = [firsts[at] for at in group], [known[at] for at in group]
+        setting.routing.select_rows(own)
+        done.append(_read(setting, [prompts[k] for k in own], begun, options)._replace(order=own))
+        if store or len(groups) > 1:
+            *_, cache, attention = done[-1]
+            states = cache.prefixes([prompts[k] for k in own], attention)
+            read |= zip(own, states, strict=True)
+            for k, before, now in zip(own, begun, states, strict=True):
+                if store and _length(before) < len(now.ids) - 1:
+                    store.add(weights[k], now)
+    whole = done[0]
+    if len(done) > 1 or len(firsts) < len(prompts):
+        whole = _joined(network, done, rows, read)
+    setting.routing.select_rows(whole.order)
     return whole
 
 
@@ -103,12 +97,9 @@ def _read(
     ])  # fmt: skip
     cache = KVCache(setting.network.config)
     if before:
-        cache.begin([None if prefix is None else prefix.states for prefix in prefixes], longest)
-    ends = [
-        text[count - 1] if count else pad_id for text, count in zip(prompts, known, strict=True)
-    ]
-    # Also without a prefix: caches are joined, and all of them or none must have this value.
-    cache.last_ids = torch.tensor(ends, device=device)[:, None]
+        cache.begin(prefixes, longest)
+        ends = [p[n - 1] if n else pad_id for p, n in zip(prompts, known, strict=True)]
+        cache.last_ids = torch.tensor(ends, device=device)[:, None]
     ids, attention = ids.to(device), attention.to(device)
     positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
     logits = forward(
@@ -118,30 +109,24 @@ def _read(
     return Batch([], logits, cache, attention)
 
 
-def _keep(
-    store: PrefixStore,
-    weights: Sequence[str],
-    batch: Batch,
-    prompts: Sequence[list[int]],
-    known: Mapping[int, Prefix | None],
-) -> None:
-    """Store the keys and values of new prompts, without padding."""
-    states = batch.cache.states()
-    if states is None:
-        return
-    for at, row in enumerate(batch.order):
-        if _length(known[row]) < len(prompts[row]) - 1:
-            here = batch.attention[at].nonzero()[:, 0]
-            own = states[:, at].index_select(2, here)
-            store.add(weights[row], Prefix(prompts[row], own))
-
-
-def _joined(network: PreTrainedModel, parts: Sequence[Batch]) -> Batch:
-    order = [row for part in parts for row in part.order]
-    longest = max(part.attention.shape[1] for part in parts)
-    masks = [pad(p.attention, (longest - p.attention.shape[1], 0)) for p in parts]
-    cache = KVCache.joined(network.config, [part.cache for part in parts])
-    return Batch(order, torch.cat([part.logits for part in parts]), cache, torch.cat(masks))
+def _joined(
+    network: PreTrainedModel,
+    parts: Sequence[Batch],
+    rows: dict[int, list[int]],
+    read: dict[int, Prefix],
+) -> Batch:
+    """One batch of several, with a row for each of equal prompts."""
+    firsts = [first for part in parts for first in part.order for _ in rows[first]]
+    order = [row for part in parts for first in part.order for row in rows[first]]
+    place = {first: at for at, first in enumerate(k for part in parts for k in part.order)}
+    cache, device = KVCache(network.config), network.device
+    cache.begin([read[first] for first in firsts], 0)
+    cache.last_ids = torch.tensor([read[first].ids[-1:] for first in firsts], device=device)
+    lengths = torch.tensor([[len(read[first].ids)] for first in firsts], device=device)
+    most = int(lengths.max())
+    attention = (torch.arange(most, device=device) >= most - lengths).long()
+    logits = torch.cat([part.logits for part in parts])
+    return Batch(order, logits[[place[first] for first in firsts]], cache, attention)
 
 
 def _length(prefix: Prefix | None) -> int:

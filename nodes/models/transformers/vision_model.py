@@ -17,15 +17,10 @@ from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedM
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.causal_model import (
-    LanguageModel,
-    codec_of,
-    context_of,
-    own_name,
-)
+from swarm_ui.nodes.models.transformers.causal_model import LanguageModel, context_of, own_name
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
 from swarm_ui.nodes.models.transformers.pictures import PictureTokens
-from swarm_ui.prompts import format_named, picture_name, with_picture
+from swarm_ui.prompts import picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
 """``model_type`` of the networks that were tested. Others may need more than vectors in the place
@@ -38,7 +33,6 @@ class PictureReader(PromptReader):
 
     pictures: PictureTokens
     image_token: str
-    image_id: int
 
     def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
         chat, png = super().written(prompt_format, decision), decision.observation.png
@@ -46,12 +40,14 @@ class PictureReader(PromptReader):
 
     def tokens(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         chats, pictures = self.chats, [png for turn in chat for png in turn.images]
-        names = [f"[{picture_name(png)}]" for png in pictures]
         turns = [
             ChatMessage(turn.role, chats.unmarked(turn.content), turn.images)
             for turn in chats.accepted(chat)
         ]
-        text = chats.written([(turn.role, _parts(turn)) for turn in turns])
+        text = chats.written([
+            (t.role, [*([{"type": "image"}] * len(t.images)), {"type": "text", "text": t.content}])
+            for t in turns
+        ])  # fmt: skip
         pieces = text.split(self.image_token)
         if len(pieces) != len(pictures) + 1:
             raise ModelError(
@@ -61,7 +57,9 @@ class PictureReader(PromptReader):
         rest = iter(pictures)
         ids: list[int] = []
         for token in chats.tokens(text):
-            ids += self.pictures.expand(next(rest)) if token == self.image_id else [token]
+            image = token == self.pictures.image_id
+            ids += self.pictures.expand(next(rest)) if image else [token]
+        names = [f"[{picture_name(png)}]" for png in pictures]
         shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
         return ChatPrompt(ids, shown, turns=tuple(turns), shift=self.pictures.shift(ids))
 
@@ -97,44 +95,42 @@ class VisionModel(LanguageModel):
             ConfigError: the network or the processor is of another kind, or the two do not fit
                 together.
         """
-        kind = network.config.model_type
+        kind, name = network.config.model_type, name or own_name(network)
         if kind not in KINDS:
             raise ConfigError(
                 f"vision-language models of type '{kind}' are not supported; expected one of "
                 f"{', '.join(KINDS)}. Serve other models, and use them with --url"
             )
-        tokenizer, name = _tokenizer(processor), name or own_name(network)
-        chats = ChatTokens(tokenizer, name, [{"type": "text", "text": "x"}])
-        image_id = int(tokenizer.convert_tokens_to_ids(processor.image_token))
+        tokenizer = _tokenizer(processor)
         self.processor = processor
-        pictures = PictureTokens(network, processor, image_id)
-        reader = PictureReader(
-            chats=chats,
-            name=name,
-            context=context_of(network),
-            prompt_tokens=prompt_tokens,
-            pictures=pictures,
-            image_token=processor.image_token,
-            image_id=image_id,
+        pictures = PictureTokens(
+            network, processor, int(tokenizer.convert_tokens_to_ids(processor.image_token))
         )
-        codec = codec_of(network, tokenizer, reader, constrained)
-        codec.pictures = pictures
-        inside = _language_layers(network)
+        decoder = network.get_decoder()  # type: ignore[no-untyped-call]
+        inside = next(f"{key}." for key, part in network.named_modules() if part is decoder)
         super().__init__(
             network,
-            codec,
-            name=name,
-            prompt_format=format_named(prompt_format).name,
+            PictureReader(
+                chats=ChatTokens(tokenizer, name, [{"type": "text", "text": "x"}]),
+                name=name,
+                context=context_of(network),
+                prompt_tokens=prompt_tokens,
+                pictures=pictures,
+                image_token=processor.image_token,
+            ),
+            prompt_format=prompt_format,
+            constrained=constrained,
             targets=[
-                name
-                for name, part in network.named_modules()
-                if isinstance(part, nn.Linear) and name.startswith(inside)
+                key
+                for key, part in network.named_modules()
+                if isinstance(part, nn.Linear) and key.startswith(inside)
             ],
             part=inside,
         )
+        self.codec.pictures = pictures
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-        """Weights, configuration and processor (adapters: :meth:`save_adapters`).
+        """Weights, configuration and processor (adapters: ``save_adapters``).
 
         ``weights``: saved instead of the base weights.
         """
@@ -150,23 +146,10 @@ def _tokenizer(processor: Any) -> Any:
             f"{type(processor).__name__} is not a processor for pictures and text; expected "
             "one with a tokenizer and an image token (AutoProcessor)"
         )
-    template = tokenizer.chat_template or getattr(processor, "chat_template", None)
-    if template is None:
+    tokenizer.chat_template = tokenizer.chat_template or getattr(processor, "chat_template", None)
+    if tokenizer.chat_template is None:
         raise ConfigError(
             "the processor has no chat template, which says where pictures stand; set "
             "processor.chat_template"
         )
-    tokenizer.chat_template = template
     return tokenizer
-
-
-def _parts(turn: ChatMessage) -> list[dict[str, str]]:
-    """A turn in the form that chat templates of such models read: pictures, then the text."""
-    images = [{"type": "image"} for _ in turn.images]
-    return [*images, {"type": "text", "text": turn.content}]
-
-
-def _language_layers(network: PreTrainedModel) -> str:
-    """The beginning of the names of the language part's layers."""
-    decoder = network.get_decoder()  # type: ignore[no-untyped-call]
-    return next(f"{name}." for name, part in network.named_modules() if part is decoder)

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from swarm_ui.adapter_metadata import METADATA_FILE, AdapterMetadata
+from swarm_ui.adapter_metadata import METADATA_FILE
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.model_settings import Agent, Language, model_named
 from swarm_ui.experiment.models import SINGLE, load_in_process
 from swarm_ui.experiment.plugins import plugins
-from swarm_ui.experiment.teams import agent_names
 from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
@@ -26,8 +25,6 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     find_model,
     pulled_folder,
 )
-from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
-from swarm_ui.prompts import FORMATS, format_named
 
 _Adapter = Annotated[
     Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format; or the "
@@ -163,52 +160,6 @@ def list_adapters(
     return output.done(adapters=rows)
 
 
-@models.command("import")
-def import_adapters(
-    adapter: _Adapter,
-    out: _Out,
-    agents: Annotated[int, typer.Option("--agents", "-a", metavar="N", min=1, max=64,
-                                        help="number of agents, with a copy for each")] = 4,
-    prompt_format: Annotated[str, typer.Option(metavar="NAME", help="format it was trained with "
-                             "(default: as its folder records)",
-                             autocompletion=flags.one_of(*FORMATS))] = "",
-    base: Annotated[str, typer.Option(metavar="MODEL", help="model it was trained on, if its "
-                                      "folder does not record it: smollm2, or a folder")] = "",
-    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="leave out the "
-                        "fingerprint of the base weights, so that the copies load on other "
-                        "weights, too")] = False,
-    force: flags.Force = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:  # fmt: skip
-    """Copy one adapter once for each agent of a new team.
-
-    Give the new folder to --adapters of eval or train.
-    Example: [bold]swarm-ui models import final start --agents 4[/]
-    """
-    output = Output(machine=json, quiet=quiet)
-    _expect_replaceable(out, force)
-    files = _files()
-    if base and any_base:
-        raise ConfigError(
-            "--base records the model that the adapter was trained on, and --any-base removes this "
-            "record; give only one of them"
-        )
-    if prompt_format:
-        format_named(prompt_format)
-    named = (base, _model_place(base)) if base else None
-    adapter = adapter_folder(adapter)
-    about = files.described(files.one_adapter(adapter), prompt_format=prompt_format, base=named)
-    if any_base:
-        about = msgspec.structs.replace(about, base_fingerprint="")
-    names = agent_names(agents)
-    files.import_adapter(adapter, out, names, about)
-    output.say(f"wrote {out}: {', '.join(names)}{_trained_with(about)}")
-    output.command("next", "swarm-ui", "train", "phone", "--agents", str(agents), "--adapters",
-                   str(out), *_model_option(about.base_model))  # fmt: skip
-    return output.done(folder=str(out), adapters=list(names), **msgspec.structs.asdict(about))
-
-
 @models.command("merge")
 def merge_adapter(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="base, general, smollm2, a folder, "
@@ -234,49 +185,19 @@ def merge_adapter(
         )
     with output.busy(f"loading {model} …"):
         loaded = load_in_process(section)
-    from swarm_ui.nodes.models.transformers.adapters.folders import save_merged
-
-    save_merged(loaded, SINGLE, out)
+    _files().save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")
     output.command("next", "swarm-ui", "eval", "phone", "contacts-add", "--model", str(out))
     return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
 
 
-@models.command("export")
-def export_one(
-    adapter: _Adapter,
-    out: _Out,
-    force: flags.Force = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:
-    """Write a copy of one adapter to share, in bfloat16 and without paths of this machine.
-
-    Example: [bold]swarm-ui models export base-agent/final my-adapter[/]
-    """
-    output = Output(machine=json, quiet=quiet)
-    _expect_replaceable(out, force)
-    files, folder = _files(), adapter_folder(adapter)
-    files.export_adapter(folder, out, files.one_adapter(folder).metadata)
-    facts = files.one_adapter(out)
-    output.say(f"wrote {out}: {facts.parameters:,} weights, {facts.size / 1e6:.1f} MB"
-               f"{_trained_with(facts.metadata)}")  # fmt: skip
-    return output.done(folder=str(out), bytes=facts.size, parameters=facts.parameters)
-
-
 def _files() -> Any:
     """The functions that read adapters, which need the extra."""
     try:
-        from swarm_ui.nodes.models.transformers.adapters import folders
+        from swarm_ui.nodes.models.transformers import adapter_files
     except ImportError as error:
         raise MissingExtra("train", "reading adapters", error.name or "peft") from error
-    return folders
-
-
-def _model_place(name: str) -> Path:
-    from swarm_ui.nodes import model_folder
-
-    return SHIPPED_AGENTS.get(name) or model_folder(name)
+    return adapter_files
 
 
 def _expect_replaceable(out: Path, force: bool) -> None:
@@ -291,16 +212,3 @@ def _expect_replaceable(out: Path, force: bool) -> None:
         raise ConfigError(
             f"'{out}' holds other files; --force replaces only what 'swarm-ui models' wrote"
         )
-
-
-def _trained_with(about: AdapterMetadata) -> str:
-    known = [f"prompt format {about.prompt_format}" if about.prompt_format else "",
-             f"base model {about.base_model}" if about.base_model else ""]  # fmt: skip
-    found = [text for text in known if text]
-    return f" ({', '.join(found)})" if found else ""
-
-
-def _model_option(base: str) -> list[str]:
-    if base in ("", "base-agent"):
-        return []
-    return ["--model", "general" if base == "general-agent" else base]

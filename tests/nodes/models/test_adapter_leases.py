@@ -257,8 +257,6 @@ def test_a_folder_that_does_not_fit_is_refused_and_costs_nothing(tmp_path: Path)
         (like("dora", use_dora=True), "use_dora"),
         (like("biased", bias="all"), "all"),
         (like("other", peft_type="IA3"), "IA3"),
-        (like("elsewhere", target_modules=["nowhere"]), "does not fit"),
-        (like("fewer", target_modules=["q_proj"]), "does not fit"),
         (like("rank", r=5), "does not fit"),
         (tmp_path / "wide" / "agent_0", "does not fit"),
     ):

@@ -10,7 +10,7 @@ from local_models import answers, asking, disturb, requests, with_adapters
 from peft import PeftModel
 
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting, LoraWeights
+from swarm_ui.nodes.models.transformers.routing import LoraRouting, LoraWeights
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
 

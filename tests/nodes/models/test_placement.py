@@ -13,7 +13,7 @@ from tiny_causal import text_model
 
 from swarm_ui.errors import MissingExtra
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.loading import placement
+from swarm_ui.nodes.models.transformers.causal_model import placement
 
 HAS_BITSANDBYTES = importlib.util.find_spec("bitsandbytes") is not None
 

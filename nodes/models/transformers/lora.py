@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import warnings
 from collections import Counter
@@ -10,41 +11,43 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadata, write_metadata
-from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.transformers.adapters.files import (
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.adapter_files import (
     VERSIONS_FILE,
     PlainAdapter,
-    check_name,
-    misplaced_weights,
     read_adapter,
     read_versions,
     write_adapter,
 )
-from swarm_ui.nodes.models.transformers.adapters.frozen import (
-    Freezer,
-    FrozenAdapter,
-    Published,
-    held_weights,
-    parameters_of,
-    state_of,
-)
-from swarm_ui.nodes.models.transformers.adapters.routing import (
+from swarm_ui.nodes.models.transformers.routing import (
     AdapterWeights,
+    FrozenAdapter,
     LoraRouting,
+    LoraWeights,
 )
 from swarm_ui.nodes.models.versions import VersionBook, parsed_version
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-_TRIAL = "on-trial"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+class Published(NamedTuple):
+    """What a version holds."""
+
+    adapter: FrozenAdapter
+    metadata: AdapterMetadata
 
 
 class LoraNetwork:
@@ -69,7 +72,7 @@ class LoraNetwork:
         network: PreTrainedModel,
         targets: Sequence[str] | str,
         *,
-        name: str = "",
+        name: str,
         prompt_format: str = "",
         part: str = "",
     ) -> None:
@@ -77,7 +80,7 @@ class LoraNetwork:
         Args:
             network: the base model.
             targets: the layers that get an adapter, as peft's ``target_modules``.
-            name: name of the model in traces, metadata and errors.
+            name: name of the model in metadata and errors.
             prompt_format: that of requests without an adapter, and of adapters that are added.
             part: adapters may change layers whose names begin with this only.
         """
@@ -86,15 +89,15 @@ class LoraNetwork:
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
         self._live: dict[str, AdapterWeights] = {}
-        """Adapters as peft holds them."""
         self._parameters: dict[str, list[nn.Parameter]] = {}
-        """The same, as lists: the state of an adapter is asked for with every request."""
+        """The live weights as lists: their state is asked for with every request."""
         self._metadata: dict[str, AdapterMetadata] = {}
-        self._book: VersionBook[Published] = VersionBook()
-        self._freezer = Freezer()
-        self._seen: dict[str, tuple[int, int]] = {}
-        """The :func:`state_of` of the live weights when they were last compared with a version."""
-        self._base: tuple[int, int] | None = None
+        self.book: VersionBook[Published] = VersionBook()
+        self._frozen: WeakValueDictionary[str, FrozenAdapter] = WeakValueDictionary()
+        """By digest, so that equal weights are one object."""
+        self._seen: dict[str, object] = {}
+        """The :func:`_state` of the live weights when they were last compared with a version."""
+        self._base: object = None
         self._training: Counter[str] = Counter()
         self._layers: dict[str, nn.Module] = {}
         """The modules to which an adapter may add, by name."""
@@ -105,11 +108,6 @@ class LoraNetwork:
     def adapters(self) -> tuple[str, ...]:
         """The names of the adapters."""
         return tuple(self._live)
-
-    @property
-    def versions(self) -> dict[str, int]:
-        """The number of the newest published version of each adapter that was ever leased."""
-        return self._book.numbers
 
     @property
     def module(self) -> nn.Module:
@@ -137,8 +135,8 @@ class LoraNetwork:
     def metadata(self, adapter: str) -> AdapterMetadata:
         """The metadata of an adapter, by its name or a version (``"agent_2@7"``), which keeps its
         metadata when another one is loaded. Raises ``ConfigError`` if there is none."""
-        if adapter not in self._metadata and adapter in self._book:
-            return self._book[adapter].metadata
+        if adapter not in self._metadata and adapter in self.book:
+            return self.book[adapter].metadata
         name = adapter if adapter in self._metadata else adapter.partition("@")[0]
         self._check_known(name)
         return self._metadata[name]
@@ -152,6 +150,17 @@ class LoraNetwork:
     def base_fingerprint(self) -> str:
         """The hash of the base weights; see :func:`swarm_ui.adapter_metadata.fingerprint`."""
         return fingerprint(self.base_weights().values())
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The live weights of an adapter, in the same order for all adapters of one shape. Raises
+        ``ConfigError`` if there is no such adapter."""
+        self._check_known(name)
+        return list(self._parameters[name])
+
+    def live_weights(self, name: str) -> AdapterWeights:
+        """The same, by the layer's name."""
+        self._check_known(name)
+        return self._live[name]
 
     # -- adding, loading, saving --------------------------------------------------------------
 
@@ -179,17 +188,9 @@ class LoraNetwork:
                 self._check_known(copy_from)
                 known: Any = self._network.peft_config
                 config, metadata = deepcopy(known[copy_from]), self._metadata[copy_from]
-            try:
-                self._add(name, config)
-            except ValueError as error:  # peft refuses some layers, such as those of Mamba
-                raise ConfigError(
-                    f"this network cannot have the adapter '{name}': {error}"
-                ) from error
-            self._register(name, metadata)
-        if copy_from is not None:
-            with torch.no_grad():
-                for old, new in zip(*map(self.adapter_parameters, (copy_from, name)), strict=True):
-                    new.copy_(old)
+            self._add(name, config, metadata)
+            if copy_from is not None:
+                self._fill(name, self._live[copy_from])
 
     def load_adapters(self, folder: Path | str) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
@@ -200,17 +201,15 @@ class LoraNetwork:
         """
         folder = Path(folder)
         numbers = read_versions(folder)
-        used = [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self._book.leased(v)]
+        used = [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self.book.leased(v)]
         if used:
             raise ConfigError(
                 f"'{folder}' holds {used[0]}, and runs still use other weights of that version; "
                 "load the folder when these runs have ended, or use load_adapter"
             )
-        read = {name: read_adapter(folder / name) for name in numbers}
-        for name in numbers:  # before the first is replaced
-            self._fitting(folder / name)
+        read = {name: self._read(folder / name, name) for name in numbers}
         for name, number in numbers.items():
-            self._replace(folder / name, read[name], name, number)
+            self._replace(*read[name], name, number)
 
     def load_adapter(self, folder: Path | str, name: str) -> str:
         """Load one adapter in peft's own format, also while requests are in flight.
@@ -221,12 +220,12 @@ class LoraNetwork:
         Raises:
             ConfigError: the folder holds no plain LoRA adapter that fits this model.
         """
-        folder = Path(folder)
-        return self._replace(folder, read_adapter(folder), name, None)
+        return self._replace(*self._read(Path(folder), name), name, None)
 
     def load_version(self, version: str, folder: Path) -> None:
         """Like :meth:`load_adapter`, under the given version, such as ``"agent_2@7"``."""
-        self._replace(folder, read_adapter(folder), *parsed_version(version))
+        name, number = parsed_version(version)
+        self._replace(*self._read(folder, name), name, number)
 
     def save_adapters(self, folder: Path | str) -> None:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
@@ -237,69 +236,75 @@ class LoraNetwork:
             self._refresh(name)
             write_adapter(folder / name, weights, self.network)
             write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
-        (folder / VERSIONS_FILE).write_text(json.dumps(self.versions), encoding="utf-8")
+        (folder / VERSIONS_FILE).write_text(json.dumps(self.book.numbers), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
         """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
-        server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
-        if not self.has_version(version):
-            raise ConfigError(f"no version '{version}'; this model has: {self._listing()}")
-        write_adapter(folder, self._book[version].adapter.weights, self.network)
+        server loads them. Raises ``ModelError`` if the version is neither current nor leased."""
+        write_adapter(folder, self.book[version].adapter.weights, self.network)
 
-    def has_version(self, version: str) -> bool:
-        """Whether a version can answer requests: it is current, or leased."""
-        return version in self._book
-
-    def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int | None) -> str:
-        with self._changing():
-            if name not in self._live:
-                self._check_new(name)
-            metadata = self._fitting(folder)
-            # Loaded under a temporary name first, so that a folder that does not fit changes
-            # nothing.
-            with torch.random.fork_rng(devices=[]):
-                try:
-                    self._load(folder, adapter, _TRIAL)
-                    self._delete(name)
-                    self._load(folder, adapter, name)
-                finally:
-                    self._delete(_TRIAL)
-            self._register(name, metadata)
-            return self._publish(name, number)
-
-    def _fitting(self, folder: Path) -> AdapterMetadata:
-        """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
-        metadata = read_metadata(folder)
+    def _read(self, folder: Path, name: str) -> tuple[PlainAdapter, AdapterMetadata]:
+        """An adapter in a folder, after checking that it fits this model."""
+        adapter, metadata = read_adapter(folder), read_metadata(folder)
+        if name not in self._live:
+            self._check_new(name)
         if metadata.base_fingerprint:
             metadata.expect_base(folder, self.name, self.base_fingerprint())
-        return metadata
-
-    def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
-        """Add an adapter that was read from a folder, and check that it fits the network."""
-        inside = f"base_model.model.{self._part}"
-        wrong = [key for key in adapter.weights if not key.startswith(inside)]
-        try:
-            wrong = wrong or misplaced_weights(self._add(name, adapter.config()), adapter, name)
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise ConfigError(f"'{folder}' does not fit this model: {error}") from error
+        layers = dict(self.network.named_modules())
+        wrong = [
+            layer
+            for layer, (down, up, _) in adapter.weights.items()
+            if not layer.startswith(self._part)
+            or _sizes(layers.get(layer)) != (down.shape[1], up.shape[0])
+        ]
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
-                f"linear layers; missing, unexpected or of another kind: {', '.join(wrong[:3])}"
+                f"linear layers; not there, of another kind or size: {', '.join(wrong[:3])}"
             )
+        return adapter, metadata
+
+    def _replace(
+        self, adapter: PlainAdapter, metadata: AdapterMetadata, name: str, number: int | None
+    ) -> str:
+        with self._changing(), torch.random.fork_rng(devices=[]):
+            self._delete(name)
+            self._add(name, adapter.config(), metadata)
+            self._fill(name, adapter.weights)
+            return self._publish(name, number)
 
     # -- peft ---------------------------------------------------------------------------------
 
-    def _add(self, name: str, config: LoraConfig) -> PeftModel:
+    def _add(self, name: str, config: LoraConfig, metadata: AdapterMetadata) -> None:
         network = self._network
-        if isinstance(network, PeftModel):
-            network.add_adapter(name, config)
-        else:
-            with warnings.catch_warnings():
-                # peft reads a property of the network by the name that transformers deprecates.
-                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-                self._network = network = get_peft_model(network, config, adapter_name=name)
-        return network
+        try:
+            if isinstance(network, PeftModel):
+                network.add_adapter(name, config)
+            else:
+                with warnings.catch_warnings():
+                    # peft reads a property of the network by the name that transformers deprecates.
+                    warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                    self._network = get_peft_model(network, config, adapter_name=name)
+        except ValueError as error:  # peft refuses some layers, such as those of Mamba
+            raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
+        self._metadata[name] = metadata
+        self._live[name] = {
+            key: LoraWeights(
+                layer.lora_A[name].weight,  # type: ignore[arg-type]
+                layer.lora_B[name].weight,  # type: ignore[arg-type]
+                layer.scaling[name],
+            )
+            for key, layer in self.network.named_modules()
+            if isinstance(layer, LoraLayer) and name in layer.lora_A
+        }
+        self._parameters[name] = [part for w in self._live[name].values() for part in w[:2]]  # type: ignore[misc]
+        self._settle()
+
+    @torch.no_grad()
+    def _fill(self, name: str, weights: AdapterWeights) -> None:
+        for layer, (down, up, _) in weights.items():
+            self._live[name][layer].down.copy_(down)
+            self._live[name][layer].up.copy_(up)
 
     def _delete(self, name: str) -> None:
         network = self._network
@@ -310,13 +315,6 @@ class LoraNetwork:
                 network.delete_adapter(name)
             else:
                 self._network = network.unload()  # a peft model needs at least one adapter
-        self._settle()
-
-    def _register(self, name: str, metadata: AdapterMetadata) -> None:
-        self._metadata[name] = metadata
-        self._live[name] = held_weights(self.network, name)
-        self._parameters[name] = parameters_of(self._live[name])
-        self._settle()
 
     def _settle(self) -> None:
         """Bring the network into the state that it has between changes of adapters."""
@@ -328,7 +326,7 @@ class LoraNetwork:
             parameter for key, parameter in self.network.named_parameters() if ".lora_" not in key
         ]
         # Versions that are leased may change layers that peft does not change any more.
-        adapted = {key for version in self._book for key in self._book[version].adapter.weights}
+        adapted = {key for version in self.book for key in self.book[version].adapter.weights}
         self._layers = {
             key: part
             for key, part in self.network.named_modules()
@@ -340,11 +338,19 @@ class LoraNetwork:
     def _check_new(self, name: str) -> None:
         if name in self._live:
             raise ConfigError(f"adapter '{name}' exists already; choose another name")
-        check_name(self.network, name)
+        parts = {part for key, _ in self.network.named_modules() for part in key.split(".")}
+        # It becomes part of versions, file and module names; peft keeps the weights of a layer's
+        # adapters in dictionaries, which have names themselves.
+        taken = name in parts | {"lora_A", "lora_B"} or hasattr(nn.ModuleDict(), name)
+        if taken or not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', begin "
+                "with a letter, and do not use the name of a part of a layer"
+            )
 
     def _check_known(self, name: str) -> None:
         if name not in self._live:
-            raise ConfigError(f"no adapter '{name}'; there are: {self._listing()}")
+            raise ConfigError(f"no adapter '{name}'; there are: {', '.join(self._live) or 'none'}")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -357,50 +363,39 @@ class LoraNetwork:
                 )
             yield
 
-    def _listing(self) -> str:
-        new = [name for name in self.adapters if name not in self.versions]
-        return ", ".join([*self._book, *new]) or "none"
-
     # -- versions -----------------------------------------------------------------------------
-
-    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
-        """The live weights of an adapter, in the same order for all adapters of one shape. Raises
-        ``ConfigError`` if there is no such adapter."""
-        self._check_known(name)
-        return list(self._parameters[name])
 
     def lease(self, adapter: str) -> str:
         """Return the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now; it stays
-        available until :meth:`release`. Live weights that have changed become a new version. Raises
+        available until it is released. Live weights that have changed become a new version. Raises
         ``ModelError`` if there is no such adapter or version."""
         if adapter in self._live:
             self._refresh(adapter)
-        elif adapter not in self._book:
-            raise ModelError(f"no adapter '{adapter}'; this model has: {self._listing()}")
-        return self._book.lease(adapter)
+        return self.book.lease(adapter)
 
-    def release(self, version: str) -> None:
-        """Give up one lease; with the last, weights that are not current are deleted. Raises
-        ``ModelError`` if it is not leased."""
-        self._book.release(version)
+    def frozen(self, version: str | None) -> FrozenAdapter | None:
+        """The weights of a version. Raises ``ModelError`` if there is no such version."""
+        return None if version is None else self.book[version].adapter
 
     def _refresh(self, name: str) -> None:
         """Publish the live weights of an adapter if they differ from the current version."""
-        state = state_of(self._parameters[name])
-        if name not in self._training and self._seen.get(name) != state:
-            self._publish(name, self._book.numbers.get(name), or_next=True)
+        if name not in self._training and self._seen.get(name) != _state(self._parameters[name]):
+            number = self.book.numbers.get(name)
+            if number is None or self._freeze(name) is not self.book[f"{name}@{number}"].adapter:
+                self._publish(name, None)
 
-    def _publish(self, name: str, number: int | None, *, or_next: bool = False) -> str:
-        """Publish the live weights under a number; ``None``: the next one. With ``or_next``, the
-        next one if other weights have this number."""
-        self._seen[name] = state_of(self._parameters[name])
-        adapter = self._freezer.freeze(self._live[name], self.network.dtype)
-        held, version = Published(adapter, self._metadata[name]), f"{name}@{number}"
-        if version in self._book:
-            known = self._book[version]
-            held = known if known == held else held
-            number = None if or_next and known.adapter is not adapter else number
-        return self._book.publish(name, held, number)
+    def _publish(self, name: str, number: int | None) -> str:
+        """Publish the live weights under a number; ``None``: the next one."""
+        held = Published(self._freeze(name), self._metadata[name])
+        version = f"{name}@{number}"
+        if version in self.book and self.book[version] == held:
+            held = self.book[version]
+        return self.book.publish(name, held, number)
+
+    def _freeze(self, name: str) -> FrozenAdapter:
+        self._seen[name] = _state(self._parameters[name])
+        made = FrozenAdapter(self._live[name], self.network.dtype)
+        return self._frozen.setdefault(made.digest, made)
 
     # -- in use -------------------------------------------------------------------------------
 
@@ -446,53 +441,65 @@ class LoraNetwork:
             yield self._network
 
     @contextmanager
-    def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
-        """A context in which each row of a batch goes through its own adapter: ``versions`` from
-        :meth:`lease`, one per row, equal ones adjacent; ``None``: the base model."""
-        with self.exclusive(), self._routing([self._frozen_of(version) for version in versions]):
-            yield self.network
-
-    @contextmanager
     def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:
-        """Like :meth:`routed`, with the live weights of adapters, which get gradients. Dropout of
-        adapters is not applied."""
-        for name in dict.fromkeys(names):
-            if name is not None:
-                self._check_known(name)
-        rows = [None if name is None else self._live[name] for name in names]
+        """A context in which each row of a batch goes through the live weights of its own adapter,
+        which get gradients; ``None``: the base model. Dropout of adapters is not applied."""
+        rows = [None if name is None else self.live_weights(name) for name in names]
         with self.exclusive(), LoraRouting(self._layers, rows):
             yield self.network
 
-    def _frozen_of(self, version: str | None) -> FrozenAdapter | None:
-        return None if version is None else self._book[version].adapter
-
     @contextmanager
-    def _routing(
+    def routed(
         self, adapters: Sequence[FrozenAdapter | None], *, merged: bool = False
     ) -> Iterator[LoraRouting]:
-        """See :meth:`routed`; ``merged``: each adapter is merged into a copy of the layers."""
+        """A context in which each row of a batch goes through its own frozen adapter (equal ones
+        adjacent), in evaluation mode. ``merged``: each is merged into a copy of the layers."""
         training = self.network.training
         if training:
             self.network.train(False)
         try:
             rows = [None if adapter is None else adapter.weights for adapter in adapters]
-            whole = (
-                {id(a.weights): a.merged_with(self._layers) for a in adapters if a}
-                if merged
-                else None
-            )
-            with LoraRouting(self._layers, rows, whole or None) as routing:
+            whole = {id(a.weights): a.merged_with(self._layers) for a in adapters if a and merged}
+            with self.exclusive(), LoraRouting(self._layers, rows, whole or None) as routing:
                 yield routing
         finally:
             if training:
                 self.network.train(True)
 
-    def _base_changed(self) -> bool:
+    def base_changed(self) -> bool:
         """Whether a weight of the base model changed since the last call. What was computed with
         it is forgotten."""
-        before, self._base = self._base, state_of(self._base_parameters)
+        before, self._base = self._base, _state(self._base_parameters)
         if self._base == before:
             return False
-        for version in self._book:
-            self._book[version].adapter.merged = None
+        for version in self.book:
+            self.book[version].adapter.merged = None
         return True
+
+
+def _sizes(layer: nn.Module | None) -> tuple[int, int] | None:
+    """Inputs and outputs of a linear layer; ``None`` for another kind."""
+    base = getattr(layer, "base_layer", layer)
+    if isinstance(base, nn.Linear):
+        return base.in_features, base.out_features
+    return (base.nx, base.nf) if isinstance(base, Conv1D) else None
+
+
+_steps = 0
+"""Number of steps of all optimisers of this process."""
+
+
+def _count_step(*_: object) -> None:
+    global _steps
+    _steps += 1
+
+
+register_optimizer_step_post_hook(_count_step)
+
+
+def _state(parameters: Sequence[nn.Parameter]) -> tuple[int, int]:
+    """A value that differs after any change of the parameters in place.
+
+    torch counts changes of a tensor, except those of fused optimisers; so their steps count too.
+    """
+    return _steps, sum(parameter._version for parameter in parameters)

@@ -9,13 +9,14 @@ per batch, and the rows are sorted by adapter:
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.
 
-For a small model, each adapter can be merged into a copy of the layers' weights instead, so that an
-adapter costs nothing per token. It supports plain LoRA on linear layers only; the reader of
-adapters refuses all other kinds.
+For a tiny model, each adapter is merged into a copy of the layers' weights instead, so that an
+adapter costs nothing per token. Plain LoRA on linear layers only; the reader of adapters refuses
+all other kinds.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Self
@@ -23,8 +24,6 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
-
-from swarm_ui.errors import ModelError
 
 _FEW_TOKENS = 2
 """Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
@@ -42,17 +41,36 @@ class LoraWeights(NamedTuple):
 
 AdapterWeights = Mapping[str, LoraWeights]
 """The weights of one adapter, by the layer's name."""
-MergedWeights = Mapping[str, Tensor]
-"""The weights of layers with what one adapter adds, ``[out, in]``, by the layer's name."""
 
 
-@torch.no_grad()
-def merge(layers: Mapping[str, nn.Module], weights: AdapterWeights) -> MergedWeights:
-    """New weights of the layers that an adapter adds to; the layers are not changed."""
-    return {
-        name: _linear(layers[name]).weight.addmm(up, down, alpha=scale)
-        for name, (down, up, scale) in weights.items()
-    }
+class FrozenAdapter:
+    """A copy of an adapter that never changes, in a type."""
+
+    @torch.no_grad()
+    def __init__(self, live: AdapterWeights, dtype: torch.dtype) -> None:
+        self.weights: AdapterWeights = {
+            key: LoraWeights(down.to(dtype, copy=True), up.to(dtype, copy=True), scale)
+            for key, (down, up, scale) in live.items()
+        }
+        self.merged: Mapping[str, Tensor] | None = None
+        """The layers' weights plus what the adapter adds, ``[out, in]``, once they were needed."""
+        found = hashlib.sha256()
+        for key, (down, up, scale) in sorted(self.weights.items()):
+            found.update(f"{key} {scale!r} {tuple(down.shape)} {tuple(up.shape)}".encode())
+            for part in (down, up):
+                found.update(part.cpu().contiguous().view(torch.uint8).numpy().data)
+        self.digest = found.hexdigest()
+        """SHA-256 of layers, scales and weights."""
+
+    @torch.no_grad()
+    def merged_with(self, layers: Mapping[str, nn.Module]) -> Mapping[str, Tensor]:
+        """New weights of the layers that it adds to."""
+        if self.merged is None:
+            self.merged = {
+                name: _linear(layers[name]).weight.addmm(up, down, alpha=scale)
+                for name, (down, up, scale) in self.weights.items()
+            }
+        return self.merged
 
 
 class LoraRouting:
@@ -66,7 +84,7 @@ class LoraRouting:
         self,
         layers: Mapping[str, nn.Module],
         rows: Sequence[AdapterWeights | None],
-        merged: Mapping[int, MergedWeights] | None = None,
+        merged: Mapping[int, Mapping[str, Tensor]] | None = None,
     ) -> None:
         """
         Args:
@@ -82,24 +100,23 @@ class LoraRouting:
         self._adapter_of_row = [-1 if row is None else number[id(row)] for row in rows]
         self.select_rows(range(len(rows)))
         for name, layer in layers.items():
-            base = getattr(layer, "base_layer", layer.forward)
             added = {k: w[name] for k, w in enumerate(adapters) if name in w}
-            forward = base
+            forward: Callable[[Tensor], Tensor] = getattr(layer, "base_layer", layer.forward)
             if added and merged is not None:
                 own = {k: merged[id(adapters[k])][name] for k in added}
                 forward = _MergedForward(_linear(layer), own, self)
             elif added:
-                forward = _RoutedForward(base, added, self)
+                forward = _RoutedForward(forward, added, self)
             # An attribute of the instance replaces the method, without the cost of a hook.
             layer.__dict__["forward"] = forward
 
     def select_rows(self, rows: Sequence[int]) -> None:
         """Set the rows of the batch that the next forwards contain."""
-        self._selected = [self._adapter_of_row[k] for k in rows]
+        self.selected = [self._adapter_of_row[k] for k in rows]
         self.parts: list[tuple[int, int, int]] = []
         """Adjacent rows that share an adapter: the first row, the end, the adapter's number (-1:
         none)."""
-        for number, same in groupby(self._selected):
+        for number, same in groupby(self.selected):
             first = self.parts[-1][1] if self.parts else 0
             self.parts.append((first, first + len(list(same)), number))
         self._masks: dict[object, Tensor] = {}
@@ -107,34 +124,14 @@ class LoraRouting:
     def scaled_mask(self, adapters: Mapping[int, LoraWeights]) -> Tensor:
         """For each row, the scale in the columns of its own adapter and 0 in the others,
         ``[rows, 1, ranks]``."""
-        ranks = tuple(weights.down.shape[0] for weights in adapters.values())
-        scales = tuple(weights.scale for weights in adapters.values())
-        key = (ranks, scales, tuple(adapters))  # usually the same for all layers
-        mask = self._masks.get(key)
-        if mask is None:
-            repeats = torch.tensor(ranks)
-            owner = torch.tensor(list(adapters)).repeat_interleave(repeats)
-            own = torch.tensor(self._selected)[:, None, None] == owner
-            scale = torch.tensor(scales).repeat_interleave(repeats)
-            mask = (own * scale).to(next(iter(adapters.values())).down)
-            self._masks[key] = mask
-        return mask
-
-    def by_row(self, x: Tensor) -> Tensor:
-        """The input of a layer for all tokens of all rows, ``[rows, tokens, width]``.
-
-        Raises:
-            ModelError: these are not equally many tokens of each row, so their adapters are not
-                known.
-        """
-        rows, tokens = len(self._selected), x.shape[:-1].numel()
-        if tokens % rows:
-            raise ModelError(
-                f"a layer with an adapter received {tokens} tokens of {rows} rows; expected equal "
-                "numbers of each. Adapters cannot change layers that read a part of the tokens, "
-                "such as those of an expert"
-            )
-        return x.reshape(rows, -1, x.shape[-1])
+        ranks = [each.down.shape[0] for each in adapters.values()]
+        scales = [each.scale for each in adapters.values()]
+        key = (*adapters, *ranks, *scales)  # usually the same for all layers
+        if key not in self._masks:
+            columns = torch.tensor([[*adapters], scales]).repeat_interleave(torch.tensor(ranks), 1)
+            own = torch.tensor(self.selected)[:, None, None] == columns[0]
+            self._masks[key] = (own * columns[1]).to(next(iter(adapters.values())).down)
+        return self._masks[key]
 
     def __enter__(self) -> Self:
         return self
@@ -147,8 +144,6 @@ class LoraRouting:
 class _RoutedForward:
     """The forward method of a layer: the base layer's output plus the outputs of the adapters."""
 
-    __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
-
     def __init__(
         self,
         base: Callable[[Tensor], Tensor],
@@ -160,9 +155,9 @@ class _RoutedForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.dim() != 3:  # OPT flattens rows and tokens, DeepSeek adds a dimension for heads
-            return self(self._routing.by_row(x)).view(*x.shape[:-1], -1)
-        result = self._base(x)
-        parts = self._routing.parts
+            by_row = x.reshape(len(self._routing.selected), -1, x.shape[-1])
+            return self(by_row).view(*x.shape[:-1], -1)
+        result, parts = self._base(x), self._routing.parts
         if x.shape[1] <= _FEW_TOKENS and len(parts) > 1:
             return self._add_at_once(x, result)
         for first, end, number in parts:
@@ -192,28 +187,20 @@ class _RoutedForward:
 class _MergedForward:
     """The forward method of a layer: the product of each row with the weights of its adapter."""
 
-    __slots__ = ("_base", "_merged", "_routing")
-
     def __init__(self, base: nn.Linear, merged: Mapping[int, Tensor], routing: LoraRouting) -> None:
         self._base, self._merged, self._routing = base, merged, routing
 
     def __call__(self, x: Tensor) -> Tensor:
         base, parts = self._base, self._routing.parts
-        weights = [self._merged.get(number, base.weight) for *_, number in parts]
-        if len(parts) == 1 or base.bias is not None:
-            done = [
-                linear(x[first:end], weight, base.bias)
-                for (first, end, _), weight in zip(parts, weights, strict=True)
-            ]
-            return done[0] if len(done) == 1 else torch.cat(done)
-        out = x.new_empty((*x.shape[:-1], base.out_features))
-        for (first, end, _), weight in zip(parts, weights, strict=True):
-            torch.mm(x[first:end].flatten(0, -2), weight.T, out=out[first:end].flatten(0, -2))
-        return out
+        done = [
+            linear(x[first:end], self._merged.get(number, base.weight), base.bias)
+            for first, end, number in parts
+        ]
+        return done[0] if len(done) == 1 else torch.cat(done)
 
 
 def _linear(layer: nn.Module) -> nn.Linear:
     """The layer of the base model."""
     base = getattr(layer, "base_layer", layer)
-    assert isinstance(base, nn.Linear)  # see `_plain` of the reader
+    assert isinstance(base, nn.Linear)
     return base

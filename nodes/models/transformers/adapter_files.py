@@ -1,0 +1,316 @@
+"""Adapters in folders, in peft's format: read, written, listed, merged. Plain LoRA only.
+
+A folder may come from an untrusted source, so only the numbers that plain LoRA needs are read from
+it, and the names of the weights tell which layers are meant. Other settings are never passed to
+peft. They could make it change the shared base model (initialisations such as PiSSA, OLoRA and
+CorDA, or base weights in the file), search for a model on the network, or match expensive regular
+expressions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import torch
+from msgspec import Meta
+from peft import LoraConfig
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.nn.functional import pad
+from transformers import PreTrainedModel
+
+from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata, write_metadata
+from swarm_ui.errors import ConfigError
+from swarm_ui.files import replacing_folder, write_atomic
+from swarm_ui.nodes.models.transformers.routing import AdapterWeights, LoraWeights
+
+_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+VERSIONS_FILE = "versions.json"
+"""Lists the adapters in a folder of several, with their versions."""
+_PREFIX = "base_model.model."
+_KEY = re.compile(r"base_model\.model\.((?:\w+\.)+)lora_([AB])\.weight")
+_LARGEST = 1e6
+
+Rank = Annotated[int, Meta(ge=1)]
+Alpha = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+Layer = Annotated[str, Meta(pattern=r"^[\w.\-]+$", max_length=200)]
+
+
+class _Config(msgspec.Struct):
+    """The fields of ``adapter_config.json`` that describe plain LoRA."""
+
+    peft_type: Literal["LORA"]
+    r: Rank = 8
+    lora_alpha: Alpha = 8
+    lora_dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    rank_pattern: dict[Layer, Rank] | None = None
+    alpha_pattern: dict[Layer, Alpha] | None = None
+    use_rslora: bool = False
+    fan_in_fan_out: bool = False
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | Literal["gaussian", "eva", "orthogonal"] = True
+    """Initialisation of the adapter; other values change the base model."""
+
+
+_UNUSED = frozenset({
+    "task_type", "base_model_name_or_path", "revision", "inference_mode", "auto_mapping",
+    "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
+    "target_modules", "layers_to_transform", "layers_pattern", "exclude_modules",
+})  # fmt: skip
+
+
+class PlainAdapter(NamedTuple):
+    """A plain LoRA adapter, as read from a folder."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    weights: dict[str, LoraWeights]
+
+    def config(self) -> LoraConfig:
+        """A configuration for peft, with a rank and a scale for each layer."""
+        ranks = {layer: each.down.shape[0] for layer, each in self.weights.items()}
+        return LoraConfig(
+            r=self.rank,
+            lora_alpha=self.alpha,  # type: ignore[arg-type]
+            lora_dropout=self.dropout,
+            target_modules=[*self.weights],
+            rank_pattern=ranks,
+            alpha_pattern={k: each.scale * ranks[k] for k, each in self.weights.items()},
+        )
+
+
+def read_adapter(folder: Path) -> PlainAdapter:
+    """Read the adapter in a folder, without peft, which would search the network for missing files.
+
+    Raises:
+        ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
+    """
+    if missing := [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]:
+        raise ConfigError(
+            f"no adapter in '{folder}', as peft writes them; missing: {', '.join(missing)}"
+        )
+    given = _decoded(folder / _CONFIG, dict[str, Any])
+    known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
+    normal = LoraConfig()
+    more = [
+        key
+        for key in given.keys() - known.keys() - _UNUSED
+        if given[key] and given[key] != getattr(normal, key, None)
+    ]
+    try:
+        config = msgspec.convert(known, _Config)
+    except msgspec.ValidationError as error:
+        shown = {key: known.get(key) for key in ("peft_type", "bias", "init_lora_weights")}
+        more.append(f"{error}, in a configuration with {shown}")
+    if more:
+        raise ConfigError(
+            f"the adapter in '{folder}' is not plain LoRA ({', '.join(sorted(more))}); only plain "
+            "LoRA on linear layers, which leaves the shared base as it is, can be mixed in one "
+            "batch. Save it as plain LoRA: save_pretrained of peft has "
+            "path_initial_model_for_weight_conversion"
+        )
+    weights = _weights(folder / _WEIGHTS)
+    made: dict[str, LoraWeights] = {}
+    for layer in dict.fromkeys(layer for layer, _ in weights):
+        rank = int(_matching(config.rank_pattern or {}, layer, config.r))
+        alpha = float(_matching(config.alpha_pattern or {}, layer, config.lora_alpha))
+        down, up = weights.get((layer, "A")), weights.get((layer, "B"))
+        if down is None or up is None or not rank == down.shape[0] == up.shape[1]:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit its configuration: expected two matrices "
+                f"of rank {rank} for {layer}"
+            )
+        made[layer] = LoraWeights(down, up, alpha / (rank**0.5 if config.use_rslora else rank))
+    return PlainAdapter(config.r, config.lora_alpha, config.lora_dropout, made)
+
+
+def _matching(pattern: dict[str, Any], layer: str, default: float) -> float:
+    """The entry for a layer, as peft finds it."""
+    ends = (key for key in pattern if layer == key or layer.endswith(f".{key}"))
+    return float(pattern[key]) if (key := next(ends, None)) is not None else default
+
+
+def read_versions(folder: Path) -> dict[str, int]:
+    """The adapters in a folder of several, with their versions.
+
+    Raises:
+        ConfigError: there are none, or the file that lists them is damaged.
+    """
+    if not (folder / VERSIONS_FILE).is_file():
+        raise ConfigError(f"no adapters in '{folder}': expected {VERSIONS_FILE} there")
+    numbers: dict[str, int] = _decoded(
+        folder / VERSIONS_FILE, dict[str, Annotated[int, Meta(ge=0)]]
+    )
+    return numbers
+
+
+def _weights(path: Path) -> dict[tuple[str, str], Tensor]:
+    """The weights of a file, which must all be those of plain LoRA, by layer and "A" or "B"."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(f"'{path}' is not a readable safetensors file: {error}") from error
+    found: dict[tuple[str, str], Tensor] = {}
+    for key, weight in weights.items():
+        named = _KEY.fullmatch(key)
+        if not named or ".lora_" in named[1] or weight.ndim != 2 or not weight.is_floating_point():
+            raise ConfigError(
+                f"'{path}' must hold weights of plain LoRA alone, such as "
+                f"{_PREFIX}layer.lora_A.weight, got {key}"
+            )
+        if not weight.isfinite().all():
+            raise ConfigError(f"'{path}': {key} holds numbers that are not finite")
+        found[named[1].removesuffix("."), named[2]] = weight
+    if not found:
+        raise ConfigError(f"'{path}' must hold weights of plain LoRA alone, got none")
+    return found
+
+
+def _decoded(path: Path, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ConfigError(f"'{path}' is not JSON of the expected form: {error}") from error
+
+
+def write_adapter(folder: Path, weights: AdapterWeights, network: PreTrainedModel) -> None:
+    """Write one adapter of a network in peft's format, with one rank and one scale for all layers.
+
+    Servers require this. Smaller ranks are padded with zeros. If the scale of a layer differs from
+    that of the first layer, the ratio is multiplied into its weights. Raises ``OSError`` if the
+    disk is full.
+    """
+    rank = max(each.down.shape[0] for each in weights.values())
+    scale = next(iter(weights.values())).scale
+    tensors: dict[str, Tensor] = {}
+    for layer, (down, up, own) in weights.items():
+        missing = rank - down.shape[0]
+        up = up.detach() * (own / scale) if own != scale else up.detach()
+        tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
+        tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
+    names = {layer.rpartition(".")[2] for layer in weights}
+    alike = {key for key, _ in network.named_modules() if key.rpartition(".")[2] in names}
+    config = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": str(network.name_or_path),
+        "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
+        "target_modules": sorted(names if alike <= weights.keys() else weights),
+        "inference_mode": True,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    ready = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
+    write_atomic(folder / _WEIGHTS, save(ready, metadata={"format": "pt"}))
+    write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+# -- lists of adapters, and merging ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """The facts about an adapter in a folder."""
+
+    name: str
+    folder: Path
+    version: int | None
+    """``None``: the folder holds this adapter alone, without a version."""
+    rank: int
+    alpha: float
+    parameters: int
+    size: int
+    """Bytes of its weights on disk."""
+    metadata: AdapterMetadata
+
+
+def adapters_in(folder: Path) -> list[AdapterFacts]:
+    """The adapters of a run, of a folder of several, or of one adapter's folder.
+
+    Raises:
+        ConfigError: there is none, or one is damaged or not plain LoRA.
+    """
+    if (folder / _CONFIG).is_file():
+        return [_facts(folder, folder.absolute().name, None)]
+    inner = folder / "adapters"
+    if not (folder / VERSIONS_FILE).is_file() and (inner / VERSIONS_FILE).is_file():
+        folder = inner
+    if not (folder / VERSIONS_FILE).is_file():
+        raise ConfigError(
+            f"no adapters in '{folder}': expected a run of swarm-ui train, its folder 'adapters', "
+            f"or the folder of one adapter ({_CONFIG}, {_WEIGHTS})"
+        )
+    numbers = read_versions(folder)
+    return [_facts(folder / name, name, number) for name, number in sorted(numbers.items())]
+
+
+def one_adapter(folder: Path) -> AdapterFacts:
+    """The adapter in a folder. Raises ``ConfigError`` if there is none, or there are several."""
+    found = adapters_in(folder)
+    if len(found) > 1:
+        names = ", ".join(str(facts.folder) for facts in found)
+        raise ConfigError(f"'{folder}' holds {len(found)} adapters; name one of them: {names}")
+    return found[0]
+
+
+def _facts(folder: Path, name: str, version: int | None) -> AdapterFacts:
+    adapter = read_adapter(folder)
+    tensors = [part for each in adapter.weights.values() for part in each[:2]]
+    return AdapterFacts(
+        name=name,
+        folder=folder,
+        version=version,
+        rank=adapter.rank,
+        alpha=adapter.alpha,
+        parameters=sum(part.numel() for part in tensors),
+        size=(folder / _WEIGHTS).stat().st_size,
+        metadata=read_metadata(folder),
+    )
+
+
+def save_merged(model: Any, adapter: str, out: Path) -> None:
+    """Write a model of this process with an adapter added to its weights, summed in float32. The
+    prompt format of the adapter becomes that of the new model.
+
+    Raises:
+        ConfigError: the adapter changes the output layer of a model that shares it with the
+            embeddings; or the folder cannot be written. Then it is not created.
+    """
+    weights: dict[str, Tensor] = model.base_weights()
+    shared = model.network.get_input_embeddings().weight.data_ptr()
+    for layer, (down, up, scale) in model.live_weights(adapter).items():
+        base = weights[f"{layer}.weight"]
+        if base.data_ptr() == shared:
+            raise ConfigError(
+                f"'{adapter}' cannot be merged: it changes {layer}, which '{model.name}' shares "
+                "with its embeddings; use it as an adapter"
+            )
+        with torch.no_grad():
+            added = scale * (up.float() @ down.float())
+            added = added if added.shape == base.shape else added.T  # Conv1D of GPT-2
+            weights[f"{layer}.weight"] = (base.float() + added).to(base.dtype)
+    known: AdapterMetadata = model.metadata(adapter)
+    about = AdapterMetadata(
+        prompt_format=known.prompt_format, base_model=model.name, made_by="swarm-ui models merge"
+    )
+    with _written(out) as made:
+        model.save(made, weights)
+        write_metadata(made, about)
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Path]:
+    """Write a folder as a whole. Raises ``ConfigError`` if it cannot be written."""
+    try:
+        with replacing_folder(out) as made:
+            yield made
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error

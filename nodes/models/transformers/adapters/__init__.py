@@ -1,1 +1,0 @@
-"""LoRA adapters of models in this process: weights, versions, files."""
