@@ -32,11 +32,10 @@ from demos.base_agent.training import Stage1Config
 from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.environments.phone.invented import (
-    APPS,
     BLIND,
     BLIND_DEVICES,
     UNSEEN,
-    MixedPhone,
+    InventedPhone,
     simple_tasks,
 )
 from swarm_ui.environments.phone.invented.tasks import templates
@@ -58,7 +57,7 @@ EPISODES, TAUGHT_EPISODES = 64, 256
 _PROBE = 40
 _MIX = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
 """More stage 1 has as many samples on invented screens as stage 2 rehearses."""
-make = partial(MixedPhone, devices=1, wordings="few")
+make = partial(InventedPhone, devices=1, wordings="few")
 
 
 def device_tasks(first: int, count: int) -> tuple[str, ...]:
@@ -200,7 +199,7 @@ def by_app(cells: Sequence[Cell]) -> Iterable[Cell]:
 
 def _of_app(outcome: Outcome) -> Outcome:
     number = int(outcome.template.split("-")[1])
-    (app,) = templates(number, APPS, "few")[outcome.template].apps
+    (app,) = templates(number, "few")[outcome.template].apps
     return msgspec.structs.replace(outcome, template=f"{number} {app}")
 
 

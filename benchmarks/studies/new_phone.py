@@ -12,13 +12,13 @@ from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
-from swarm_ui.environments.phone.invented import MixedPhone, simple_tasks
+from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
 from swarm_ui.node import derive
 from swarm_ui.nodes import GENERAL_AGENT, LocalModel
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic
 from swarm_ui.rollout import GraphPolicy, Job
 
-make = partial(MixedPhone, devices=1, wordings="few")
+make = partial(InventedPhone, devices=1, wordings="few")
 OWN, OTHER = "the phone of the training, new values", "another new phone"
 UNTRAINED, CRITIC, OUTCOME = "four untrained agents", "scripted critic", "outcome"
 

@@ -22,7 +22,7 @@ from swarm_ui.environments.phone import (
     tasks,
     vocabulary,
 )
-from swarm_ui.environments.phone.invented import MixedPhone, Wordings, simple_tasks
+from swarm_ui.environments.phone.invented import InventedPhone, Wordings, simple_tasks
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
@@ -203,12 +203,12 @@ async def general_demonstrations(config: GeneralAgentConfig) -> list[ActionSampl
     """The solver's steps on the phone's training templates and on the invented devices."""
     rng = random.Random(f"general agent {config.seed}")
     drawn = draw_jobs(tasks("train"), config.phone_episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-    steps = await solver_steps(MixedPhone(devices=1), drawn, rng)
+    steps = await solver_steps(InventedPhone(devices=1), drawn, rng)
     for at, wordings in enumerate(config.wordings):
         count = len(range(at, config.device_episodes, len(config.wordings)))
         names = simple_tasks(FIRST_DEVICE, config.devices, wordings)
         drawn = draw_jobs(names, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-        environment = MixedPhone(devices=1, wordings=wordings)
+        environment = InventedPhone(devices=1, wordings=wordings)
         steps += await solver_steps(environment, drawn, rng)
     return steps
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN
 from swarm_ui.environments.phone.invented.environment import (
-    APPS,
     SIMPLE_KINDS,
     InventedPhone,
-    MixedPhone,
     blind_tasks,
     of_kinds,
     simple_tasks,
@@ -19,13 +17,11 @@ from swarm_ui.environments.phone.invented.environment import (
 from swarm_ui.environments.phone.invented.wordings import Wordings
 
 __all__ = [
-    "APPS",
     "BLIND",
     "BLIND_DEVICES",
     "SIMPLE_KINDS",
     "UNSEEN",
     "InventedPhone",
-    "MixedPhone",
     "Wordings",
     "blind_tasks",
     "of_kinds",

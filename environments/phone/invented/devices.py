@@ -38,6 +38,8 @@ BLIND = 2_000_000
 of their own."""
 BLIND_DEVICES = 2
 """Devices of the blind set; they have 16 apps."""
+APPS = 8
+"""Number of apps of one device."""
 _LINKS: tuple[Role, ...] = ("tab", "item", "button")
 
 
@@ -209,7 +211,6 @@ class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
 class InventedDevice(msgspec.Struct, frozen=True, kw_only=True):
     """The apps of one device."""
 
-    number: int
     apps: tuple[InventedApp, ...]
     catalogue: Catalogue
 
@@ -239,14 +240,14 @@ class _Pool:
 
 
 @lru_cache(maxsize=1024)
-def invent(number: int, apps: int) -> InventedDevice:
-    """The device with this number and ``apps`` apps; equal arguments give equal devices."""
+def invent(number: int) -> InventedDevice:
+    """The device with this number; equal numbers give equal devices."""
     rng = random.Random(f"invented device {number}")
     lists = BLIND_WORDS if number >= BLIND else WORDS
     pool = _Pool(rng, {"home", "more", "empty"}, lists)
-    made = tuple(msgspec.structs.replace(_app(pool), words=lists) for _ in range(apps))
+    made = tuple(msgspec.structs.replace(_app(pool), words=lists) for _ in range(APPS))
     catalogue = Catalogue.of(*(one.app for one in made))
-    return InventedDevice(number=number, apps=made, catalogue=catalogue)
+    return InventedDevice(apps=made, catalogue=catalogue)
 
 
 def _app(pool: _Pool) -> InventedApp:

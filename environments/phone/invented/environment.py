@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -11,12 +11,10 @@ from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN, invent
 from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.environments.phone.invented.wordings import Wordings
-from swarm_ui.environments.phone.kinds import Assignment, draw
+from swarm_ui.environments.phone.kinds import Assignment, Template, draw
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 
-APPS = 8
-"""Default number of apps of one device."""
 SIMPLE_KINDS = (
     "open", "create", "delete", "missing", "check", "show", "edit", "read", "toggle", "state",
     "setting", "absent", "choice",
@@ -38,7 +36,6 @@ class InventedPhone(PhoneEnvironment):
         *,
         devices: int = 32,
         first: int = 0,
-        apps: int = APPS,
         wordings: Wordings = "many",
         screenshots: bool = False,
     ) -> None:
@@ -48,7 +45,6 @@ class InventedPhone(PhoneEnvironment):
             first: number of the first device. Devices from number :data:`UNSEEN` on are for tests:
                 training seeds are refused; those from :data:`BLIND` on are played with test seeds
                 only.
-            apps: number of apps on each device, at least two.
             wordings: ``"few"``: two plain wordings for each kind of task; ``"many"``: thousands.
                 Devices from number :data:`BLIND` on have plain wordings of their own.
             screenshots: see :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
@@ -57,37 +53,40 @@ class InventedPhone(PhoneEnvironment):
             ConfigError: a number is out of range, or the set of wordings does not exist.
         """
         super().__init__(screenshots=screenshots)
-        if devices < 1 or first < 0 or apps < 2:
+        if devices < 1 or first < 0:
             raise ConfigError(
-                "invented: expected devices >= 1, first >= 0 and apps >= 2, "
-                f"got {devices}, {first} and {apps}"
+                f"invented: expected devices >= 1 and first >= 0, got {devices} and {first}"
             )
         if wordings not in ("few", "many"):
             raise ConfigError(f"invented: no wordings {wordings!r}; expected 'few' or 'many'")
-        self._world = (first, devices, apps, wordings)
+        self._first, self._devices, self._wordings = first, devices, wordings
 
     @property
     def name(self) -> str:
-        few = ", few wordings" if self._world[3] == "few" else ""
+        few = ", few wordings" if self._wordings == "few" else ""
         return f"invented phone (simulated{few})"
 
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
-        return task_names(*self._world)
+        return task_names(self._first, self._devices, self._wordings)
 
     @classmethod
     def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
         """The tasks of the first 32 devices for training, or of the first for tests."""
         first = 0 if split == "train" else UNSEEN
-        return task_names(first, 32, APPS, "many")
+        return task_names(first, 32, "many")
 
     def has(self, task: str) -> bool:
         """Whether a task exists, on one of these devices or on another device."""
-        number = _device_of(task)
-        return number >= 0 and task in templates(number, *self._world[2:])
+        return task in self._templates(task)
+
+    def _templates(self, task: str) -> Mapping[str, Template]:
+        """The tasks of the device that the name of a task has; empty if it has none."""
+        number = device_of(task)
+        return templates(number, self._wordings) if number >= 0 else {}
 
     def assign(self, task: str, seed: int) -> Assignment:
-        """Draw the parameters of a task. The task may belong to any device.
+        """Draw the parameters of a task. It may belong to any device, or be the phone's own.
 
         Equal arguments give equal assignments.
 
@@ -96,8 +95,9 @@ class InventedPhone(PhoneEnvironment):
                 seed is for training and the device is held out for tests, or the task belongs to
                 the blind set and the seed is not a test seed.
         """
-        _, _, apps, wordings = self._world
-        number = _device_of(task)
+        if task in TEMPLATES:
+            return super().assign(task, seed)
+        number = device_of(task)
         if number >= BLIND and seed not in TEST_SEEDS:
             raise ConfigError(
                 f"invented: task {task!r} belongs to the blind set, which is for one test at the "
@@ -110,46 +110,29 @@ class InventedPhone(PhoneEnvironment):
                 f"training seed {seed}; train on devices below {UNSEEN}, or play this one with a "
                 f"seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
             )
-        template = templates(number, apps, wordings).get(task) if number >= 0 else None
+        template = self._templates(task).get(task)
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
-        return draw(template, seed, invent(number, apps).catalogue)
-
-
-class MixedPhone(InventedPhone):
-    """The phone's own tasks and those of all invented devices."""
-
-    @property
-    def tasks(self) -> Sequence[str]:  # type: ignore[override]
-        return (*super().tasks, *TEMPLATES)
-
-    def has(self, task: str) -> bool:
-        return task in TEMPLATES or super().has(task)
-
-    def assign(self, task: str, seed: int) -> Assignment:
-        own = not task.startswith("invented-")
-        return PhoneEnvironment.assign(self, task, seed) if own else super().assign(task, seed)
+        return draw(template, seed, invent(number).catalogue)
 
 
 def blind_tasks() -> tuple[str, ...]:
     """The tasks of the blind set."""
-    return task_names(BLIND, BLIND_DEVICES, APPS, "few")
+    return task_names(BLIND, BLIND_DEVICES, "few")
 
 
 @lru_cache(maxsize=64)
-def task_names(first: int, devices: int, apps: int, wordings: Wordings) -> tuple[str, ...]:
+def task_names(first: int, devices: int, wordings: Wordings) -> tuple[str, ...]:
     """The names of all tasks of these devices."""
     return tuple(
-        name
-        for number in range(first, first + devices)
-        for name in templates(number, apps, wordings)
+        name for number in range(first, first + devices) for name in templates(number, wordings)
     )
 
 
 @cache
 def simple_tasks(first: int, count: int, wordings: Wordings = "few") -> tuple[str, ...]:
     """The tasks of ``count`` devices from number ``first`` on that are of :data:`SIMPLE_KINDS`."""
-    return of_kinds(task_names(first, count, APPS, wordings), SIMPLE_KINDS)
+    return of_kinds(task_names(first, count, wordings), SIMPLE_KINDS)
 
 
 def of_kinds(tasks: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
@@ -157,7 +140,7 @@ def of_kinds(tasks: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(task for task in tasks if task.split("-")[2] in kinds)
 
 
-def _device_of(task: str) -> int:
+def device_of(task: str) -> int:
     """The number in the name of a task, or -1."""
     parts = task.split("-")
     numbered = len(parts) > 2 and parts[0] == "invented" and parts[1].isdecimal()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -59,7 +60,7 @@ class Owner(msgspec.Struct, frozen=True):
         """A copy for goals that are part of a compound goal."""
         return msgspec.structs.replace(self, part=True)
 
-    def slots(self, **words: str) -> dict[str, str]:
+    def slots(self, words: Words) -> dict[str, str]:
         """The words for the placeholders of a goal text."""
         found = {"app": self.made.name, **words}
         table = self.table
@@ -70,12 +71,10 @@ class Owner(msgspec.Struct, frozen=True):
             found["add_verb"] = "add"
         return found
 
-    def text(self, kind: str, rng: random.Random, **words: str) -> str:
-        """The text of a goal of this kind; see :func:`.wordings.phrase`."""
-        slots = self.slots(**words)
-        return phrase(
-            kind, slots, rng, wordings=self.wordings, mention=self.mention, part=self.part
-        )
+    def text(self, kind: str, rng: random.Random, words: Words, **options: Any) -> str:
+        """The text of a goal of this kind; for the options see :func:`.wordings.phrase`."""
+        usual = {"wordings": self.wordings, "mention": self.mention, "part": self.part}
+        return phrase(kind, self.slots(words), rng, **{**usual, **options})
 
     def listed(self, fields: Words, rng: random.Random, *, alone: bool = False) -> str:
         """Fields and their values; ``alone``: some values may stand without their names."""
@@ -87,34 +86,25 @@ class Owner(msgspec.Struct, frozen=True):
         return listed(fields, rng, wordings=self.wordings, free=free, alone=more)
 
 
+DrawWords = Callable[[Owner, Sampler, Device], Drawn]
+"""Draws a goal, with the words that a text needs to state it."""
 Say = Callable[[Owner, Words, random.Random], str]
-"""The text of a goal, from the words that its kind drew."""
-Make = Callable[[Owner], Draw]
+"""The text of a goal, from these words."""
 
 
-def _worded(say: Say, draw: Callable[[Owner, Sampler, Device], Drawn]) -> Make:
-    """A kind of task with its texts."""
+def draw_of(kind: str, owner: Owner) -> Draw:
+    """Draws a goal of this kind and its text, which is its only word."""
+    if kind == "create2":
+        half = draw_of("create", owner.half())
+        return joined(half, half, owner.wordings)
+    draw, say = _GOALS[kind]
 
-    def of(owner: Owner) -> Draw:
-        def make(sampler: Sampler, device: Device) -> Drawn:
-            found = draw(owner, sampler, device)
-            return Drawn(goal=found.goal, words={"text": say(owner, found.words, sampler.rng)})
+    def make(sampler: Sampler, device: Device) -> Drawn:
+        found, rng = draw(owner, sampler, device), sampler.rng
+        text = say(owner, found.words, rng) if say else owner.text(kind, rng, found.words)
+        return Drawn(goal=found.goal, words={"text": text})
 
-        return make
-
-    return of
-
-
-def _usual(kind: str, say: Say | None = None, count: int = 1) -> Make:
-    """One of the phone's kinds of tasks."""
-
-    def plain(owner: Owner, words: Words, rng: random.Random) -> str:
-        return owner.text(kind, rng, **words)
-
-    def draw(owner: Owner, sampler: Sampler, device: Device) -> Drawn:
-        return KINDS[kind].draw(owner.about(count=count), sampler, device)
-
-    return _worded(say or plain, draw)
+    return make
 
 
 def joined(first: Draw, second: Draw, wordings: ClauseSet) -> Draw:
@@ -162,11 +152,6 @@ def _delete_two(owner: Owner, sampler: Sampler, device: Device) -> Drawn:
     return drawn(*wants, words=kinds.numbered(title=titles))
 
 
-def _create_two(owner: Owner) -> Draw:
-    half = MAKES["create"](owner.half())
-    return joined(half, half, owner.wordings)
-
-
 def _missing(owner: Owner, sampler: Sampler, device: Device) -> Drawn:
     """A task about a record that does not exist; it is infeasible."""
     table = owner.records
@@ -205,7 +190,7 @@ def _say_create(owner: Owner, words: Words, rng: random.Random) -> str:
     others = {name: value for name, value in words.items() if name != title}
     fields = owner.listed(words, rng, alone=True)
     more = rest(owner.listed(others, rng, alone=True), rng, wordings=owner.wordings)
-    return owner.text("create", rng, fields=fields, title=words[title], rest=more)
+    return owner.text("create", rng, {"fields": fields, "title": words[title], "rest": more})
 
 
 def _say_edit(owner: Owner, words: Words, rng: random.Random) -> str:
@@ -214,21 +199,17 @@ def _say_edit(owner: Owner, words: Words, rng: random.Random) -> str:
         field = next(f for f in owner.records.fields if f.name == words["field"])
         dated = VALUE_OF.get(field.name) in ("time", "date")
         kind = "classify" if field.kind == "choice" else "reschedule" if dated else "edit"
-    return owner.text(kind, rng, **words)
+    return owner.text(kind, rng, words)
 
 
 def _say_edit_two(owner: Owner, words: Words, rng: random.Random) -> str:
     pairs = {words["field"]: words["value"], words["field2"]: words["value2"]}
-    fields = listed(
-        pairs, rng, wordings=owner.wordings,
-        free=[field.name for field in owner.records.form if field.kind == "text"],
-    )  # fmt: skip
-    return owner.text("edit2", rng, **words, fields=fields)
+    return owner.text("edit2", rng, {**words, "fields": owner.listed(pairs, rng)})
 
 
 def _say_delete_two(owner: Owner, words: Words, rng: random.Random) -> str:
-    slots = owner.slots(title=several(_titles(words), rng, wordings=owner.wordings))
-    return phrase("delete", slots, rng, wordings=owner.wordings, mention=owner.mention, free=())
+    titles = several(_titles(words), rng, wordings=owner.wordings)
+    return owner.text("delete", rng, {"title": titles}, free=())
 
 
 def _say_toggle(owner: Owner, words: Words, rng: random.Random) -> str:
@@ -237,12 +218,12 @@ def _say_toggle(owner: Owner, words: Words, rng: random.Random) -> str:
         kind = "mark" if words["state"] == "on" else "unmark"
     elif owner.wordings == "many" and chance < 0.6 and len(owner.records.switches) == 1:
         kind = "toggle_only"
-    return owner.text(kind, rng, **words)
+    return owner.text(kind, rng, words)
 
 
 def _say_check(owner: Owner, words: Words, rng: random.Random) -> str:
     titles = several(_titles(words), rng, wordings=owner.wordings)
-    return owner.text("check", rng, titles=titles, switch=words["switch"])
+    return owner.text("check", rng, {"titles": titles, "switch": words["switch"]})
 
 
 def _titles(words: Words) -> list[str]:
@@ -260,7 +241,7 @@ def _say_missing(owner: Owner, words: Words, rng: random.Random) -> str:
         if table.switches:
             possible.append("toggle")
     chosen = possible[int(rng.random() * len(possible))]
-    return owner.text(chosen, rng, **words, titles=words["title"])
+    return owner.text(chosen, rng, {**words, "titles": words["title"]})
 
 
 def _say_settings(owner: Owner, words: Words, rng: random.Random) -> str:
@@ -271,18 +252,15 @@ def _say_settings(owner: Owner, words: Words, rng: random.Random) -> str:
         place = _place(owner, words["switch"])
     texts = []
     for number in ("", "2")[:count]:
-        slots = owner.slots(switch=words[f"switch{number}"], state=words[f"state{number}"])
-        text = phrase(
-            "setting", {**slots, "app": place}, rng, wordings=owner.wordings,
-            mention=not number, part=owner.part or count > 1,
-        )  # fmt: skip
-        texts.append(text)
+        told = {"switch": words[f"switch{number}"], "state": words[f"state{number}"], "app": place}
+        part = owner.part or count > 1
+        texts.append(owner.text("setting", rng, told, mention=not number, part=part))
     return texts[0] if count == 1 else both(texts[0], texts[1], rng, wordings=owner.wordings)
 
 
 def _say_absent(owner: Owner, words: Words, rng: random.Random) -> str:
-    slots = owner.slots(**words) | {"app": _place(owner, words["known"])}
-    return phrase("setting", slots, rng, wordings=owner.wordings, mention=True)
+    told = {**words, "app": _place(owner, words["known"])}
+    return owner.text("setting", rng, told, mention=True)
 
 
 def _place(owner: Owner, key: str) -> str:
@@ -315,37 +293,40 @@ def crossed(kind: str, origin: Owner, into: Owner) -> Draw:
 
 def _across(origin: Owner, into: Owner) -> dict[str, str]:
     """The words of two apps. The text names an app if its records do not identify it."""
-    words = origin.slots()
-    words |= {f"{name}2": text for name, text in into.slots().items()}
+    words = origin.slots({})
+    words |= {f"{name}2": text for name, text in into.slots({}).items()}
     words["edit"], words["add_verb"] = words["edit2"], words["add_verb2"]
     words["from_app"] = f" in {origin.made.name}" if origin.mention else ""
     words["in_app2"] = f" in {into.made.name}" if into.mention else ""
     return words
 
 
-MAKES: Mapping[str, Make] = {
-    "open": _worded(
-        lambda owner, words, rng: owner.text("open", rng),
-        lambda owner, sampler, device: kinds.open_app(owner.made.name),
-    ),
-    "create": _worded(_say_create, partial(_create, False)),
-    "create-full": _worded(_say_create, partial(_create, True)),
-    "create2": _create_two,
-    "edit": _usual("edit", _say_edit),
-    "edit2": _worded(_say_edit_two, _edit_two),
-    "delete": _usual("delete"),
-    "delete2": _worded(_say_delete_two, _delete_two),
-    "missing": _worded(_say_missing, _missing),
-    "check": _usual("check", _say_check),
-    "check2": _usual("check", _say_check, count=2),
-    "check3": _usual("check", _say_check, count=3),
-    "show": _usual("show"),
-    "read": _usual("read"),
-    "toggle": _usual("toggle", _say_toggle),
-    "state": _usual("state"),
-    "setting": _usual("setting", _say_settings),
-    "settings": _usual("setting", _say_settings, count=2),
-    "absent": _worded(_say_absent, _absent),
-    "choice": _usual("choice"),
+def _usual(kind: str, count: int = 1) -> DrawWords:
+    """What the phone's tasks of this kind draw."""
+    return lambda owner, sampler, device: KINDS[kind].draw(
+        owner.about(count=count), sampler, device
+    )
+
+
+_GOALS: Mapping[str, tuple[DrawWords, Say | None]] = {
+    "open": (lambda owner, sampler, device: kinds.open_app(owner.made.name), None),
+    "create": (partial(_create, False), _say_create),
+    "create-full": (partial(_create, True), _say_create),
+    "edit": (_usual("edit"), _say_edit),
+    "edit2": (_edit_two, _say_edit_two),
+    "delete": (_usual("delete"), None),
+    "delete2": (_delete_two, _say_delete_two),
+    "missing": (_missing, _say_missing),
+    "check": (_usual("check"), _say_check),
+    "check2": (_usual("check", 2), _say_check),
+    "check3": (_usual("check", 3), _say_check),
+    "show": (_usual("show"), None),
+    "read": (_usual("read"), None),
+    "toggle": (_usual("toggle"), _say_toggle),
+    "state": (_usual("state"), None),
+    "setting": (_usual("setting"), _say_settings),
+    "settings": (_usual("setting", 2), _say_settings),
+    "absent": (_absent, _say_absent),
+    "choice": (_usual("choice"), None),
 }
-"""Kind of task -> makes its draw for an app."""
+"""Kind of task -> what it draws, and its text if it is not the plain one of the kind."""

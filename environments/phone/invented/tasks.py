@@ -15,7 +15,7 @@ from swarm_ui.environments.phone.invented.devices import (
     InventedDevice,
     invent,
 )
-from swarm_ui.environments.phone.invented.goals import MAKES, Owner, crossed, joined
+from swarm_ui.environments.phone.invented.goals import Owner, crossed, draw_of, joined
 from swarm_ui.environments.phone.invented.wordings import ClauseSet, Wordings
 from swarm_ui.environments.phone.kinds import KINDS, Draw, Template
 
@@ -44,17 +44,17 @@ class _Planned(msgspec.Struct, frozen=True):
 
     def draw(self, *, part: bool = False) -> Draw:
         owner = self.owner.half() if part else self.owner
-        return MAKES[self.kind.removesuffix("-far")](owner)
+        return draw_of(self.kind.removesuffix("-far"), owner)
 
 
 @lru_cache(maxsize=2048)
-def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Template]:
+def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     """All tasks of a device by name, such as ``invented-17-create-ledger``.
 
     A template is a kind of goal in one app, or a pair of goals. If the app has several tables, the
     goal is about one of them. Parameters and wording are drawn for each episode.
     """
-    device = invent(number, apps)
+    device = invent(number)
     clauses: ClauseSet = "blind" if number >= BLIND else wordings
     every = tuple(app.name for app in device.apps)
     made: dict[str, Template] = {}

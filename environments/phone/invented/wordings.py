@@ -7,9 +7,6 @@ the app and without a frame; ``?`` begins a question, and ``@it`` and others sta
 
 In the notation, ``[a|b]`` stands for one of its alternatives, which may be empty and may contain
 brackets. Placeholders such as ``{title}`` stay as they are.
-
->>> sorted(expansions("[delete|remove] [the |]{record}"))
-['delete the {record}', 'delete {record}', 'remove the {record}', 'remove {record}']
 """
 
 from __future__ import annotations
@@ -21,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
-
-from swarm_ui.errors import ConfigError
 
 Wordings = Literal["few", "many"]
 ClauseSet = Literal["few", "many", "blind"]
@@ -228,18 +223,13 @@ def both(first: str, second: str, rng: random.Random, *, wordings: ClauseSet) ->
 
 # -- the notation ----------------------------------------------------------------------------------
 
-_Parts = tuple["str | tuple[_Parts, ...]", ...]
-"""Texts and, as tuples, alternatives, each a sequence of its own."""
+_Parts = list["str | list[_Parts]"]
+"""Texts, and choices as lists of their alternatives, each with parts of its own."""
 
 
 def draw(wording: str, rng: random.Random) -> str:
     """A random text; every choice is uniform over its alternatives."""
     return "".join(_drawn(_parse(wording), rng))
-
-
-def expansions(wording: str) -> Iterator[str]:
-    """All texts of the notation; equal texts may occur more than once."""
-    return _expanded(_parse(wording))
 
 
 def _drawn(parts: _Parts, rng: random.Random) -> Iterator[str]:
@@ -250,42 +240,17 @@ def _drawn(parts: _Parts, rng: random.Random) -> Iterator[str]:
             yield from _drawn(part[int(rng.random() * len(part))], rng)
 
 
-def _expanded(parts: _Parts) -> Iterator[str]:
-    if not parts:
-        yield ""
-        return
-    first, rest = parts[0], parts[1:]
-    heads = [first] if isinstance(first, str) else [t for one in first for t in _expanded(one)]
-    tails = list(_expanded(rest))
-    yield from (head + tail for head in heads for tail in tails)
-
-
 @lru_cache(maxsize=4096)
 def _parse(wording: str) -> _Parts:
-    parts, end = _alternative(wording, 0)
-    if end != len(wording):
-        raise ConfigError(f"wording: unexpected {wording[end]!r} at {end} in {wording!r}")
-    return parts
-
-
-def _alternative(text: str, at: int) -> tuple[_Parts, int]:
-    """The parts from ``at`` to the end of this alternative, and where that is."""
-    parts: list[str | tuple[_Parts, ...]] = []
-    start = at
-    while at < len(text) and text[at] not in "|]":
-        if text[at] != "[":
-            at += 1
-            continue
-        parts.append(text[start:at])
-        choices = []
-        while True:
-            choice, at = _alternative(text, at + 1)
-            choices.append(choice)
-            if at >= len(text):
-                raise ConfigError(f"wording: a bracket is not closed in {text!r}")
-            if text[at] == "]":
-                break
-        parts.append(tuple(choices))
-        at = start = at + 1
-    parts.append(text[start:at])
-    return tuple(part for part in parts if part != ""), at
+    open_choices: list[list[_Parts]] = [[[]]]
+    for token in re.split(r"([\[|\]])", wording):
+        if token == "[":
+            open_choices.append([[]])
+        elif token == "|":
+            open_choices[-1].append([])
+        elif token == "]":
+            done = open_choices.pop()
+            open_choices[-1][-1].append(done)
+        elif token:
+            open_choices[-1][-1].append(token)
+    return open_choices[0][0]
