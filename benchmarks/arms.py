@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from benchmarks.cell import Cell, origin_here
+from benchmarks.support.critics import NoisyCritic
 from demos.base_agent.stream import rehearsal_for
 from swarm_ui import CollabGraph, Critic, Judge
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, jobs, tasks
@@ -92,7 +93,7 @@ def phone_jobs(seed: int) -> SampleJobs:
 
 def scripted(seed: int, team: CollabGraph, *, errors: float = 0.03) -> Roles:
     """The critic that knows the solution; this share of its verdicts is inverted."""
-    critic = ScriptedCritic(PhoneEnvironment, flips=errors, seed=derive(seed, "critic"))
+    critic = NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=errors, seed=derive(seed, "critic"))
     return Roles(critic=critic, adversary=ScriptedAdversary())
 
 

@@ -3,8 +3,9 @@
     python demos/train_adapter.py --out runs/adapter
 
 The first training takes a third of the corpora, about as many samples as the included adapter was
-trained on. Repeat the command to continue after an interruption. glibc should keep freed memory,
-because the next step allocates it again: the target ``make adapter`` sets GLIBC_TUNABLES for that.
+trained on (which changes only the layers 8 to 29). Repeat the command to continue after an
+interruption. glibc should keep freed memory, because the next step allocates it again: the target
+``make adapter`` sets GLIBC_TUNABLES for that.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     out, model = given.out, model_folder("smollm2")
     asyncio.run(corpora(out))
-    broad = replace(TRAINING, layers=tuple(range(8, 30)), epochs=0.35, learning_rate=1e-3)
+    broad = replace(TRAINING, epochs=0.35, learning_rate=1e-3)
     folders = [out / name for name in ("phone", "invented", "pages", "devices")]
     finetune(model, folders, out / "trained", config=broad, name="smollm2")
     # After the broad corpus, 120 steps at a fifth of the rate, two thirds on the phone itself.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         ScriptedTeacher,
     )
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
-    from swarm_ui.optim.credit.compare import CriticComparison, compare_critics
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
     from swarm_ui.optim.credit.learned import (
@@ -55,11 +54,11 @@ if TYPE_CHECKING:
     from swarm_ui.optim.trainer import TeamTrainer
 
 __all__ = [
-    "MALT", "Batch", "CriticComparison", "DrMAS", "EdgeDistribution", "EdgeSample", "Example",
+    "MALT", "Batch", "DrMAS", "EdgeDistribution", "EdgeSample", "Example",
     "GiGPO", "Guidance", "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut",
     "Outcome", "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
     "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
-    "UpdateConfig", "calibrated", "compare_critics", "dpo_loss", "edge_credit", "edge_loss",
+    "UpdateConfig", "calibrated", "dpo_loss", "edge_credit", "edge_loss",
     "encode", "ipo_loss", "labelled_replies", "learned_critic", "minibatches",
     "policy_gradient_loss", "preference_pairs", "reply_logprobs", "rft_loss",
     "scored_replies", "success_rate", "token_logprobs", "train_critic", "with_reference",
@@ -68,7 +67,6 @@ __all__ = [
 _MODULES = {
     "adversary": "LLMAdversary LLMTeacher ScriptedAdversary ScriptedTeacher",
     "config": "TeamConfig UpdateConfig",
-    "credit.compare": "CriticComparison compare_critics",
     "credit.counterfactual": "LeaveOneOut Shapley",
     "credit.groups": "DrMAS GiGPO MALT ProgressAttribution",
     "credit.learned": "LearnedCritic calibrated labelled_replies learned_critic train_critic",

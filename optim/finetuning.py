@@ -6,8 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.optim.settings import Amount, Count, Natural, Positive, check
+from swarm_ui.optim.settings import Amount, Count, Positive, check
 
 
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,15 +15,10 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     method: Literal["lora", "full"] = "lora"
     rank: Count = 16
     alpha: Count = 32
-    layers: tuple[Natural, ...] = ()
-    """Layers that get an adapter, counted from 0; empty: all. Without an adapter on the lower
-    layers, the backward pass ends above them."""
     epochs: Positive = 1.0
     """Number of epochs of each stage."""
     max_steps: int = -1
     """Optimiser steps of each stage; -1: as many as the epochs take."""
-    minutes: Positive | None = None
-    """Stop after this time, for all stages together; ``None``: no limit."""
     learning_rate: Positive = 1e-4
     """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
     zero. For full fine-tuning of a large model, 1e-5 is usual."""
@@ -56,11 +50,6 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check(self, "finetune")
-        if self.layers and self.method == "full":
-            raise ConfigError(
-                "finetune: 'layers' chooses the layers of an adapter; with method='full' all "
-                "weights are trained: leave it out, or set method='lora'"
-            )
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +67,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Mean loss over the stage."""
     seconds: float
     """Wall time since the stage began or was continued."""
-    ran_out: bool = False
-    """Whether it was ended by ``minutes`` before its epochs were over."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

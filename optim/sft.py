@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ import msgspec
 import torch
 from datasets import Dataset
 from peft import LoraConfig, PeftModel, get_peft_model
-from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[attr-defined]
 
@@ -35,8 +34,31 @@ tokenizer without a template, followed by the reply and the end token."""
 
 
 OnStep = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
 Row = dict[str, Any]
 """A prompt as a list of turns, with a completion, or with a chosen and a rejected one."""
+
+
+class Rows(NamedTuple):
+    """The samples of a stage in trl's form, without those that are too long."""
+
+    rows: list[Row]
+    skipped: int
+    tokens: int
+    """Of a pair, those of the prompt with the longer reply."""
+
+
+def fitting(rows: Sequence[Row], tokenizer: Any, max_length: int) -> Rows:
+    """The rows of at most ``max_length`` tokens."""
+    sizes = [_length(tokenizer, row) for row in rows]
+    kept = [k for k, size in enumerate(sizes) if size <= max_length]
+    return Rows([rows[k] for k in kept], len(rows) - len(kept), sum(sizes[k] for k in kept))
+
+
+def _length(tokenizer: Any, row: Row) -> int:
+    sides = [row[key] for key in ("completion", "chosen", "rejected") if key in row]
+    chats = [tokenizer.apply_chat_template(row["prompt"] + side, tokenize=False) for side in sides]
+    return max(map(len, tokenizer(chats, add_special_tokens=False)["input_ids"]))
 
 
 def processes() -> accelerate.PartialState:
@@ -56,28 +78,24 @@ class Stage(NamedTuple):
     about: AdapterMetadata
     """Metadata saved with the weights; the fingerprint of the base is added."""
 
-    def train(
-        self, rows: list[Row], tokenizer: Any, watch: Watch, *, skipped: int, tokens: int
-    ) -> Result:
+    def train(self, work: Rows, tokenizer: Any, report: OnStep) -> Result:
         """Train and save; the folder appears only when it is complete.
 
         Raises ``LearningError`` for a non-finite loss or gradient.
         """
-        began = time.monotonic()
-        work = self.out.with_name(f".{self.out.name}.work")
-        trainer = self.trainer(rows, tokenizer, work)
+        began, checkpoints = time.monotonic(), self.out.with_name(f".{self.out.name}.work")
+        trainer = self._trainer(work.rows, tokenizer, checkpoints)
         trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(watch)
-        outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(work))
+        trainer.add_callback(_Watch(self.out.name, report))
+        outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
         result = Result(
             stage=self.out.name,
-            samples=len(rows),
-            skipped=skipped,
-            tokens=tokens,
+            samples=len(work.rows),
+            skipped=work.skipped,
+            tokens=work.tokens,
             steps=outcome.global_step,
             loss=outcome.training_loss,
             seconds=time.monotonic() - began,
-            ran_out=watch.over,
         )
         if trainer.accelerator.is_main_process:
             network = trainer.accelerator.unwrap_model(trainer.model)
@@ -89,22 +107,21 @@ class Stage(NamedTuple):
                 (made / "metrics.jsonl").write_bytes(b"".join(line + b"\n" for line in history))
                 stated = msgspec.json.format(msgspec.json.encode(result), indent=2)
                 (made / "stage.json").write_bytes(stated)
-            shutil.rmtree(work, ignore_errors=True)
+            shutil.rmtree(checkpoints, ignore_errors=True)
         trainer.accelerator.wait_for_everyone()
         return result
 
-    def trainer(self, rows: list[Row], tokenizer: Any, work: Path) -> Any:
-        """The trl trainer of this stage; its checkpoints are in ``work``."""
+    def _trainer(self, rows: list[Row], tokenizer: Any, checkpoints: Path) -> Any:
         config, network = self.config, load_network(self.model, self.before, self.config)
         data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
         if "chosen" not in rows[0]:
-            arguments = _arguments(config, work, config.learning_rate)
+            arguments = _arguments(config, checkpoints, config.learning_rate)
             order = "group_by_length"  # there is less padding
             sft = SFTConfig(**arguments, train_sampling_strategy=order)
             return SFTTrainer(network, args=sft, **data)
         both = config.supervised > 0
         dpo = DPOConfig(
-            **_arguments(config, work, config.preference_learning_rate),
+            **_arguments(config, checkpoints, config.preference_learning_rate),
             beta=config.beta,
             loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
             loss_weights=[1.0, config.supervised] if both else None,
@@ -125,23 +142,14 @@ class Stage(NamedTuple):
         return msgspec.structs.replace(self.about, base_fingerprint=base)
 
 
-class Watch(TrainerCallback):
-    """Reports the steps of a stage, and ends it when its time is over."""
+class _Watch(TrainerCallback):
+    """Reports the steps of a stage, and ends it at a loss or a gradient that is not finite;
+    transformers alone would continue."""
 
-    def __init__(self, stage: str, report: OnStep, end: float) -> None:
-        """
-        Args:
-            stage: its name.
-            report: called with the number of the step, that of all steps, and the loss.
-            end: a time of ``time.monotonic``.
-        """
-        self._stage, self._report, self._end = stage, report, end
-        self.over = False
-        """Whether the stage was ended because its time was over."""
+    def __init__(self, stage: str, report: OnStep) -> None:
+        self._stage, self._report = stage, report
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        """Raises ``LearningError`` if a loss or gradient is not finite; transformers alone would
-        continue."""
         for name, what in (("loss", "loss"), ("grad_norm", "gradient's norm")):
             value = (logs or {}).get(name)
             if value is not None and not math.isfinite(value):
@@ -152,17 +160,10 @@ class Watch(TrainerCallback):
         if "loss" in (logs or {}) and state.is_world_process_zero:
             self._report(state.global_step, state.max_steps, float(logs["loss"]))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        over = [time.monotonic() >= self._end and state.global_step < state.max_steps]
-        if args.world_size > 1:  # all must stop at the same step
-            over = accelerate.utils.broadcast_object_list(over)
-        self.over = over[0]
-        control.should_training_stop |= self.over
 
-
-def _arguments(config: FinetuneConfig, work: Path, learning_rate: float) -> dict[str, Any]:
+def _arguments(config: FinetuneConfig, checkpoints: Path, learning_rate: float) -> dict[str, Any]:
     return {
-        "output_dir": str(work),
+        "output_dir": str(checkpoints),
         "per_device_train_batch_size": config.batch_size,
         "gradient_accumulation_steps": config.accumulate,
         "num_train_epochs": config.epochs,
@@ -184,24 +185,19 @@ def _arguments(config: FinetuneConfig, work: Path, learning_rate: float) -> dict
     }
 
 
-def _last_checkpoint(work: Path) -> str | None:
+def _last_checkpoint(folder: Path) -> str | None:
     """The last complete checkpoint. The trainer writes its state last, so a checkpoint without it
     was cut off."""
-    found = [place.parent for place in work.glob("checkpoint-*/trainer_state.json")]
+    found = [place.parent for place in folder.glob("checkpoint-*/trainer_state.json")]
     last = max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
     return None if last is None else str(last)
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The model's tokenizer, with a plain chat template if it has none.
-
-    Raises:
-        ConfigError: there is none, or it has no end token.
-    """
-    if not folder.is_dir():
-        raise ConfigError(f"finetune: no model in '{folder}': there is no such folder")
+    """The model's tokenizer, with a plain chat template if it has none. Raises ``ConfigError`` if
+    there is none, or it has no end token."""
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except _UNLOADABLE as error:
         raise ConfigError(f"finetune: no tokenizer in '{folder}': {error}") from error
     if tokenizer.eos_token is None:
@@ -216,13 +212,6 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def length(tokenizer: Any, row: Row) -> int:
-    """The tokens of a prompt with the longest of its replies."""
-    sides = [row[key] for key in ("completion", "chosen", "rejected") if key in row]
-    chats = [tokenizer.apply_chat_template(row["prompt"] + side, tokenize=False) for side in sides]
-    return max(map(len, tokenizer(chats, add_special_tokens=False)["input_ids"]))
-
-
 def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> Any:
     """The network to train, with its adapter.
 
@@ -235,8 +224,7 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> An
         config: settings.
 
     Raises:
-        ConfigError: the folder holds no causal language model, or the model lacks layers that
-            ``config.layers`` names.
+        ConfigError: the folder holds no causal language model, or the adapter is of another one.
     """
     if config.method == "full":
         return _load_weights(model if before is None else before, torch.float32)
@@ -245,18 +233,8 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> An
         base = fingerprint(network.state_dict().values())
         read_metadata(before).expect_base(before, model.name, base)
         return PeftModel.from_pretrained(network, str(before), is_trainable=True)
-    count = network.config.get_text_config().num_hidden_layers
-    if config.layers and max(config.layers) >= count:
-        raise ConfigError(
-            f"finetune: 'layers' names layer {max(config.layers)}, and the model in '{model}' "
-            f"has the layers 0 … {count - 1}; name some of these"
-        )
     adapter = LoraConfig(
-        r=config.rank,
-        lora_alpha=config.alpha,
-        target_modules=_linear_names(network) if config.layers else "all-linear",
-        layers_to_transform=list(config.layers) or None,
-        task_type="CAUSAL_LM",
+        r=config.rank, lora_alpha=config.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
     )
     with torch.random.fork_rng():
         torch.manual_seed(config.seed)
@@ -290,11 +268,3 @@ def _computes_bfloat16(config: FinetuneConfig) -> bool:
     if torch.accelerator.is_available():
         return False
     return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
-
-
-def _linear_names(network: nn.Module) -> list[str]:
-    """The last parts of the names of all linear modules except the output layer."""
-    head = network.get_output_embeddings()  # type: ignore[operator]
-    named = network.named_modules()
-    linear = {n.rpartition(".")[2] for n, m in named if isinstance(m, nn.Linear) and m is not head}
-    return sorted(linear)

@@ -25,6 +25,7 @@ from benchmarks.arms import (
 )
 from benchmarks.cell import Cell, read_cells
 from benchmarks.study import Arm, Study
+from benchmarks.support.critics import NoisyCritic
 from demos.base_agent.recipes import BaseAgentConfig, more_stage1, pool, solver_steps
 from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix
@@ -95,7 +96,7 @@ def tests(blind: int | None = None) -> Jobs:
 
 def roles(seed: int, team: CollabGraph, *, outcome: bool = False, teacher: bool = False) -> Roles:
     """The scripted critic, which also judges; ``outcome``: it gives no credit."""
-    critic = ScriptedCritic(make, flips=0.03, seed=derive(seed, "critic"))
+    critic = NoisyCritic(ScriptedCritic(make), flip=0.03, seed=derive(seed, "critic"))
     shown = ScriptedTeacher(make) if teacher else None
     return Roles(None if outcome else critic, critic, ScriptedAdversary(), shown)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.arms import TEST_DRAW, Jobs, Roles, Train, phone_tests, played, shortened, team
 from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
+from benchmarks.support.critics import NoisyCritic
 from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
@@ -45,7 +46,7 @@ def roles(seed: int, team: CollabGraph, *, critic: bool) -> Roles:
     """A critic that knows the solution, with 3 % of its verdicts inverted; or only the outcome."""
     if not critic:
         return Roles(adversary=ScriptedAdversary())
-    scripted = ScriptedCritic(make, flips=0.03, seed=derive(seed, "critic"))
+    scripted = NoisyCritic(ScriptedCritic(make), flip=0.03, seed=derive(seed, "critic"))
     return Roles(critic=scripted, adversary=ScriptedAdversary())
 
 

@@ -21,7 +21,7 @@ from swarm_ui.engine.replay import replay, resample
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.optim.credit.critic import calls_of, delivered, name_of, states_of
+from swarm_ui.optim.credit.critic import name_of, states_of
 from swarm_ui.rollout.episode import no_decision
 from swarm_ui.trace.records import Episode, Trace
 
@@ -35,7 +35,7 @@ class Values(NamedTuple):
     """A value for each message, with standard errors where sampled."""
 
     values: dict[str, float]
-    errors: dict[str, float] | None = None
+    errors: dict[str, float] = {}  # noqa: RUF012
 
 
 class _Replays:
@@ -44,12 +44,7 @@ class _Replays:
     name: str
 
     def __init__(self, team: Dag, judge: Judge) -> None:
-        self._team, self._judge, self._made = team, judge, 0
-
-    @property
-    def calls(self) -> int:
-        """Calls of agents in replays so far, and those that the judge made."""
-        return self._made + (calls_of(self._judge) or 0)
+        self._team, self._judge = team, judge
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """Unscored is what a replay or its grade could not find; see :class:`swarm_ui.Critic`.
@@ -70,18 +65,16 @@ class _Replays:
         if episode.success is None:
             return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
         states = await states_of(self._judge, episode)
+        traces = [(record.trace, as_recorded(self._team, record.trace)) for record in episode.steps]
         found = await together(
             [
-                self._decision(as_recorded(self._team, record.trace), record.trace, state)
-                for record, state in zip(episode.steps, states, strict=True)
+                self._decision(team, trace, s)
+                for (trace, team), s in zip(traces, states, strict=True)
             ]
         )
+        values, errors = [each.values for each in found], [each.errors for each in found]
         return Credit.of(
-            episode,
-            [decision.values for decision in found],
-            source=self.name,
-            signed=True,
-            errors=[d.errors or {} for d in found] if any(d.errors for d in found) else None,
+            episode, values, source=self.name, signed=True, errors=errors if any(errors) else None
         )
 
     async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
@@ -95,14 +88,6 @@ class _Replays:
             return 0.0
         (grade,) = await self._judge.grade(trace.observation, [trace.action], state)
         return grade
-
-    async def _without(self, team: Dag, trace: Trace, ids: Sequence[str]) -> Trace:
-        return self._counted(trace, await replay(team, trace, without=ids))
-
-    def _counted(self, before: Trace, after: Trace) -> Trace:
-        agents, old = frozenset(before.agents), {id(call) for call in before.calls}
-        self._made += sum(c.node in agents and id(c) not in old for c in after.calls)
-        return after
 
 
 class LeaveOneOut(_Replays):
@@ -120,8 +105,6 @@ class LeaveOneOut(_Replays):
             judge: grades the actions of decisions.
             samples: 0 leaves the message out; ``k`` replaces it by ``k`` new samples.
         """
-        if samples < 0:
-            raise ConfigError(f"LeaveOneOut: samples must be 0 or more, got {samples}")
         super().__init__(team, judge)
         self._samples = samples
         how = f"resampled ×{samples}" if samples else "removed"
@@ -131,7 +114,7 @@ class LeaveOneOut(_Replays):
         factual = await self._value(trace, state)
         if factual is None:
             return Values({})
-        ids = delivered(trace)
+        ids = _delivered(trace)
         others = await together([self._otherwise(team, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
         return Values(
@@ -142,10 +125,9 @@ class LeaveOneOut(_Replays):
     async def _otherwise(self, team: Dag, trace: Trace, id: str, state: object) -> list[float]:
         """The values of the decisions without this message, or with other samples of it."""
         if self._samples:
-            drawn = await resample(team, trace, id, self._samples)
-            runs = [self._counted(trace, run) for run in drawn]
+            runs = await resample(team, trace, id, self._samples)
         else:
-            runs = [await self._without(team, trace, [id])]
+            runs = [await replay(team, trace, without=[id])]
         worths = await together([self._value(run, state) for run in runs])
         return [worth for worth in worths if worth is not None]
 
@@ -171,7 +153,7 @@ class Shapley(_Replays):
             )
 
     async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
-        ids = delivered(trace)
+        ids = _delivered(trace)
         sender = {m.id: m.sender for m in trace.messages if m.id in ids}
         agents = list(dict.fromkeys(sender.values()))
         coalitions = [
@@ -180,7 +162,7 @@ class Shapley(_Replays):
 
         async def worth(coalition: frozenset[str]) -> float | None:
             left_out = [id for id in ids if sender[id] not in coalition]
-            run = await self._without(team, trace, left_out) if left_out else trace
+            run = await replay(team, trace, without=left_out) if left_out else trace
             return await self._value(run, state)
 
         worths = await together([worth(coalition) for coalition in coalitions])
@@ -205,11 +187,8 @@ def shapley_values(players: Sequence[str], worths: dict[frozenset[str], float]) 
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
-    """The graph with the edges and delays of the trace.
-
-    Raises:
-        ConfigError: the graph has other agents or rounds, so it cannot have made the trace.
-    """
+    """The graph with the edges and delays of the trace. Raises ``ConfigError`` if the graph has
+    other agents or rounds, so that it cannot have made the trace."""
     # With 'until' the rounds may have ended early.
     rounds = min(graph.rounds, trace.rounds) if graph.until is not None else graph.rounds
     ours, theirs = (sorted(graph.agents), rounds), (sorted(trace.agents), trace.rounds)
@@ -218,9 +197,15 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
             f"counterfactual credit: run {trace.run} was made with agents and rounds {theirs}, but "
             f"the graph has {ours}; give the graph that made it"
         )
+    if graph.when:  # conditional edges are in no trace
+        return graph
     delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
-    # Conditional edges are part of the graph; a trace does not contain their conditions.
-    same = trace.edges == graph.communication_edges and all(
-        delays.get(edge, 0) == graph.delays.get(edge, 0) for edge in trace.edges
-    )
-    return graph if graph.when or same else graph.with_edges(trace.edges, delays=delays)
+    return graph.with_edges(trace.edges, delays=delays)
+
+
+def _delivered(trace: Trace) -> list[str]:
+    """Ids of the agents' messages that can get credit, in the order they were sent. Those of calls
+    that failed are left out; abstentions and unreadable replies are not."""
+    agents = frozenset(trace.agents)
+    failed = {call.id for call in trace.calls if call.error is not None}
+    return [m.id for m in trace.messages if m.sender in agents and m.id not in failed]

@@ -1,4 +1,4 @@
-"""What critics share: checked results, the states of recorded decisions, keys of screens."""
+"""What critics share: checked results, the states of recorded decisions, groups of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from swarm_ui.credit import Credit, Critic, Judge
 from swarm_ui.errors import LearningError
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Episode
 
 
 def name_of(critic: object) -> str:
@@ -27,13 +27,6 @@ def judge_of(critic: object) -> Judge | None:
     return inner if isinstance(inner, Judge) else None
 
 
-def calls_of(critic: object) -> int | None:
-    """Number of calls to agents and models so far, from the attribute ``calls``; ``None``: it does
-    not count them."""
-    calls: int | None = getattr(critic, "calls", None)
-    return calls
-
-
 async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]:
     """The credit that a critic gives, with its name as the source where it names none.
 
@@ -41,51 +34,42 @@ async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]
         LearningError: the critic returned something else than one :class:`Credit` of the right
             shape for each episode, or a number outside of its range.
     """
-    found: object = await critic(episodes)
+    found: Any = await critic(episodes)
     name = name_of(critic)
-    if (
-        not isinstance(found, Sequence)
-        or len(found) != len(episodes)
-        or not all(isinstance(each, Credit) for each in found)
-    ):
+    listed = found if isinstance(found, list | tuple) else []
+    if len(listed) != len(episodes) or not all(isinstance(each, Credit) for each in listed):
         raise LearningError(
             f"the critic '{name}' must return a list with one Credit for each of "
             f"{len(episodes)} episodes, got {found!r:.80}; see Credit.each and Credit.of"
         )
-    for episode, credit in zip(episodes, found, strict=True):
+    for episode, credit in zip(episodes, listed, strict=True):
         for mistake in _mistakes(episode, credit):
             raise LearningError(
                 f"the critic '{name}' gave wrong credit to episode "
                 f"'{episode.task}/{episode.seed}': {mistake}"
             )
-    return [c if c.source else msgspec.structs.replace(c, source=name) for c in found]
+    return [c if c.source else msgspec.structs.replace(c, source=name) for c in listed]
 
 
 def _mistakes(episode: Episode, credit: Credit) -> Iterator[str]:
     wanted = [(record.trace.rounds, len(record.trace.agents)) for record in episode.steps]
     for what in ("values", "errors", "advantages"):
-        table = getattr(credit, what)
-        if table is None:
-            continue
+        table = getattr(credit, what) or ()
         shapes = [(len(matrix), *{len(row) for row in matrix}) for matrix in table]
-        if shapes != wanted:
+        if shapes != wanted and (what == "values" or table):
             yield f"expected {what} of (rounds, agents) {wanted} in its steps, got {shapes}"
     low = -1.0 if credit.signed else 0.0
-    for step, matrix in enumerate(credit.values):
-        for value in (v for row in matrix for v in row if v is not None):
-            if not (isinstance(value, int | float) and low <= value <= 1.0):
-                yield f"expected numbers in [{low:g}, 1] or None, got {value!r} at step {step}"
+    for value in (v for matrix in credit.values for row in matrix for v in row if v is not None):
+        if not (isinstance(value, int | float) and low <= value <= 1.0):
+            yield f"expected numbers in [{low:g}, 1] or None, got {value!r}"
     if episode.success is None and credit.scored:
         yield "a fault masked it, so nothing may be scored"
 
 
 async def states_of(judge: Judge, episode: Episode) -> Sequence[object]:
     """The state at each step, for a judge that needs it; ``None`` everywhere for the others."""
-    states = getattr(judge, "states", None)
-    if states is None:
-        return [None] * len(episode.steps)
-    found: Sequence[object] = await states(episode)
-    return found
+    states: Any = getattr(judge, "states", None)
+    return [None] * len(episode.steps) if states is None else list(await states(episode))
 
 
 async def made_by(make_environment: Callable[[], Any]) -> Any:
@@ -97,14 +81,6 @@ async def made_by(make_environment: Callable[[], Any]) -> Any:
 def inmost(environment: Any) -> Any:
     """The environment without its wrappers. Its snapshots fit any other one of its class."""
     return getattr(environment, "innermost", environment)
-
-
-def delivered(trace: Trace) -> list[str]:
-    """Ids of the agents' messages that can get credit, in the order they were sent. Those of calls
-    that failed are left out; abstentions and unreadable replies are not."""
-    agents = frozenset(trace.agents)
-    failed = {call.id for call in trace.calls if call.error is not None}
-    return [m.id for m in trace.messages if m.sender in agents and m.id not in failed]
 
 
 def screen_key(observation: Observation) -> bytes:

@@ -52,15 +52,13 @@ def inside_auc(rows: Sequence[tuple[int, object, bool, float]]) -> Interval | No
     return _by_bootstrap(figure, len(parts))
 
 
-def calibration_error(
-    scores: Sequence[float], right: Sequence[bool], bins: int = 10
-) -> float | None:
-    """Expected calibration error: the mean distance between score and share of right items in bins
-    of equal width on [0, 1], weighted by the size of the bins. ``None`` without items."""
+def calibration_error(scores: Sequence[float], right: Sequence[bool]) -> float | None:
+    """Expected calibration error: the mean distance between score and share of right items in 10
+    bins of equal width on [0, 1], weighted by the size of the bins. ``None`` without items."""
     if not scores:
         return None
     values = np.asarray(scores, float)
-    place = np.minimum((values * bins).astype(int), bins - 1)
+    place = np.minimum((values * 10).astype(int), 9)
     gaps = np.bincount(place, values - np.asarray(right, float))
     return float(np.abs(gaps).sum() / len(values))
 

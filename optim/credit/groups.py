@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
 import numpy as np
@@ -25,8 +25,6 @@ from swarm_ui.trace.records import Episode, StepRecord
 
 Start = tuple[str, bytes]
 """Task and first screen: what attempts at one task instance have in common."""
-_Values = list[list[dict[str, float]]]
-"""For each step of each episode: a value by message id."""
 
 
 class GiGPO:
@@ -44,7 +42,6 @@ class GiGPO:
     """
 
     name = "state-wise advantage (GiGPO)"
-    calls = 0
 
     def __init__(self, *, discount: float = 0.95, weight: float = 1.0) -> None:
         """
@@ -52,50 +49,44 @@ class GiGPO:
             discount: factor on the outcome for each step that is left, in (0, 1].
             weight: weight of the second term; at least 0.
         """
-        if not 0.0 < discount <= 1.0:
-            raise ConfigError(f"GiGPO: discount must be in (0, 1], got {discount}")
-        if weight < 0.0:
-            raise ConfigError(f"GiGPO: weight must be 0 or more, got {weight}")
+        if not 0.0 < discount <= 1.0 or weight < 0.0:
+            raise ConfigError(
+                "GiGPO: expected discount in (0, 1] and weight of 0 or more, got "
+                f"{discount} and {weight}"
+            )
         self._discount, self._weight = discount, weight
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
-        played = _played(episodes)
-        starts = [start_of(episode) for episode in played]
-        places = [
-            [(start, screen_key(record.trace.observation)) for record in episode.steps]
-            for episode, start in zip(played, starts, strict=True)
-        ]
+        played = [e for e in episodes if e.success is not None]
         outcomes, returns = Groups(), Groups()
-        for episode, start, seen in zip(played, starts, places, strict=True):
-            outcomes.add(start, _outcome(episode))
-            for step, place in enumerate(seen):
+        for episode in played:
+            outcomes.add(start_of(episode), _outcome(episode))
+            for step, place in enumerate(_places(episode)):
                 returns.add(place, self._return(episode, step))
         done: dict[tuple[object, ActionKey], list[float]] = {}
-        for episode, seen in zip(played, places, strict=True):
-            for step, (record, place) in enumerate(zip(episode.steps, seen, strict=True)):
+        for episode in played:
+            for step, (record, place) in enumerate(
+                zip(episode.steps, _places(episode), strict=True)
+            ):
                 if record.executed is not None:
                     own = returns.standard(place, self._return(episode, step))
                     done.setdefault((place, record.executed.key), []).append(own)
 
-        def values(episode: Episode, start: Start, step: int, place: object) -> dict[str, float]:
-            executed, found = episode.steps[step].executed, {}
-            for id, action in _actions(episode.steps[step]).items():
-                if executed is not None and action.key == executed.key:
-                    own = returns.standard(place, self._return(episode, step))
-                    found[id] = outcomes.standard(start, _outcome(episode)) + self._weight * own
-                elif (place, action.key) in done:
-                    found[id] = self._weight * fmean(done[place, action.key])
-            return found
+        def values(episode: Episode) -> list[dict[str, float]]:
+            whole, steps = outcomes.standard(start_of(episode), _outcome(episode)), []
+            for step, place in enumerate(_places(episode)):
+                executed, found = episode.steps[step].executed, {}
+                for id, action in _actions(episode.steps[step]).items():
+                    if executed is not None and action.key == executed.key:
+                        own = returns.standard(place, self._return(episode, step))
+                        found[id] = whole + self._weight * own
+                    elif (place, action.key) in done:
+                        found[id] = self._weight * fmean(done[place, action.key])
+                steps.append(found)
+            return steps
 
-        return _advantages(
-            self.name,
-            episodes,
-            [
-                [values(e, start, step, place) for step, place in enumerate(seen)]
-                for e, start, seen in zip(played, starts, places, strict=True)
-            ],
-        )
+        return _advantages(self.name, episodes, values)
 
     def _return(self, episode: Episode, step: int) -> float:
         return _outcome(episode) * self._discount ** (len(episode.steps) - 1 - step)
@@ -113,31 +104,28 @@ class DrMAS:
     """
 
     name = "agent-wise advantage (Dr. MAS)"
-    calls = 0
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
-        played = _played(episodes)
 
         def senders(record: StepRecord) -> dict[str, str]:
-            trace = record.trace
-            ids = {m.id for m in proposals(trace)} | set(unreadable(trace))
-            return {m.id: m.sender for m in trace.messages if m.id in ids}
+            ids = {m.id for m in proposals(record.trace)} | set(unreadable(record.trace))
+            return {m.id: m.sender for m in record.trace.messages if m.id in ids}
 
-        starts = [start_of(episode) for episode in played]
-        said = [[senders(record) for record in episode.steps] for episode in played]
         groups = Groups()
-        for episode, start, steps in zip(played, starts, said, strict=True):
-            for agent in (agent for step in steps for agent in step.values()):
-                groups.add((start, agent), _outcome(episode))
-        found = [
-            [
-                {id: groups.standard((start, a), _outcome(episode)) for id, a in step.items()}
-                for step in steps
+        for episode in episodes:
+            for record in episode.steps if episode.success is not None else ():
+                for agent in senders(record).values():
+                    groups.add((start_of(episode), agent), _outcome(episode))
+
+        def values(episode: Episode) -> list[dict[str, float]]:
+            start, outcome = start_of(episode), _outcome(episode)
+            return [
+                {id: groups.standard((start, a), outcome) for id, a in senders(record).items()}
+                for record in episode.steps
             ]
-            for episode, start, steps in zip(played, starts, said, strict=True)
-        ]
-        return _advantages(self.name, episodes, found)
+
+        return _advantages(self.name, episodes, values)
 
 
 class MALT:
@@ -158,23 +146,23 @@ class MALT:
     """
 
     name = "search tree values (MALT)"
-    calls = 0
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
         ends: dict[object, list[float]] = {}
-        for episode in _played(episodes):
-            start, done = start_of(episode), _executed(episode)
-            for step in range(len(done)):
-                ends.setdefault((start, done[: step + 1]), []).append(_outcome(episode))
+        for episode in episodes:
+            done = _executed(episode)
+            for step in range(len(done) if episode.success is not None else 0):
+                ends.setdefault((start_of(episode), done[: step + 1]), []).append(_outcome(episode))
 
-        def values(episode: Episode) -> Iterator[dict[str, float]]:
-            start, done = start_of(episode), _executed(episode)
+        def values(episode: Episode) -> list[dict[str, float]]:
+            start, done, steps = start_of(episode), _executed(episode), []
             for step, record in enumerate(episode.steps):
                 nodes = {id: (start, (*done[:step], a.key)) for id, a in _actions(record).items()}
-                yield {id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends}
+                steps.append({id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends})
+            return steps
 
-        return [Credit.of(e, list(values(e)), source=self.name, signed=True) for e in episodes]
+        return [Credit.of(e, values(e), source=self.name, signed=True) for e in episodes]
 
 
 class ProgressAttribution:
@@ -194,7 +182,6 @@ class ProgressAttribution:
     """
 
     name = "progress attribution (SPA-RL)"
-    calls = 0
 
     def __init__(self, *, ridge: float = 1.0) -> None:
         """``ridge``: weight of the penalty on squared coefficients; above 0."""
@@ -204,33 +191,30 @@ class ProgressAttribution:
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
-        played = _played(episodes)
-        seen = [list(_seen_before(episode)) for episode in played]
+        played = [e for e in episodes if e.success is not None]
         executed = [
-            [
-                step_features(record.trace.observation, record.executed, again)
-                for record, again in zip(episode.steps, before, strict=True)
-            ]
-            for episode, before in zip(played, seen, strict=True)
+            [step_features(r.trace.observation, r.executed, again) for r, again in _repeats(e)]
+            for e in played
         ]
-        weights = fitted(executed, [_outcome(episode) for episode in played], self._ridge)
-        known = [_sum(weights, features) for steps in executed for features in steps]
+        weights = fitted(executed, list(map(_outcome, played)), self._ridge)
+
+        def worth(features: Sequence[str]) -> float:
+            return math.fsum(weights.get(name, 0.0) for name in features)
+
+        known = [worth(features) for steps in executed for features in steps]
         mean, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
 
-        def values(record: StepRecord, again: bool) -> dict[str, float]:
-            worth = {
-                id: _sum(weights, step_features(record.trace.observation, action, again))
-                for id, action in _actions(record).items()
-            }
-            return {
-                id: (value - mean) / spread if spread > 1e-9 else 0.0 for id, value in worth.items()
-            }
+        def value(record: StepRecord, action: Action, again: bool) -> float:
+            found = worth(step_features(record.trace.observation, action, again))
+            return (found - mean) / spread if spread > 1e-9 else 0.0
 
-        found = [
-            [values(record, again) for record, again in zip(episode.steps, before, strict=True)]
-            for episode, before in zip(played, seen, strict=True)
-        ]
-        return _advantages(self.name, episodes, found)
+        def values(episode: Episode) -> list[dict[str, float]]:
+            return [
+                {id: value(record, action, again) for id, action in _actions(record).items()}
+                for record, again in _repeats(episode)
+            ]
+
+        return _advantages(self.name, episodes, values)
 
 
 def fitted(
@@ -276,24 +260,21 @@ def start_of(episode: Episode) -> Start:
     return episode.task, first
 
 
-def _advantages(name: str, episodes: Sequence[Episode], found: _Values) -> list[Credit]:
-    """Credit from advantages, which are given for the episodes that no fault masked."""
-    rest = iter(found)
+def _advantages(
+    name: str, episodes: Sequence[Episode], values: Callable[[Episode], list[dict[str, float]]]
+) -> list[Credit]:
+    """Credit from the advantages of the episodes that no fault masked."""
 
-    def bounded(steps: list[dict[str, float]]) -> list[Mapping[str, float | None]]:
-        return [{id: v / (1.0 + abs(v)) for id, v in step.items()} for step in steps]
+    def credit(episode: Episode) -> Credit:
+        if episode.success is None:
+            return Credit.unscored(episode, name, f"masked: {episode.fault}")
+        found = values(episode)
+        bounded: list[Mapping[str, float | None]] = [
+            {id: v / (1.0 + abs(v)) for id, v in step.items()} for step in found
+        ]
+        return Credit.of(episode, bounded, source=name, signed=True, advantages=found)
 
-    return [
-        Credit.unscored(e, name, f"masked: {e.fault}")
-        if e.success is None
-        else Credit.of(e, bounded(values := next(rest)), source=name, signed=True,
-                       advantages=values)
-        for e in episodes
-    ]  # fmt: skip
-
-
-def _played(episodes: Sequence[Episode]) -> list[Episode]:
-    return [episode for episode in episodes if episode.success is not None]
+    return [credit(episode) for episode in episodes]
 
 
 def _outcome(episode: Episode) -> float:
@@ -305,25 +286,25 @@ def _actions(record: StepRecord) -> dict[str, Action]:
     return {m.id: m.action for m in proposals(record.trace) if m.action is not None}
 
 
+def _places(episode: Episode) -> list[tuple[Start, bytes]]:
+    """The start of the episode and the screen of each step."""
+    start = start_of(episode)
+    return [(start, screen_key(record.trace.observation)) for record in episode.steps]
+
+
 def _executed(episode: Episode) -> tuple[ActionKey | None, ...]:
     return tuple(None if r.executed is None else r.executed.key for r in episode.steps)
 
 
-def _seen_before(episode: Episode) -> Iterator[bool]:
-    seen: set[bytes] = set()
-    for record in episode.steps:
-        key = screen_key(record.trace.observation)
-        yield key in seen
-        seen.add(key)
+def _repeats(episode: Episode) -> list[tuple[StepRecord, bool]]:
+    """Each step, and whether its screen occurred before in the episode."""
+    places = _places(episode)
+    return [(r, places[k] in places[:k]) for k, r in enumerate(episode.steps)]
 
 
 def _share(words: frozenset[str], goal: frozenset[str]) -> str:
     common = len(words & goal)
     return "none" if not common else "all" if common == len(words) else "some"
-
-
-def _sum(weights: Mapping[str, float], features: Sequence[str]) -> float:
-    return math.fsum(weights.get(name, 0.0) for name in features)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -67,9 +66,6 @@ def question(
     return (*chat, ChatMessage("assistant", reply), ChatMessage("user", _ASKED))
 
 
-# -- use --------------------------------------------------------------------------------------
-
-
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """``sigmoid(slope * log-odds + offset)`` (Platt 1999); the default changes nothing."""
 
@@ -78,8 +74,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, probability: float) -> float:
         """The scaled probability."""
-        z = self.slope * _log_odds(probability) + self.offset
-        return 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
+        return float(_sigmoid(self.slope * _log_odds(probability) + self.offset))
 
     @classmethod
     def fitted(cls, probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
@@ -94,17 +89,20 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         target, start = np.array(right, dtype=float), np.array([1.0, 0.0])
         weights = start.copy()
         for _ in range(50):
-            p = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -_LARGEST, _LARGEST)))
+            p = _sigmoid(x @ weights)
             gradient = x.T @ (p - target) + (weights - start)
             curvature = (x * (p * (1.0 - p))[:, None]).T @ x + np.eye(2)
             weights -= np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
         return cls(slope=min(20.0, max(0.05, float(weights[0]))), offset=float(weights[1]))
 
 
+def _sigmoid(z: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-np.clip(z, -20 * _LARGEST, 20 * _LARGEST)))
+
+
 def _log_odds(probability: float) -> float:
-    if not 0.0 < probability < 1.0:
-        return -_LARGEST if probability <= 0.0 else _LARGEST
-    return max(-_LARGEST, min(_LARGEST, math.log(probability) - math.log1p(-probability)))
+    p = min(max(probability, 1e-300), 1.0 - 1e-16)
+    return max(-_LARGEST, min(_LARGEST, math.log(p) - math.log1p(-p)))
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +150,6 @@ class LearnedCritic:
         self._form = format_named(self.card.prompt_format)
         self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
-        self.calls = 0
-        """Questions to the model so far; each is about one action."""
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action.
@@ -172,12 +168,11 @@ class LearnedCritic:
     async def _credit(self, episode: Episode) -> Credit:
         values: list[dict[str, float | None]] = []
         for record in episode.steps if episode.success is not None else ():
-            said = {m.id: m.action for m in proposals(record.trace) if m.action is not None}
-            found = await self.scores(
-                record.trace.observation, list(said.values()), run=record.trace.run
-            )
-            values.append(dict.fromkeys(unreadable(record.trace), 0.0))
-            values[-1] |= dict(zip(said, found, strict=True))
+            trace = record.trace
+            said = {m.id: m.action for m in proposals(trace) if m.action is not None}
+            found = await self.scores(trace.observation, list(said.values()), run=trace.run)
+            wrong = dict.fromkeys(unreadable(trace), 0.0)
+            values.append({**wrong, **dict(zip(said, found, strict=True))})
         return Credit.of(episode, values, source=self.name)
 
     async def scores(
@@ -187,6 +182,8 @@ class LearnedCritic:
 
         ``run``: the run that asks. The model serves several runs in turn.
         """
+        if len(self._known) > _CACHED_SCREENS:
+            self._known = {}
         screen = msgspec.structs.replace(observation, png=None)
         known = self._known.setdefault(msgspec.json.encode(screen), {})
         new = {a.key: a for a in actions if a.key not in known}
@@ -199,11 +196,7 @@ class LearnedCritic:
             known |= {
                 k: self.card.scaling(answer[0]) for k, answer in zip(new, answers, strict=True)
             }
-            self.calls += len(asked)
-        found = [known[action.key] for action in actions]
-        if len(self._known) > _CACHED_SCREENS:
-            self._known.clear()
-        return found
+        return [known[action.key] for action in actions]
 
 
 def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> LearnedCritic:
@@ -231,21 +224,16 @@ def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> Learn
 
 
 def read_card(folder: Path) -> CriticCard:
-    """The card of a critic.
-
-    Raises:
-        ConfigError: the folder does not hold a trained critic, or another version wrote it.
-    """
+    """The card of a critic. Raises ``ConfigError`` if the folder does not hold a trained critic, or
+    another version wrote it."""
     path = folder / CRITIC_FILE
-    if not path.is_file():
-        raise ConfigError(
-            f"no critic in '{folder}': expected {CRITIC_FILE} beside an adapter, as swarm-ui "
-            "critic writes it"
-        )
     try:
         card = msgspec.json.decode(path.read_bytes(), type=CriticCard)
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-        raise ConfigError(f"'{path}' is not the card of a critic: {error}") from error
+        raise ConfigError(
+            f"no critic in '{folder}': expected {CRITIC_FILE} beside an adapter, as swarm-ui "
+            f"critic writes it ({error})"
+        ) from error
     if card.critic_version != CARD_VERSION:
         raise ConfigError(
             f"the critic '{folder}' has version {card.critic_version}, this library reads "
@@ -277,26 +265,19 @@ class LabelledReply(msgspec.Struct, frozen=True, kw_only=True):
     right: bool
 
 
-def labelled_replies(
-    episodes: Sequence[Episode], credit: Sequence[Credit] | None = None
-) -> list[LabelledReply]:
+def labelled_replies(episodes: Sequence[Episode], credit: Sequence[Credit]) -> list[LabelledReply]:
     """The distinct proposals of each decision with credit above one half as right, and below it as
-    wrong; and what adversary and teacher wrote under guidance.
+    wrong; and what adversary and teacher wrote under guidance. Masked episodes are left out.
 
     The labels are as good as the critic that gave the credit: those of a scripted critic are its
     solver's, while the outcome also blames the right steps of failed episodes.
-
-    Args:
-        episodes: what was played, with its notes. Masked episodes are left out.
-        credit: one record for each episode; ``None``: the credit that the episodes hold.
     """
-    given = [None] * len(episodes) if credit is None else credit
     found: list[LabelledReply] = []
-    for episode, one in zip(episodes, given, strict=True):
-        own = episode if one is None else credited(episode, one)
-        notes = own.notes or (None,) * len(own.steps)
-        for step, (record, note) in enumerate(zip(own.steps, notes, strict=True)):
-            if own.success is None:
+    for given, one in zip(episodes, credit, strict=True):
+        episode = credited(given, one)
+        notes = episode.notes or (None,) * len(episode.steps)
+        for step, (record, note) in enumerate(zip(episode.steps, notes, strict=True)):
+            if episode.success is None:
                 continue
             wrong, shown = cast("Alternatives | None", note) or ((), ())
             actions = [("agent", g) for g in scored_proposals(record.trace, record.credit or ())]
@@ -304,8 +285,8 @@ def labelled_replies(
             labels = {g.action.key: (source, g) for source, g in reversed(actions)}
             found += [
                 LabelledReply(
-                    task=own.task,
-                    seed=own.seed,
+                    task=episode.task,
+                    seed=episode.seed,
                     step=step,
                     source=source,  # type: ignore[arg-type]
                     observation=msgspec.structs.replace(record.trace.observation, png=None),
@@ -316,15 +297,6 @@ def labelled_replies(
                 if g.credit != 0.5
             ]
     return found
-
-
-def balanced(replies: Sequence[LabelledReply], rng: random.Random) -> list[LabelledReply]:
-    """As many right as wrong replies, drawn at random, in random order."""
-    sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
-    count = min(map(len, sides))
-    drawn = [reply for side in sides for reply in rng.sample(side, count)]
-    rng.shuffle(drawn)
-    return drawn
 
 
 def train_critic(
@@ -360,11 +332,10 @@ def train_critic(
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
     card = card or CriticCard(base_model=model.name)
-    rows = _rows(balanced(replies, random.Random(config.seed)), format_named(card.prompt_format))
+    rows = _rows(replies, format_named(card.prompt_format), random.Random(config.seed))
     tokenizer = sft.load_tokenizer(model)
-    sizes = [sft.length(tokenizer, row) for row in rows]
-    fits = [row for row, size in zip(rows, sizes, strict=True) if size <= config.max_length]
-    if not fits:
+    work = sft.fitting(rows, tokenizer, config.max_length)
+    if not work.rows:
         raise ConfigError(
             f"critic training: there are no right and wrong replies to learn from: {len(replies)} "
             f"replies, {len(rows)} in equal parts, none of at most {config.max_length} tokens"
@@ -372,19 +343,22 @@ def train_critic(
     about = AdapterMetadata(
         prompt_format=card.prompt_format, base_model=card.base_model, made_by="critic"
     )
-    watch = sft.Watch("critic", report, time.monotonic() + 60.0 * (config.minutes or math.inf))
-    counts = {"skipped": len(rows) - len(fits), "tokens": sum(sizes)}
-    made = sft.Stage(model, start, out, config, about).train(fits, tokenizer, watch, **counts)
+    made = sft.Stage(model, start, out, config, about).train(work, tokenizer, report)
     how = {"seed": config.seed, "learning_rate": config.learning_rate, "epochs": config.epochs}
     settings = {**card.settings, **how, "steps": made.steps, "loss": made.loss}
-    write_card(msgspec.structs.replace(card, replies=len(fits), settings=settings), out)
+    write_card(msgspec.structs.replace(card, replies=len(work.rows), settings=settings), out)
     return made
 
 
-def _rows(replies: Sequence[LabelledReply], form: PromptFormat) -> list[dict[str, Any]]:
-    """The questions about replies with their answers, as conversational prompts of trl."""
+def _rows(
+    replies: Sequence[LabelledReply], form: PromptFormat, rng: random.Random
+) -> list[dict[str, Any]]:
+    """Questions about as many right as wrong replies with their answers, as prompts of trl."""
+    sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
+    drawn = [reply for side in sides for reply in rng.sample(side, min(map(len, sides)))]
+    rng.shuffle(drawn)
     found = []
-    for reply in replies:
+    for reply in drawn:
         chat = question(reply.observation, reply.action, form)
         turns = [{"role": turn.role, "content": turn.content} for turn in chat]
         answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
@@ -440,13 +414,12 @@ async def calibrated(
     raw = await scores_of(critic, replies)
     agents = [(p, r.right) for p, r in zip(raw, replies, strict=True) if r.source == "agent"]
     scaling = Scaling.fitted([p for p, _ in agents], [right for _, right in agents])
-    before = critic_figures(replies, raw)
     figures = critic_figures(replies, [scaling(p) for p in raw])
     validation = {
         "replies": figures.replies,
         "right": figures.right,
         "auc": None if figures.auc is None else figures.auc.mean,
-        "error_unscaled": before.error,
+        "error_unscaled": critic_figures(replies, raw).error,
         "error": figures.error,
     }
     card = msgspec.structs.replace(critic.card, scaling=scaling, validation=validation)

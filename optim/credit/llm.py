@@ -11,14 +11,14 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Credit
 from swarm_ui.engine.scheduler import together
-from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
 from swarm_ui.json_text import encodable, objects
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.observation import Observation
@@ -63,37 +63,23 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class LLMCritic:
-    """Asks a language model. A :class:`~swarm_ui.credit.Judge` too."""
+    """Asks a language model. A :class:`~swarm_ui.credit.Judge` too.
 
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        threshold: float | None = 0.5,
-        max_tokens: int = 512,
-        cache: MutableMapping[str, str] | None = None,
-    ) -> None:
+    A score above one half becomes 1.0, one below it 0.0, and one equal to it ("cannot tell")
+    ``None``. Equal questions are asked once.
+    """
+
+    def __init__(self, model: ChatModel, *, max_tokens: int = 512) -> None:
         """
         Args:
             model: gives the scores. A model in this process is greedy; an endpoint uses its own
                 temperature.
-            threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it
-                ("cannot tell") ``None``. ``None`` keeps the scores as they are.
             max_tokens: the maximum length of a reply.
-            cache: readable replies by model, settings and exact prompt. Give one to share it, also
-                among critics with different models, or to store it.
-
-        Raises:
-            ConfigError: the threshold is not in [0, 1].
         """
-        if threshold is not None and not 0.0 <= threshold <= 1.0:
-            raise ConfigError(f"LLMCritic: threshold must be in [0, 1] or None, got {threshold}")
         self.name = f"LLM critic ({model.name})"
-        self._model, self._threshold, self._max_tokens = model, threshold, max_tokens
-        self._cache: MutableMapping[str, str] = {} if cache is None else cache
-        self._asking: dict[str, asyncio.Event] = {}
-        self.calls = 0
-        """Calls to the model so far, without replies from the cache."""
+        self._model, self._max_tokens = model, max_tokens
+        self._known: dict[str, Verdict] = {}
+        self._asking: dict[str, asyncio.Lock] = {}
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """``None`` for agents that failed or that the critic left out.
@@ -120,7 +106,7 @@ class LLMCritic:
             return []
         outputs = [(f"agent_{k}", action.json(), action) for k, action in enumerate(actions)]
         verdict = await self._verdict(observation, outputs)
-        return [self._bit(verdict.scores.get(agent)) for agent, _, _ in outputs]
+        return [_bit(verdict.scores.get(agent)) for agent, _, _ in outputs]
 
     async def _credit(self, episode: Episode, refused: list[ModelError]) -> Credit:
         if episode.success is None:
@@ -144,7 +130,7 @@ class LLMCritic:
         steps = [[next(verdicts) for _ in range(trace.rounds)] for trace in traces]
         return Credit(
             values=tuple(
-                tuple(tuple(self._bit(v.scores.get(a)) for a in trace.agents) for v in rounds)
+                tuple(tuple(_bit(v.scores.get(a)) for a in trace.agents) for v in rounds)
                 for trace, rounds in zip(traces, steps, strict=True)
             ),
             source=self.name,
@@ -152,40 +138,34 @@ class LLMCritic:
         )
 
     async def _verdict(self, observation: Observation, outputs: Sequence[Output]) -> Verdict:
-        """The verdict from the cache, or from a call. Equal concurrent questions make one call."""
+        """The verdict of an earlier equal question, or of a new one; failures are not kept."""
         agents = [agent for agent, _, _ in outputs]
         chat = critic_chat(observation, outputs)
-        key = json.dumps([self._model.name, self._max_tokens, transcript(chat)])
-        while key not in self._cache:
-            if key in self._asking:
-                await self._asking[key].wait()
-                continue
-            self._asking[key] = asyncio.Event()
-            try:
-                return await self._asked(key, chat, agents)
-            finally:
-                self._asking.pop(key).set()
-        return read_verdict(self._cache[key], agents)
+        key = transcript(chat)
+        try:
+            async with self._asking.setdefault(key, asyncio.Lock()):
+                verdict = self._known.get(key) or await self._reply(chat, agents)
+                if not verdict.empty:
+                    self._known[key] = verdict
+                return verdict
+        finally:
+            self._asking.pop(key, None)
 
-    async def _asked(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+    async def _reply(self, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+        verdict = Verdict({}, "")
         for attempt in range(2):
-            self.calls += 1
             request = Request(chat=chat, max_tokens=self._max_tokens, seed=attempt)
             (completion,) = await self._model.generate([request])
             verdict = read_verdict(completion.text, agents)
             if not verdict.empty:
-                self._cache[key] = completion.text
                 break
             again = ChatMessage("assistant", completion.text), ChatMessage("user", _AGAIN)
             chat = (*chat, *again)
         return verdict
 
-    def _bit(self, score: float | None) -> float | None:
-        if score is None or self._threshold is None:
-            return score
-        if score == self._threshold:
-            return None
-        return 1.0 if score > self._threshold else 0.0
+
+def _bit(score: float | None) -> float | None:
+    return None if score is None or score == 0.5 else float(score > 0.5)
 
 
 def critic_chat(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm_ui.credit import Credit, proposals, unreadable
-from swarm_ui.trace.records import Episode, Trace
-
-_ENDED = {True: "the episode was solved", False: "the episode was not solved"}
+from swarm_ui.trace.records import Episode
 
 
 class Outcome:
@@ -17,7 +15,6 @@ class Outcome:
     """
 
     name = "outcome"
-    calls = 0
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See :class:`swarm_ui.Critic`."""
@@ -25,15 +22,13 @@ class Outcome:
 
     def credit(self, episode: Episode) -> Credit:
         """The credit of one episode."""
-        solved = bool(episode.success)
-
-        def ids(trace: Trace) -> list[str]:
-            return [*(m.id for m in proposals(trace)), *unreadable(trace)]
-
-        scored = [ids(record.trace) for record in episode.steps]
+        value = float(bool(episode.success))
+        why = "the episode was solved" if episode.success else "the episode was not solved"
+        traces = [record.trace for record in episode.steps]
+        scored = [[*(m.id for m in proposals(trace)), *unreadable(trace)] for trace in traces]
         return Credit.of(
             episode,
-            [dict.fromkeys(found, float(solved)) for found in scored],
+            [dict.fromkeys(ids, value) for ids in scored],
             source=self.name,
-            rationale=[dict.fromkeys(found, _ENDED[solved]) for found in scored],
+            rationale=[dict.fromkeys(ids, why) for ids in scored],
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,13 +11,10 @@ from swarm_ui.action import Action
 from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
 from swarm_ui.environment import Restorable, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import inmost, made_by, screen_key
+from swarm_ui.optim.credit.critic import inmost, made_by
 from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode
-
-_NEARER = {True: "nearer to success", False: "not nearer to success"}
 
 
 @runtime_checkable
@@ -37,27 +33,12 @@ class ScriptedCritic:
     again and gives equal screens. A :class:`~swarm_ui.credit.Judge` too.
     """
 
-    calls = 0
+    name = SOLVER_CREDIT
 
-    def __init__(
-        self,
-        make_environment: Callable[[], Any],
-        *,
-        flips: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        """
-        Args:
-            make_environment: makes an environment in which the episodes can be played again.
-            flips: share of grades to invert, in [0, 1]. A repeated action on an equal screen gets
-                the same grade.
-            seed: decides which grades are inverted.
-        """
-        if not 0.0 <= flips <= 1.0:
-            raise ConfigError(f"ScriptedCritic: flips must be in [0, 1], got {flips}")
+    def __init__(self, make_environment: Callable[[], Any]) -> None:
+        """``make_environment``: makes an environment in which the episodes can be played again."""
         check_factory(make_environment)
-        self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
-        self._make, self._flips, self._seed = make_environment, flips, seed
+        self._make = make_environment
         self._own: Grader | None = None
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
@@ -75,8 +56,15 @@ class ScriptedCritic:
         self, observation: Observation, actions: Sequence[Action], state: object
     ) -> list[float | None]:
         """See :class:`swarm_ui.Judge`. Raises ``ConfigError`` without a snapshot."""
-        environment = await self._at(state)
-        return [self._noisy(observation, a, environment.grade(a)) for a in actions]
+        if state is None:
+            raise ConfigError(
+                f"{self.name}: no snapshot of the environment; it needs an environment with "
+                "snapshot() and restore(). Use a language-model critic instead"
+            )
+        if self._own is None:
+            self._own = inmost(await self._made())
+        self._own.restore(state)
+        return [self._own.grade(action) for action in actions]
 
     async def states(self, episode: Episode) -> list[object]:
         """A snapshot of the environment at each decision, from playing the episode again.
@@ -120,25 +108,12 @@ class ScriptedCritic:
             actions = {m.action.key: m.action for m in said if m.action is not None}
             grades = await self.grade(trace.observation, list(actions.values()), state)
             known = dict(zip(actions, grades, strict=True))
-            wrong = unreadable(trace)
-            marks: dict[str, float | None] = dict.fromkeys(wrong, 0.0)
-            marks |= {m.id: known[m.action.key] for m in said if m.action is not None}
-            values.append(marks)
-            why.append({id: _NEARER[bool(mark)] for id, mark in marks.items()})
-            why[-1] |= dict.fromkeys(wrong, "no valid action")
+            marks = {m.id: known[m.action.key] for m in said if m.action is not None}
+            wrong = dict.fromkeys(unreadable(trace), 0.0)
+            told = {id: f"{'' if mark else 'not '}nearer to success" for id, mark in marks.items()}
+            values.append({**wrong, **marks})
+            why.append(told | dict.fromkeys(wrong, "no valid action"))
         return Credit.of(episode, values, source=self.name, rationale=why)
-
-    async def _at(self, state: object) -> Grader:
-        """The critic's own environment, restored to this state."""
-        if state is None:
-            raise ConfigError(
-                f"{self.name}: no snapshot of the environment; it needs an environment with "
-                "snapshot() and restore(). Use a language-model critic instead"
-            )
-        if self._own is None:
-            self._own = inmost(await self._made())
-        self._own.restore(state)
-        return self._own
 
     async def _made(self) -> Any:
         environment = await made_by(self._make)
@@ -148,13 +123,6 @@ class ScriptedCritic:
                 "with snapshot(), restore() and grade(). Use a language-model critic instead"
             )
         return environment
-
-    def _noisy(self, observation: Observation, action: Action, grade: float) -> float:
-        if not self._flips:
-            return grade
-        screen = hashlib.blake2b(screen_key(observation), digest_size=16).hexdigest()
-        flipped = derive(self._seed, screen, repr(action.key)) / 2**53 < self._flips
-        return 1.0 - grade if flipped else grade
 
     def __getstate__(self) -> dict[str, object]:
         """The critic as other processes get it: they make their own environment."""

@@ -19,8 +19,7 @@ from statistics import fmean
 import msgspec
 
 from swarm_ui.credit import Credit, Critic, Matrix
-from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
+from swarm_ui.optim.credit.critic import credit_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.trace.records import Episode
 
@@ -50,6 +49,11 @@ class RoundTrust(msgspec.Struct, kw_only=True):
         spread = self.scores * self.outcomes
         return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
 
+    def forget(self) -> None:
+        """Reduce the weight of what is known."""
+        for name in self.__struct_fields__:
+            setattr(self, name, MEMORY * getattr(self, name))
+
     def add(self, pairs: Sequence[tuple[float, float]]) -> None:
         """Add the evidence of one group of episodes: pairs of score and outcome."""
         x, y = map(fmean, zip(*pairs, strict=True))
@@ -67,39 +71,17 @@ class Trust:
     the outcome's.
     """
 
-    def __init__(
-        self,
-        critic: Critic,
-        *,
-        prior: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        """
-        Args:
-            critic: the critic whose scores are weighed.
-            prior: a correlation assumed at the start, and the number of episodes it counts for. It
-                is not forgotten. Without a prior, a team that never succeeds (or never fails) gives
-                no evidence, and its critic no weight.
-        """
-        if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
-            raise ConfigError(
-                f"Trust: prior must be a correlation and a number of episodes, got {prior}"
-            )
+    def __init__(self, critic: Critic) -> None:
+        """``critic``: the critic whose scores are weighed."""
         self.critic = critic
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[RoundTrust] = []
-        self._prior = prior
-        self._outcome = Outcome()
-
-    @property
-    def calls(self) -> int | None:
-        """Number of calls of the critic so far, or ``None`` if it does not count them."""
-        return calls_of(self.critic)
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
         given = [credit.unit() for credit in await credit_of(self.critic, episodes)]
         self.learn(
-            list(map(round_means, given)),
+            list(map(_round_means, given)),
             [None if e.success is None else float(e.success) for e in episodes],
             [episode.task for episode in episodes],
         )
@@ -108,14 +90,10 @@ class Trust:
     def weight(self, round: int = 0) -> float:
         """The weight of the critic in the credit of a round, in [0, 1)."""
         known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
-        believed, worth = self._prior
-        total = known.freedom + worth
-        if total <= 2.0:
+        if known.freedom <= 2.0:
             return 0.0
-        seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
-        centre = (known.freedom * seen + worth * math.atanh(believed)) / total
-        error = CONFIDENCE / math.sqrt(total - 2.0)
-        return max(0.0, math.tanh(centre - error))
+        centre = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
+        return max(0.0, math.tanh(centre - CONFIDENCE / math.sqrt(known.freedom - 2.0)))
 
     def learn(
         self,
@@ -131,12 +109,10 @@ class Trust:
             outcomes: the outcome of each episode; ``None``: masked by a fault.
             groups: the group of each episode. A group of one episode gives no evidence.
         """
-        for round in range(max([len(self.rounds), *map(len, scores)])):
-            if round == len(self.rounds):
-                self.rounds.append(RoundTrust())
-            known = self.rounds[round]
-            for name in RoundTrust.__struct_fields__:
-                setattr(known, name, MEMORY * getattr(known, name))
+        missing = max(map(len, scores), default=0) - len(self.rounds)
+        self.rounds += [RoundTrust() for _ in range(missing)]
+        for round, known in enumerate(self.rounds):
+            known.forget()
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
@@ -150,33 +126,28 @@ class Trust:
         return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Load the result of :meth:`state_dict`. Raises ``ConfigError`` for another form."""
-        try:
-            self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
-        except (KeyError, msgspec.ValidationError) as error:
-            raise ConfigError(f"Trust: cannot read this state: {error}") from error
+        """Load the result of :meth:`state_dict`."""
+        self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
 
     def _mixed(self, episode: Episode, given: Credit) -> Credit:
-        fallback = self._outcome.credit(episode)
+        outcome = Outcome().credit(episode)
         if episode.success is None:
-            return msgspec.structs.replace(fallback, source=self.name)
+            return msgspec.structs.replace(outcome, source=self.name)
         rounds = max((record.trace.rounds for record in episode.steps), default=0)
         weights = [self.weight(round) for round in range(rounds)]
         told = tuple(
             tuple(f"{text} (weight {w:.2f})".strip() for text, w in zip(texts, weights))  # noqa: B905
             for texts in given.rationale
         )
+        values = zip(given.values, outcome.values, strict=True)
         return Credit(
-            values=tuple(
-                _blend(ours, theirs, weights)
-                for ours, theirs in zip(given.values, fallback.values, strict=True)
-            ),
-            source=f"{given.source}, weighed against {fallback.source}",
-            rationale=told or fallback.rationale,
+            values=tuple(_blend(ours, theirs, weights) for ours, theirs in values),
+            source=f"{given.source}, weighed against {outcome.source}",
+            rationale=told or outcome.rationale,
         )
 
 
-def round_means(credit: Credit) -> list[float | None]:
+def _round_means(credit: Credit) -> list[float | None]:
     """Mean of the scored messages of an episode, by round."""
     rounds = zip_longest(*credit.values, fillvalue=())
     scored = [[v for row in rows for v in row if v is not None] for rows in rounds]

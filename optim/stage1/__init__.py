@@ -17,7 +17,7 @@ agents of this package were made in another way: see ``demos/base_agent``.
 from __future__ import annotations
 
 from swarm_ui.optim.finetuning import FinetuneConfig
-from swarm_ui.optim.stage1.corpus import FORMATS, Totals, export, read_corpus, totals
+from swarm_ui.optim.stage1.corpus import Totals, export, read_corpus, totals
 from swarm_ui.optim.stage1.finetune import finetune
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Origin, Sample
 from swarm_ui.optim.stage1.synthesize import Models, synthesize
@@ -25,7 +25,6 @@ from swarm_ui.optim.stage1.templates import expert_of
 from swarm_ui.optim.stage1.walk import random_action
 
 __all__ = [
-    "FORMATS",
     "CorpusConfig",
     "FinetuneConfig",
     "HeldOut",

@@ -59,11 +59,8 @@ class CallLog:
 
 
 def read_lines(path: Path, kind: type[T], what: str) -> Iterator[T]:
-    """The complete lines of a file.
-
-    Raises:
-        TraceError: a line cannot be decoded; ``what`` says what it should be.
-    """
+    """The complete lines of a file. Raises ``TraceError`` if one cannot be decoded; ``what`` says
+    what it should be."""
     for number, line in enumerate(whole_lines(path), start=1):
         try:
             yield msgspec.json.decode(line, type=kind)
@@ -77,7 +74,6 @@ class LoggedModel:
     def __init__(self, model: ChatModel, role: str, log: CallLog) -> None:
         self.name = model.name
         self._model, self._role, self._log = model, role, log
-        self._asking: dict[str, asyncio.Event] = {}
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One completion for each request. Raises ``ModelError``, also for an exceeded budget."""
@@ -90,16 +86,7 @@ class LoggedModel:
         read = transcript(as_chat(request))
         how = [self._role, self.name, request.temperature, request.max_tokens, request.seed, read]
         key = short_hash(json.dumps(how))
-        while key not in self._log.known:
-            if key in self._asking:
-                await self._asking[key].wait()
-                continue
-            self._asking[key] = asyncio.Event()
-            try:
-                await self._ask(key, request, read)
-            finally:
-                self._asking.pop(key).set()
-        called = self._log.known[key]
+        called = self._log.known.get(key) or await self._ask(key, request, read)
         return Completion(
             text=called.text or "",
             prompt=read,
@@ -108,20 +95,18 @@ class LoggedModel:
             prompt_format=called.prompt_format,
         )
 
-    async def _ask(self, key: str, request: Request, read: str) -> None:
+    async def _ask(self, key: str, request: Request, read: str) -> CallRecord:
         most = Usage(prompt_tokens=most_tokens(read), completion_tokens=request.reply_tokens)
         budget = self._log.budget
         hold = budget.reserve(most, f"corpus, call to {self.name}", budget.prices.get(self.name))
         called = CallRecord(key=key, model=self.name, usage=most)
         try:
             (reply,) = await self._model.generate([request])
-            called = CallRecord(
-                key=key,
-                model=self.name,
-                text=reply.text.encode("utf-8", "replace").decode(),
-                usage=reply.usage,
-                prompt_format=reply.prompt_format,
+            text = reply.text.encode("utf-8", "replace").decode()
+            called = msgspec.structs.replace(
+                called, text=text, usage=reply.usage, prompt_format=reply.prompt_format
             )
         finally:
             budget.settle(hold, called.usage)
             self._log.add(called)
+        return called

@@ -22,7 +22,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.files import LineFile, write_atomic
 from swarm_ui.optim.settings import expect_same
 from swarm_ui.optim.stage1.calls import CallRecord, read_lines
-from swarm_ui.optim.stage1.checks import Deduplicator, DropCounts
+from swarm_ui.optim.stage1.checks import DropCounts
 from swarm_ui.optim.stage1.samples import (
     CORPUS_VERSION,
     LEVELS,
@@ -31,19 +31,15 @@ from swarm_ui.optim.stage1.samples import (
     Job,
     Sample,
     WalkResult,
+    short_hash,
 )
 from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
 Row = dict[str, Any]
 Folders = Path | Sequence[Path]
 
-FORMATS = ("trl", "llama-factory")
 PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 _PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
-_TAGS = {
-    "role_tag": "role", "content_tag": "content", "user_tag": "user",
-    "assistant_tag": "assistant", "system_tag": "system",
-}  # fmt: skip
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +96,9 @@ class Corpus:
             check_empty(folder, "corpus")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
-        self._deduplicator = Deduplicator(header.config.repeats)
-        self._done: set[Job] = set()
+        self._known, self._done = set[str](), set[Job]()
         for walk in _walks(folder):
-            self._done |= {(walk.task, walk.seed)} if walk.success is not None else set()
-            for sample in walk.samples:
-                self._deduplicator.remember(sample)
+            self._note(walk)
         self._lines = LineFile(folder / "walks.jsonl")
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
@@ -114,26 +107,35 @@ class Corpus:
 
     def add(self, walk: WalkResult) -> WalkResult:
         """Store a walk without the samples that the corpus has already; returns what was stored.
-
-        Raises:
-            OSError: the disk is full or broken; the corpus is unchanged.
-        """
-        dropped, kept = DropCounts(walk.dropped), []
+        Raises ``OSError`` if the disk is full or broken; the corpus is unchanged."""
+        dropped, kept = DropCounts(walk.dropped), dict[str, Sample]()
         for sample in walk.samples:
-            fault = self._deduplicator.fault(sample)
-            if fault is None:
-                kept.append(sample)
+            key = _same_text(sample)
+            if key in self._known or key in kept:
+                dropped.note(sample.level, "a duplicate")
             else:
-                dropped.note(sample.level, fault)
+                kept[key] = sample
         stored = msgspec.structs.replace(
-            walk, samples=tuple(kept), dropped=dict(sorted(dropped.items()))
+            walk, samples=tuple(kept.values()), dropped=dict(sorted(dropped.items()))
         )
         self._lines.append(msgspec.json.encode(stored))
-        self._done |= {(walk.task, walk.seed)} if walk.success is not None else set()
+        self._note(stored)
         return stored
+
+    def _note(self, walk: WalkResult) -> None:
+        self._known.update(map(_same_text, walk.samples))
+        if walk.success is not None:
+            self._done.add((walk.task, walk.seed))
 
     def close(self) -> None:
         self._lines.close()
+
+
+def _same_text(sample: Sample) -> str:
+    """A key of prompt and response, without case and spaces. The rejected response does not
+    count."""
+    texts = [str(sample.level), *(turn.content for turn in sample.chat), sample.response]
+    return short_hash("\x1e".join(" ".join(text.casefold().split()) for text in texts))
 
 
 def _walks(folder: Path) -> Iterator[WalkResult]:
@@ -141,11 +143,7 @@ def _walks(folder: Path) -> Iterator[WalkResult]:
 
 
 def read_header(folder: Path) -> Header:
-    """The header of a corpus.
-
-    Raises:
-        ConfigError: there is no corpus, or it has another version.
-    """
+    """The header of a corpus. Raises ``ConfigError`` if there is none, or of another version."""
     try:
         raw = (folder / "corpus.json").read_bytes()
         version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
@@ -214,10 +212,7 @@ def gather(
 
 
 def totals(folder: Path) -> Totals:
-    """Counts of the samples of a corpus, and of dropped items.
-
-    Raises the errors of :func:`read_corpus`.
-    """
+    """Counts of the samples of a corpus, and of dropped items."""
     read_header(folder)
     kept, dropped = Counter[str](), Counter[str]()
     ended: dict[Job, bool | None] = {}
@@ -240,7 +235,6 @@ def totals(folder: Path) -> Totals:
 
 def export(
     corpus: Folders,
-    format: str,
     out: Path,
     *,
     levels: Sequence[int] = LEVELS,
@@ -248,37 +242,26 @@ def export(
 ) -> list[Path]:
     """Write a corpus for another library, as lists of messages in JSON lines; returns the files.
 
-    ``trl`` writes conversational prompts with completions, or with a chosen and a rejected reply.
-    ``llama-factory`` writes conversations in its ShareGPT format, and ``dataset_info.json``.
+    They are trl's conversational prompts with completions, or with a chosen and a rejected reply.
     Samples of level 3 are written twice: their chosen responses for supervised training, and the
     preferences.
 
     Args:
         corpus: folder of a corpus, or several; a sample that two of them contain is written once.
-        format: one of :data:`FORMATS`.
         out: folder to write into; files of the same names are replaced.
         levels: the levels to write.
         held_out: checked in addition to the rule that the corpus was made with.
 
     Raises:
-        ConfigError: the format or the corpus does not exist, there is nothing to write, or a sample
-            has a held-out task.
+        ConfigError: the corpus does not exist, there is nothing to write, or a sample has a
+            held-out task.
     """
-    if format not in FORMATS:
-        raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")
-    row = conversational if format == "trl" else _sharegpt
-    written, info = list[Path](), dict[str, Row]()
+    written = []
     for name, part in parts(gather(corpus, levels=levels, held_out=held_out)).items():
-        pair = name.startswith("preference")
-        rows = [json.dumps(row(sample, pair=pair), ensure_ascii=False) for sample in part]
+        rows = [conversational(sample, pair=name.startswith("preference")) for sample in part]
         written.append(out / f"{name}.jsonl")
-        write_atomic(written[-1], "".join(f"{line}\n" for line in rows))
-        columns = ("messages", "chosen", "rejected") if pair else ("messages",)
-        info[name] = {"file_name": f"{name}.jsonl", "formatting": "sharegpt", "tags": _TAGS}
-        info[name] |= {"columns": {key: key for key in columns}, "ranking": pair}
-    if format == "llama-factory":
-        written.append(out / "dataset_info.json")
-        write_atomic(written[-1], json.dumps(info, indent=2))
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        write_atomic(written[-1], "".join(f"{line}\n" for line in lines))
     return written
 
 
@@ -291,25 +274,12 @@ def parts(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
 
 def conversational(sample: Sample, *, pair: bool) -> Row:
     """TRL's conversational prompt and completion, or with ``pair`` prompt, chosen and rejected."""
-    turns, chosen, rejected = _turns(sample)
-    if pair:
-        return {"prompt": turns, "chosen": [chosen], "rejected": [rejected]}
-    return {"prompt": turns, "completion": [chosen]}
-
-
-def _sharegpt(sample: Sample, *, pair: bool) -> Row:
-    turns, chosen, rejected = _turns(sample)
-    if pair:
-        return {"messages": turns, "chosen": chosen, "rejected": rejected}
-    return {"messages": [*turns, chosen]}
-
-
-def _turns(sample: Sample) -> tuple[list[Row], Row, Row]:
-    """The prompt, and both replies to it."""
     turns = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
     sides = (sample.response, sample.rejected or "")
-    chosen, rejected = ({"role": "assistant", "content": text} for text in sides)
-    return turns, chosen, rejected
+    chosen, rejected = ([{"role": "assistant", "content": text}] for text in sides)
+    if pair:
+        return {"prompt": turns, "chosen": chosen, "rejected": rejected}
+    return {"prompt": turns, "completion": chosen}
 
 
 def check_empty(folder: Path, what: str) -> None:

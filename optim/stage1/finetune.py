@@ -8,13 +8,10 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 from __future__ import annotations
 
 import hashlib
-import math
 import shutil
-import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,21 +20,15 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder, write_atomic
 from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
 from swarm_ui.optim.settings import expect_same
-from swarm_ui.optim.stage1.corpus import (
-    PARTS,
-    Folders,
-    Row,
-    check_empty,
-    conversational,
-    gather,
-    parts,
-)
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, check_empty, conversational, gather, parts
 from swarm_ui.optim.stage1.samples import HeldOut, Sample, short_hash
 from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
+if TYPE_CHECKING:
+    from swarm_ui.optim.sft import Rows
+
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
-_STAGE_OF = dict(zip(PARTS, STAGES, strict=True))
 _PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 
 
@@ -55,9 +46,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     packages: dict[str, str] = {}
 
 
-Report = Callable[[Progress], None]
-
-
 def finetune(
     model: Path,
     corpus: Folders,
@@ -65,11 +53,12 @@ def finetune(
     *,
     config: FinetuneConfig | None = None,
     held_out: HeldOut | None = None,
-    report: Report | None = None,
+    report: Callable[[Progress], None] = lambda now: None,
     name: str = "",
     adapter: Path | None = None,
 ) -> list[Result]:
-    """Train a model on a corpus, level by level; a stage without samples is skipped.
+    """Train a model on a corpus, level by level; a stage without samples is skipped. Returns one
+    result for each stage.
 
     Each stage starts from the weights of the stage before it, and DPO's reference is the model
     before DPO. Finished stages are not repeated; an interrupted stage continues from its last
@@ -88,99 +77,65 @@ def finetune(
         name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
 
-    Returns:
-        one result for each stage, also for stages that were finished earlier.
-
     Raises:
         ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is of
             a held-out task.
         LearningError: a loss or a gradient was not a number.
         MissingExtra: trl or peft is not installed.
     """
-    settings = config or FinetuneConfig()
-    end = time.monotonic() + (math.inf if settings.minutes is None else 60.0 * settings.minutes)
     try:
         from swarm_ui.optim import sft
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
+    settings = config or FinetuneConfig()
     samples = gather(corpus, held_out=held_out)
     tokenizer, group = sft.load_tokenizer(model), sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    work = _work(parts(samples), settings, partial(sft.length, tokenizer))
-    before = adapter
-    for number, (stage, (rows, skipped, tokens)) in enumerate(work.items()):
-        place, told = out / stage, _reporting(stage, number, len(work), report)
-        if not (place / "stage.json").exists():
-            made = sft.Stage(model, before, place, settings, about)
-            watch = sft.Watch(stage, told, end)
-            made.train(rows, tokenizer, watch, skipped=skipped, tokens=tokens)
-        before = place
-    _finish(out / list(work)[-1], out / FINAL, group)
-    done = [(out / stage / "stage.json").read_bytes() for stage in work]
-    return [msgspec.json.decode(result, type=Result) for result in done]
+    work = _work(samples, settings, tokenizer)
+    before, results = adapter, list[Result]()
+    for number, (stage, rows) in enumerate(work.items()):
 
-
-class _Stage(NamedTuple):
-    """The rows of a stage in trl's form, without those that are too long."""
-
-    rows: list[Row]
-    skipped: int
-    tokens: int
-
-
-def _work(
-    found: Mapping[str, list[Sample]], config: FinetuneConfig, length: Callable[[Row], int]
-) -> dict[str, _Stage]:
-    """The stages by name. Raises ``ConfigError`` if every sample is too long."""
-    stages: dict[str, _Stage] = {}
-    for part, samples in found.items():
-        pair = part.startswith("preference")
-        if pair and not config.preferences:
-            continue
-        rows = [conversational(sample, pair=pair) for sample in samples]
-        sizes = [length(row) for row in rows]
-        kept = [k for k, size in enumerate(sizes) if size <= config.max_length]
-        if kept:
-            tokens = sum(sizes[k] for k in kept)
-            some = [rows[k] for k in kept]
-            stages[_STAGE_OF[part]] = _Stage(some, len(rows) - len(kept), tokens)
-    if not stages:
-        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
-    return stages
-
-
-def _reporting(
-    stage: str, number: int, stages: int, report: Report | None
-) -> Callable[[int, int, float], None]:
-    """A function of step, number of steps and loss in a stage, which calls ``report``."""
-
-    def told(step: int, steps: int, loss: float) -> None:
-        if report is not None:
-            done = (number + step / max(1, steps)) / stages
+        def told(step: int, steps: int, loss: float, stage: str = stage, at: int = number) -> None:
+            done = (at + step / max(1, steps)) / len(work)
             report(Progress(stage=stage, step=step, steps=steps, loss=loss, done=done))
 
-    return told
+        place = out / stage
+        if not (place / "stage.json").exists():
+            sft.Stage(model, before, place, settings, about).train(rows, tokenizer, told)
+        results.append(msgspec.json.decode((place / "stage.json").read_bytes(), type=Result))
+        before = place
+    _finish(out / results[-1].stage, out / FINAL, group)
+    return results
 
 
-def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
-    """Check that the training can start from an adapter; returns a hash of its weights. Raises
-    ``ConfigError`` if it cannot."""
-    if config.method != "lora" or config.layers:
-        raise ConfigError(
-            f"finetune: the adapter '{folder}' is trained further as it is: leave 'layers' out, "
-            "and method='lora'"
-        )
-    read_metadata(folder).expect_format(folder, prompt_format)
-    try:
-        weights = (folder / "adapter_model.safetensors").read_bytes()
-    except OSError as error:
-        raise ConfigError(f"finetune: no adapter in '{folder}': {error}") from error
-    return hashlib.sha256(weights).hexdigest()[:16]
+def _work(samples: Sequence[Sample], config: FinetuneConfig, tokenizer: Any) -> dict[str, Rows]:
+    """The rows of each stage. Raises ``ConfigError`` if every sample is too long."""
+    from swarm_ui.optim.sft import fitting
+
+    found = {}
+    for part, some in parts(samples).items():
+        pair = part.startswith("preference")
+        rows = [conversational(sample, pair=pair) for sample in some]
+        fits = fitting(rows, tokenizer, config.max_length)
+        if fits.rows and (config.preferences or not pair):
+            found[STAGES[PARTS.index(part)]] = fits
+    if not found:
+        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
+    return found
+
+
+def _finish(last: Path, final: Path, group: Any) -> None:
+    """Copy the weights of the last stage to ``final``."""
+    if group.is_main_process and not final.exists():
+        own = shutil.ignore_patterns("metrics.jsonl", "stage.json")
+        with replacing_folder(final) as made:
+            shutil.copytree(last, made, ignore=own, dirs_exist_ok=True)
+    group.wait_for_everyone()
 
 
 def _begin(
     model: Path,
-    samples: list[Sample],
+    samples: Sequence[Sample],
     out: Path,
     config: FinetuneConfig,
     adapter: Path | None,
@@ -220,10 +175,14 @@ def _begin(
     )
 
 
-def _finish(last: Path, final: Path, group: Any) -> None:
-    """Copy the weights of the last stage to ``final``."""
-    if group.is_main_process and not final.exists():
-        own = shutil.ignore_patterns("metrics.jsonl", "stage.json")
-        with replacing_folder(final) as made:
-            shutil.copytree(last, made, ignore=own, dirs_exist_ok=True)
-    group.wait_for_everyone()
+def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
+    """Check that the training can start from an adapter; returns a hash of its weights. Raises
+    ``ConfigError`` if it cannot."""
+    if config.method != "lora":
+        raise ConfigError(f"finetune: the adapter '{folder}' can only be trained by method='lora'")
+    read_metadata(folder).expect_format(folder, prompt_format)
+    try:
+        weights = (folder / "adapter_model.safetensors").read_bytes()
+    except OSError as error:
+        raise ConfigError(f"finetune: no adapter in '{folder}': {error}") from error
+    return hashlib.sha256(weights).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """The roles that make a corpus: a UI agent, an adversary, and a critic.
 
-Each may be any :class:`~swarm_ui.model.ChatModel`, which :class:`ModelRole` asks, or an object of
-one of the protocols, such as the scripts of :mod:`swarm_ui.optim.stage1.templates`. The method
+Each may be any :class:`~swarm_ui.model.ChatModel`, which :class:`ModelRole` asks, or another
+:class:`Role`, such as the script of :mod:`swarm_ui.optim.stage1.templates`. The method
 (CollabUIAgents, arXiv 2502.14496) says what to ask a model for; the wording is ours.
 """
 
@@ -21,7 +21,7 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat, read_verdict
 from swarm_ui.optim.stage1.checks import canonical
-from swarm_ui.optim.stage1.samples import CorpusConfig, short_hash
+from swarm_ui.optim.stage1.samples import CorpusConfig
 from swarm_ui.prompts import context, decision_chat, format_named, said
 
 Chat = tuple[ChatMessage, ...]
@@ -84,13 +84,6 @@ Write one short paragraph that begins with 'Rationale:'. Then write, as the last
 object that maps every item's name to its score."""
 
 
-class Reply(NamedTuple):
-    """A reply, and the short hash of its prompt (empty for a role without prompts)."""
-
-    text: str
-    prompt: str = ""
-
-
 class Item(NamedTuple):
     """A question or instruction with its answer."""
 
@@ -105,7 +98,6 @@ class Items(NamedTuple):
     items: list[Item]
     malformed: int = 0
     """Number of parts of the reply that could not be parsed."""
-    prompt: str = ""
 
 
 class WalkState(NamedTuple):
@@ -117,13 +109,14 @@ class WalkState(NamedTuple):
     """``None`` if the environment has no snapshots."""
 
 
-class UIAgent(Protocol):
-    """Acts in the environment, and writes about its screens."""
+class Role(Protocol):
+    """A UI agent (``act``, ``questions``, ``instructions``), an adversary (``oppose``) or a critic
+    (the others). A role is only asked for what its place needs."""
 
     @property
     def name(self) -> str: ...
 
-    async def act(self, state: WalkState, *, seed: int, temperature: float) -> Reply:
+    async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         """A reason and an action, in the indices of the screen."""
         ...
 
@@ -135,27 +128,14 @@ class UIAgent(Protocol):
         """Instructions of one step; each answer is a reason and an action."""
         ...
 
-
-class Opponent(Protocol):
-    """The role of the adversary. It writes plausible wrong replies, with a reason, so that right
-    and wrong replies of a corpus differ in content only."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
-        """A reason with an action other than ``good``; ``None`` if there is none."""
+    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
+        """A reason with a plausible wrong action, other than ``good``; ``None`` if there is none.
+        Right and wrong replies of a corpus differ in content only."""
         ...
 
-
-class Checker(Protocol):
-    """The role of the critic. It gives scores in [0, 1], or ``None`` if it cannot judge."""
-
-    @property
-    def name(self) -> str: ...
-
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """Scores of questions, or instructions, with their answers."""
+        """Scores in [0, 1] of questions, or instructions, with their answers; ``None``: it cannot
+        judge."""
         ...
 
     async def score_actions(
@@ -174,7 +154,7 @@ class ModelRole:
     def __init__(self, model: ChatModel, config: CorpusConfig) -> None:
         self.name, self._model, self._config = model.name, model, config
 
-    async def act(self, state: WalkState, *, seed: int, temperature: float) -> Reply:
+    async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         chat = decision_chat(Decision(observation=state.observation))
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
 
@@ -187,7 +167,7 @@ class ModelRole:
         chat = instructions_chat(state.observation, self._config.instructions)
         return await self._items(chat, seed, _instruction)
 
-    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
+    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
         chat = adversary_chat(Decision(observation=state.observation), good)
         temperature = self._config.temperature
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
@@ -215,7 +195,7 @@ class ModelRole:
         too, there are no scores."""
         for attempt in range(2):
             reply = await self._ask(chat, seed=attempt, temperature=0.0)
-            verdict = read_verdict(reply.text, names)
+            verdict = read_verdict(reply, names)
             if not verdict.empty:
                 return [verdict.scores[name] for name in names]
         return [None] * len(names)
@@ -224,12 +204,12 @@ class ModelRole:
         self, chat: Chat, seed: int, parse: Callable[[dict[str, object]], Item | None]
     ) -> Items:
         reply = await self._ask(chat, seed=seed, temperature=self._config.temperature)
-        parsed = [parse(found) for found in _json_objects(reply.text)]
+        parsed = [parse(found) for found in _json_objects(reply)]
         items = [item for item in parsed if item is not None]
         malformed = len(parsed) - len(items)
-        return Items(items, malformed if items else max(1, malformed), reply.prompt)
+        return Items(items, malformed if items else max(1, malformed))
 
-    async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> Reply:
+    async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> str:
         """The reply, of at most ``max_tokens // divisor`` tokens."""
         request = Request(
             chat=chat,
@@ -238,7 +218,7 @@ class ModelRole:
             seed=seed % 2**31,
         )
         (completion,) = await self._model.generate([request])
-        return Reply(completion.text, short_hash(completion.prompt))
+        return completion.text
 
 
 def _question(found: dict[str, object]) -> Item | None:

@@ -34,17 +34,12 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     Use it only where actions can be undone."""
     screens: Natural = 4
     """Maximum number of different screens of a walk for samples of levels 1 and 2."""
-    first_screen: Share = 0.2
-    """Probability that a walk's first screen is among these screens. It is low, because the first
-    screens of all walks are similar. This is the value in the method's released code."""
     questions: Count = 8
     """Maximum number of questions about a screen."""
     instructions: Count = 6
     """Maximum number of instructions for a screen."""
     messages: Share = 0.5
     """Share of the preferences with messages of neighbours in their prompt."""
-    repeats: Count = 8
-    """Maximum number of samples that differ only in the order of the screen's elements."""
     temperature: float = 0.7
     """Temperature for questions, instructions, neighbours and adversary; walks and verdicts: 0."""
     max_tokens: Annotated[int, msgspec.Meta(ge=16)] = 1024
@@ -63,8 +58,7 @@ CORPUS_VERSION = 2
 Job = tuple[str, int]
 """Task and seed of a walk."""
 
-Kind = Literal["screen", "element", "instruction", "preference", "team"]
-"""``team``: what one agent of a team saw, heard and replied; level 3 without a rejected reply."""
+Kind = Literal["screen", "element", "instruction", "preference"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,19 +73,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Model that wrote the rejected response."""
     critic: str = ""
     """Name of the critic that gave the scores."""
-    prompt: str = ""
-    """:func:`short_hash` of the prompt that the agent answered, as in ``calls.jsonl``; empty for an
-    agent without prompts."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A prompt, a response to learn, and for preferences a rejected response."""
 
-    id: str
-    """Hash of level, prompt and responses: equal for equal samples."""
     level: Level
-    """1: a question about the screen; 2: an instruction of one step; 3: a preference, or a reply
-    in a team."""
+    """1: a question about the screen; 2: an instruction of one step; 3: a preference."""
     kind: Kind
     chat: tuple[ChatMessage, ...]
     """The prompt; for levels 2 and 3 it is the prompt of an agent that acts."""
@@ -105,9 +93,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The format in which chat and responses are written."""
     heard: int = 0
     """Number of messages of neighbours in the prompt."""
-    alike: str
-    """Hash that is equal for samples that differ only in the sequence of the elements."""
     origin: Origin
+
+    @property
+    def id(self) -> str:
+        """Hash of level, prompt and responses: equal for equal samples."""
+        turns = [f"{turn.role}\x1f{turn.content}" for turn in self.chat]
+        parts = [str(self.level), *turns, self.response, self.rejected or ""]
+        return short_hash("\x1e".join(parts))
 
 
 class WalkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -122,13 +115,6 @@ class WalkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     samples: tuple[Sample, ...] = ()
     dropped: dict[str, int] = {}
     """Number of dropped items, by ``"level <n>: <reason>"``."""
-
-
-def sample_id(
-    level: Level, chat: Iterable[ChatMessage], response: str, rejected: str | None
-) -> str:
-    texts = [str(level), *(f"{turn.role}\x1f{turn.content}" for turn in chat), response]
-    return short_hash("\x1e".join([*texts, rejected or ""]))
 
 
 def short_hash(text: str) -> str:
@@ -167,29 +153,20 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         """
         Args:
             tasks: templates that are held out with all seeds.
-            seeds: ranges of seeds that are held out in all tasks.
+            seeds: ranges of seeds, without a step, that are held out in all tasks.
             goals: goals of test tasks; a sample with the same goal (up to case and spaces) is
                 dropped and counted, because small parameter spaces contain repeated goals.
             environments: prefixes of the names of environments that are only for testing.
 
-        Raises:
-            ConfigError: a range of seeds has a step, or one text or range is given in the place of
-                several.
+        Raises ``ConfigError`` if one text or range is given in the place of several.
         """
         several = {"tasks": tasks, "seeds": seeds, "goals": goals, "environments": environments}
         for name, given in several.items():
             if isinstance(given, str | range):  # a text is also a sequence of letters
                 raise ConfigError(f"HeldOut: {name} must be a list, got {given!r}; use [{given!r}]")
-        ranges = tuple(seeds)
-        for part in ranges:
-            if part.step != 1:
-                raise ConfigError(
-                    f"HeldOut: a range of seeds must have the step 1, got {part}; "
-                    "give its first and last seed only, as in range(100, 200)"
-                )
         return HeldOut(
             tasks=frozenset(tasks),
-            seeds=tuple((part.start, part.stop) for part in ranges),
+            seeds=tuple((part.start, part.stop) for part in seeds),
             goals=frozenset(_goal(goal) for goal in goals),
             environments=tuple(environments),
         )

@@ -17,15 +17,12 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.calls import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
-from swarm_ui.optim.stage1.roles import Checker, ModelRole, Opponent, UIAgent
+from swarm_ui.optim.stage1.roles import ModelRole, Role
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Job, WalkResult
-from swarm_ui.optim.stage1.templates import ScriptedAgent, ScriptedJudge, ScriptedOpponent
-from swarm_ui.optim.stage1.walk import Harvest, Roles, Walk, WalkFault, team_walk
-from swarm_ui.rollout import LocalWorker, Policy, Rollouts
+from swarm_ui.optim.stage1.templates import ScriptedRole
+from swarm_ui.optim.stage1.walk import Roles, Walk, WalkFault
+from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.trace.records import Episode
-
-Report = Callable[[int, int, WalkResult], None]
-"""``(walks done, all walks, the last one)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +32,16 @@ class Models:
     One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """
 
-    agent: ChatModel | UIAgent
-    adversary: ChatModel | Opponent
-    critic: ChatModel | Checker | None
+    agent: ChatModel | Role
+    adversary: ChatModel | Role
+    critic: ChatModel | Role | None
     """``None``: nothing is judged, and nothing is dropped for being wrong."""
-    team: Policy | None = None
-    """A team that plays the walks, for environments in which no agent sees enough. The samples,
-    all of level 3, are the prompts and replies of its agents; the other roles are not used. The
-    prompts must be transcripts (:func:`swarm_ui.prompts.transcript`), as those of all models here
-    are."""
 
     @staticmethod
     def scripted() -> Models:
         """Roles without a language model, for environments that are
         :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
-        return Models(agent=ScriptedAgent(), adversary=ScriptedOpponent(), critic=ScriptedJudge())
+        return Models(agent=ScriptedRole(), adversary=ScriptedRole(), critic=ScriptedRole())
 
 
 async def synthesize(
@@ -62,7 +54,7 @@ async def synthesize(
     config: CorpusConfig | None = None,
     budget: Budget | None = None,
     parallel: int = 1,
-    report: Report | None = None,
+    report: Callable[[int, int, WalkResult], None] = lambda done, total, walk: None,
 ) -> Totals:
     """Make a corpus, or continue an interrupted one.
 
@@ -77,7 +69,7 @@ async def synthesize(
         budget: the budget of all model calls for this folder, also in repetitions; earlier calls
             are counted first.
         parallel: number of walks at the same time.
-        report: called after each walk.
+        report: called after each walk with the number of walks done, that of all, and the walk.
 
     Returns:
         the contents of the corpus, and the dropped samples.
@@ -87,27 +79,25 @@ async def synthesize(
             was made.
         BudgetExceeded, ModelError: no budget, or no reply. Finished walks are kept.
     """
-    settings = config or CorpusConfig()
     first = [await _made(make_environment)]
 
     async def make() -> Environment:
         return first.pop() if first else await _made(make_environment)
 
     try:
-        header = _checked_header(first[0], models, jobs, held_out, settings)
+        header = _checked_header(first[0], models, jobs, held_out, config or CorpusConfig())
         with (
             closing(Corpus(folder, header)) as corpus,
             closing(CallLog(folder / "calls.jsonl", budget or Budget())) as log,
         ):
-            roles, todo = _roles(models, settings, log), corpus.unfinished(jobs)
+            todo, number = corpus.unfinished(jobs), len(set(jobs))
+            number -= len(todo)
             async with Rollouts([LocalWorker(make, slots=parallel)]) as rollouts:
-                walks = _walks(rollouts, roles, models.team, header, todo)
+                walks = _walks(rollouts, _roles(models, header.config, log), header, todo)
                 async with aclosing(walks):
-                    number = len(set(jobs)) - len(todo)
                     async for walk in walks:
                         stored, number = corpus.add(walk), number + 1
-                        if report is not None:
-                            report(number, len(set(jobs)), stored)
+                        report(number, len(set(jobs)), stored)
     finally:
         for environment in first:
             await environment.close()
@@ -122,22 +112,9 @@ def _checked_header(
     config: CorpusConfig,
 ) -> Header:
     name, known = environment.name, set(environment.tasks)
-    for task, _ in jobs:
-        if task not in known:
-            raise ConfigError(f"synthesize: {name} has no task {task!r}")
+    for task in {task for task, _ in jobs} - known:
+        raise ConfigError(f"synthesize: {name} has no task {task!r}")
     held_out.check(name, jobs, "synthesize")
-    if models.team is not None:
-        if 3 not in config.levels:
-            raise ConfigError(
-                "synthesize: the walks of a team give samples of level 3 only, and 'levels' is "
-                f"{config.levels}; add 3 to 'levels'"
-            )
-        if config.stray:
-            raise ConfigError(
-                "synthesize: the walks of a team have no random actions, and 'stray' is "
-                f"{config.stray}; set stray=0"
-            )
-        return Header(environment=name, agent=models.team.name, config=config, held_out=held_out)
     return Header(
         environment=name,
         agent=models.agent.name,
@@ -149,7 +126,7 @@ def _checked_header(
 
 
 async def _walks(
-    rollouts: Rollouts, roles: Roles, team: Policy | None, header: Header, jobs: list[Job]
+    rollouts: Rollouts, roles: Roles, header: Header, jobs: list[Job]
 ) -> AsyncGenerator[WalkResult, None]:
     """Walks in the order of the jobs, whatever the order in which they end."""
     ended: dict[Job, WalkResult] = {}
@@ -157,11 +134,8 @@ async def _walks(
     async def attempt(environment: Environment, task: str, seed: int) -> Episode:
         fault: Failure | None = None
         try:
-            harvest = Harvest(header.config, header.held_out, environment.name, task, seed)
-            if team is None:
-                walked = await Walk(environment, roles, harvest).run()
-            else:
-                walked = await team_walk(environment, team, harvest)
+            walk = Walk(environment, roles, header.config, header.held_out, (task, seed))
+            walked = await walk.run()
         except (EnvironmentFault, WalkFault) as error:
             fault = Failure(kind="environment", message=str(error))
             steps = error.steps if isinstance(error, WalkFault) else 0

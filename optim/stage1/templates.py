@@ -1,4 +1,4 @@
-"""The three roles without a language model, for environments that can solve their own tasks.
+"""The roles without a language model, for environments that can solve their own tasks.
 
 Questions and instructions are templates that are filled in from the elements of any screen.
 """
@@ -17,7 +17,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.roles import Item, Items, Reply, WalkState
+from swarm_ui.optim.stage1.roles import Item, Items, WalkState
 
 _WORDINGS = 3
 _REASONS = (
@@ -27,18 +27,23 @@ _REASONS = (
 )
 
 
-class ScriptedAgent:
-    """A UI agent that follows the environment's expert."""
+class ScriptedRole:
+    """Every role without a language model.
+
+    It follows the environment's expert, asks by templates, makes the mistakes of
+    :class:`~swarm_ui.optim.adversary.ScriptedAdversary` with reasons in the same words, and grades
+    actions with the environment. An answer is right if it agrees with the screen.
+    """
 
     name = "expert (scripted)"
 
-    async def act(self, state: WalkState, *, seed: int, temperature: float) -> Reply:
+    async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         """The action of the environment's expert, with a reason. Raises ``ConfigError`` if the
         environment has no expert."""
         graded = expert_of(state.environment)
         if state.snapshot is not None:
             graded.restore(state.snapshot)
-        return Reply(reply_text(graded.expert(), state.observation, random.Random(seed)))
+        return reply_text(graded.expert(), state.observation, random.Random(seed))
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
         items = [*about_screen(state.observation), *about_elements(state.observation)]
@@ -51,30 +56,15 @@ class ScriptedAgent:
         rng.shuffle(items)
         return Items(items)
 
-
-class ScriptedOpponent:
-    """An adversary that makes the mistakes of
-    :class:`~swarm_ui.optim.adversary.ScriptedAdversary`. It gives reasons in
-    the same words as :class:`ScriptedAgent`."""
-
-    name = "adversary (scripted)"
-
-    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
+    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
         decision = Decision(observation=state.observation)
         action = await ScriptedAdversary().oppose(decision, good, seed=seed)
         if action is None:
             return None
-        return Reply(reply_text(action, state.observation, random.Random(seed)))
-
-
-class ScriptedJudge:
-    """Grades actions with the environment. An answer is right if it agrees with the screen. An
-    answer about something that the screen does not show gets no score."""
-
-    name = "grader (scripted)"
+        return reply_text(action, state.observation, random.Random(seed))
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """1.0 or 0.0 for questions that :class:`ScriptedAgent` also asks; ``None`` for others."""
+        """1.0 or 0.0 for questions that this role also asks; ``None`` for others."""
         screen = state.observation
         right = {(i.asked, _content(i)) for i in (*about_screen(screen), *about_elements(screen))}
         for draw in range(_WORDINGS):

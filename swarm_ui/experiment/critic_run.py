@@ -82,9 +82,7 @@ class CriticRun(BaseModel):
     """Training episodes in each environment."""
     validation: Count = 60
     """Validation episodes in each environment: training tasks with seeds of validation."""
-    minutes: Annotated[float, Field(gt=0.0)] | None = None
-    """Maximum duration of the training; ``None``: no limit."""
-    epochs: float = 1.0
+    epochs: Annotated[float, Field(gt=0.0)] = 1.0
     learning_rate: float = 5e-4
     prompt_format: str = "compact"
     seed: int = 0
@@ -104,7 +102,6 @@ class CriticRun(BaseModel):
         return msgspec.structs.replace(
             TRAINING,
             epochs=self.epochs,
-            minutes=self.minutes,
             learning_rate=self.learning_rate,
             seed=self.seed,
         )

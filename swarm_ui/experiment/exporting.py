@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 _ADAPTERS = "*/adapter_config.json"
 
 
-def corpus(folder: Path, form: str, out: Path) -> list[Path]:
-    """Write the samples of a corpus for another library. Raises ``ConfigError``."""
+def corpus(folder: Path, out: Path) -> list[Path]:
+    """Write the samples of a corpus in trl's form. Raises ``ConfigError``."""
     from swarm_ui.optim.stage1 import export
 
     try:
-        return export(folder, form, out)
+        return export(folder, out)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
 

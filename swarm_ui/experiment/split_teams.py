@@ -87,23 +87,6 @@ class SplitTeams:
         spec = self.phone.spec(task)
         return [(app, spec.acting) for app in spec.sources]
 
-    def varied(self, task: str, seed: int) -> Sequence[Edge]:
-        """Random edges for training data. They lead to the acting agent from too few of the needed
-        agents, from the needed ones or from all agents, or are a broadcast."""
-        rng = random.Random(derive(seed, "varied", task))
-        drawn = rng.random()
-        needed = list(self.oracle(task, seed))
-        if drawn < _TOO_FEW:
-            needed.pop(rng.randrange(len(needed)))
-            return needed
-        if drawn < _TOO_FEW + _BROADCAST:
-            return self.broadcast(task, seed)
-        return needed if drawn < _TOO_FEW + _BROADCAST + _NEEDED else self.star(task, seed)
-
-
-_TOO_FEW, _BROADCAST, _NEEDED = 0.12, 0.18, 0.4
-"""Shares of the edges of :meth:`SplitTeams.varied`; the rest are stars."""
-
 
 def tokens(episode: Episode) -> int:
     """Tokens of all prompts and replies; with :class:`ScriptedAgents` their words."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,16 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from swarm_ui.budget import Budget
 from swarm_ui.environment import Graded
 from swarm_ui.environments.benchmark import Benchmark, Opened
-from swarm_ui.environments.phone.benchmark import SplitScreen
-from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.environments.recorded.benchmark import Demonstrations
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule, opened
 from swarm_ui.experiment.model_settings import Agent, AnyModel
 from swarm_ui.experiment.models import describe_model, open_model
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.split_teams import SplitTeams
-from swarm_ui.rollout import Job, Policy
+from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals
@@ -31,7 +27,6 @@ SCRIPTED, NONE = "scripted", "none"
 """Names of roles that are not models; only the critic may be ``none``."""
 ROLES = ("agent", "adversary", "critic")
 DEFAULT_WALKS = 100
-_TEAM_FORMAT = "compact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +75,6 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
     async with _opened(work) as source, AsyncExitStack() as stack:
         await _expect_solver(work, source)
         models = await _models(work, stack)
-        models = dataclasses.replace(models, team=_team(work))
         most = source.environment.max_concurrency
         try:
             return await synthesize(
@@ -173,20 +167,3 @@ async def _models(work: Synthesis, stack: AsyncExitStack) -> Models:
                 found[model] = await stack.enter_async_context(open_model(model))
             roles[role] = found[model]
     return Models(**roles)
-
-
-def _team(work: Synthesis) -> Policy | None:
-    """The scripted team of the environment, if it has one and no role is a model.
-
-    Raises:
-        ConfigError: it writes another prompt format.
-    """
-    if not isinstance(work.env, SplitScreen) or any(m != SCRIPTED for m in work.roles.values()):
-        return None
-    if work.config.prompt_format != _TEAM_FORMAT:
-        raise ConfigError(
-            f"{work.env.name}: the scripted team writes the format {_TEAM_FORMAT}: add "
-            f"--prompt-format {_TEAM_FORMAT}, or name models with --model"
-        )
-    teams = SplitTeams(SplitPhone(agents=work.env.apps))
-    return teams.policy("the scripted team", teams.varied)

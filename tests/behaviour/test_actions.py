@@ -111,10 +111,10 @@ async def test_prompts_of_the_synthesis_name_only_actions_of_the_screen(tmp_path
     await synthesize(
         Clicks,
         Models(agent=model, adversary=model, critic=model),
-        [("light", 0)],
+        [("light", seed) for seed in range(12)],
         tmp_path / "corpus",
         held_out=HeldOut.of(tasks=["glow"]),
-        config=CorpusConfig(questions=1, instructions=1, screens=1, first_screen=1.0),
+        config=CorpusConfig(questions=1, instructions=1, screens=4),
     )
     systems = {r.chat[0].content for r in model.requests if r.chat is not None}
     told = {word: [s for s in systems if word in s] for word in ("write exercises", "write wrong")}

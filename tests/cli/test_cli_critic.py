@@ -23,7 +23,7 @@ from swarm_ui.experiment.mistakes import critic_mistakes
 from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.roles import open_critics
 
-QUICK = "--episodes 1 --validation 1 --minutes 0.02"
+QUICK = "--episodes 1 --validation 1 --epochs 0.1"
 
 
 def judged(folder: Path, name: str) -> list[tuple[str, int]]:
@@ -111,7 +111,7 @@ def test_an_interrupted_training_keeps_its_episodes(
 
 def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
-    few = "--agent script:mixed.txt --episodes 8 --validation 8 --minutes 0.02"
+    few = "--agent script:mixed.txt --episodes 8 --validation 8 --epochs 0.1"
     done = shell(f"critic tiny {LAMP} out {few} --json")
     assert done.code == 0, done.err
     (figures,) = done.json["environments"].values()
@@ -137,7 +137,7 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
         ("tiny autowebbench out env.data=x", "is for tests only"),
         ("tiny phone phone out", "an environment is named twice"),
         ("tiny phone out --episodes 0", "episodes: got 0"),
-        ("tiny phone out --minutes 0", "minutes: got 0"),
+        ("tiny phone out --epochs 0", "epochs: got 0"),
         ("tiny phone out --learning-rate -1", "learning_rate"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
         ("tiny phone out --start nobody", "'nobody'"),

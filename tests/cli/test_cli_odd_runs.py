@@ -144,7 +144,6 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # n
     [
         ("play phone notes-create --browser --port 99999", "--port"),
         ("eval phone --seed -1 -n 1 --dry-run", "--seed"),
-        ("finetune smollm2 corpus out --layers 29-8", "--layers 29-8: expected numbers"),
     ],
 )
 def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyModel
+from learning_fakes import ButtonWorld, Contrary, TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError
@@ -19,15 +19,22 @@ from swarm_ui.optim.metrics import Metrics
 from swarm_ui.trace.records import Episode
 
 PLAIN = replace(CONFIG, edges="redraw", graphs=2, episodes=32)
-PRIOR = (0.6, 50.0)
 
 
 def flipped() -> ScriptedCritic:
-    return ScriptedCritic(ButtonWorld, flips=0.03)
+    return Contrary(ButtonWorld, 0.03)
+
+
+def trusted() -> Trust:
+    """A critic that predicted the outcome of 4 in 5 earlier episodes."""
+    critic = Trust(flipped())
+    pairs = [(1.0, 1.0)] * 24 + [(0.0, 0.0)] * 24 + [(1.0, 0.0), (0.0, 1.0)] * 6
+    critic.learn([[score] * 2 for score, _ in pairs], [end for _, end in pairs], ["t"] * 60)
+    return critic
 
 
 def turned() -> ScriptedCritic:
-    return ScriptedCritic(ButtonWorld, flips=1.0)
+    return Contrary(ButtonWorld)
 
 
 def trained(**other: Any) -> tuple[list[torch.Tensor], tuple[Metrics, ...]]:
@@ -61,11 +68,10 @@ def test_credit_is_the_mixture_of_critic_and_outcome() -> None:
         played.append(list(episodes))
 
     config = replace(PLAIN, iterations=1)
-    critic = Trust(flipped(), prior=PRIOR)
-    _, history = trained(config=config, critic=critic, on_episodes=keep)
+    _, history = trained(config=config, critic=trusted(), on_episodes=keep)
     weights = history[0]["critic_weights"]
     assert weights is not None and all(0.3 < w < 0.9 for w in weights)
-    assert history[0]["credit_source"] == "scripted critic, 3 % flipped and outcome, weight learned"
+    assert history[0]["credit_source"] == "scripted critic and outcome, weight learned"
     for episode in played[0]:
         outcome = float(bool(episode.success))
         for step in episode.steps:
@@ -79,11 +85,10 @@ def test_credit_is_the_mixture_of_critic_and_outcome() -> None:
 def test_a_resumed_run_trusts_as_the_whole_one_does(tmp_path: Path) -> None:
     config = replace(PLAIN, edges="learned", edge_credit=0.1)
     whole, folder = TinyModel(), tmp_path / "run"
-    expected = run(whole, folder, config=config, critic=Trust(flipped(), prior=(0.5, 20.0)))
+    expected = run(whole, folder, config=config, critic=trusted())
     shutil.rmtree(folder / "checkpoints" / "iteration-0003")
     model = TinyModel()
-    critic = Trust(flipped(), prior=(0.5, 20.0))
-    result = run(model, folder, resume=True, config=config, critic=critic)
+    result = run(model, folder, resume=True, config=config, critic=trusted())
     ours = [m["critic_weights"] for m in result.history]
     assert ours == [m["critic_weights"] for m in expected.history]
     assert len({tuple(weights) for weights in ours}) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import random
 import zlib
@@ -25,8 +26,11 @@ from swarm_ui.errors import EnvironmentFault
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.node import derive
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.credit.critic import screen_key
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.update import UpdateStats, fit, prepare
 from swarm_ui.trace.records import Call, StepRecord, Trace
 
@@ -362,3 +366,23 @@ def with_messages(trace: Trace, change: Callable[[Message], Message]) -> Trace:
 
 def graded(trace: Trace, credit: Sequence[Sequence[float | None]]) -> StepRecord:
     return StepRecord(trace=trace, executed=trace.action, credit=tuple(map(tuple, credit)))
+
+
+class Contrary(ScriptedCritic):
+    """A critic that finds right what is wrong, or errs in a share of its grades. A repeated action
+    on an equal screen gets the same grade."""
+
+    def __init__(self, make_environment: Callable[[], Any], share: float = 1.0) -> None:
+        super().__init__(make_environment)
+        self.share = share
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        grades = await super().grade(observation, actions, state)
+        screen = hashlib.blake2b(screen_key(observation), digest_size=16).hexdigest()
+        draws = [derive(0, screen, repr(action.key)) / 2**53 for action in actions]
+        return [
+            1.0 - grade if grade is not None and draw < self.share else grade
+            for grade, draw in zip(grades, draws, strict=True)
+        ]

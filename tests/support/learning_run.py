@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from learning_fakes import ButtonWorld, TinyModel, button_team
+from learning_fakes import ButtonWorld, Contrary, TinyModel, button_team
 
-from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
+from swarm_ui.optim import ScriptedAdversary, TeamConfig, TeamTrainer, UpdateConfig
 from swarm_ui.optim.trainer import TeamResult
 from swarm_ui.rollout import Job
 
@@ -33,7 +33,7 @@ def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
 def trainer(model: TinyModel, *, config: TeamConfig = CONFIG, **other: Any) -> TeamTrainer:
     """``other``: arguments of the trainer, or its attributes."""
     given: dict[str, Any] = {
-        "critic": ScriptedCritic(ButtonWorld, flips=0.03),
+        "critic": Contrary(ButtonWorld, 0.03),
         "adversary": ScriptedAdversary(),
         **other,
     }

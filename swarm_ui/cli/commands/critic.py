@@ -30,8 +30,6 @@ if TYPE_CHECKING:
                  panel=""),
     flags.option("validation", int, "N", "episodes in each environment on which scores are scaled "
                  "and the critic is measured (default: 60)", panel=""),
-    flags.option("minutes", float, "N", "time for the training, after the episodes are played "
-                 "(default: as long as the epochs take)", panel=""),
     flags.option("epochs", float, "N", "how often each screen is seen (default: 1)", panel=""),
     flags.option("learning_rate", float, "RATE", "highest learning rate (default: 5e-4)", panel=""),
     flags.option("start", str, "FOLDER", "adapter that the training starts from: its folder, or "
@@ -43,8 +41,8 @@ if TYPE_CHECKING:
     flags.option("prompt_format", str, "NAME", "how screens and replies are written in the "
                  "questions: compact or json (default: compact)", panel="",
                  complete=flags.one_of("compact", "json")),
-    flags.option("seed", int, "N", "equal seeds give equal episodes and, without --minutes, equal "
-                 "weights (default: 0)", panel=""),
+    flags.option("seed", int, "N", "equal seeds give equal episodes and weights (default: 0)",
+                 panel=""),
     flags.switch("dry_run", "--dry-run", help="check the settings, show the "
                  "work, and stop"),
     flags.JSON,
@@ -57,7 +55,7 @@ def critic(arguments: flags.Arguments) -> int:
     outcome if it has no solver. An adapter of MODEL learns which are right. Its probabilities are
     scaled on validation episodes. OUT/final is the critic for train --critic learned.
 
-    Example: [bold]swarm-ui critic smollm2 phone invented critic --minutes 16[/]
+    Example: [bold]swarm-ui critic smollm2 phone invented critic --epochs 0.5[/]
     """
     output, work = arguments.output, _work(arguments)
     out = Path(arguments.words[-1])
@@ -82,7 +80,7 @@ def _work(arguments: flags.Arguments) -> CriticRun:
         raise ConfigError("name a model, at least one environment, and the folder to write")
     model, *envs, _ = arguments.words
     section = parsed_settings(arguments.overrides).get("env", {})
-    names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format",
+    names = ("episodes", "validation", "epochs", "learning_rate", "prompt_format",
              "start", "seed")  # fmt: skip
     given = {name: arguments[name] for name in names if arguments[name] is not None}
     agent = model_named(arguments["agent"] or "base", adapters=arguments["adapters"])
@@ -149,13 +147,12 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
 
 
 def _show_plan(work: CriticRun, output: Output) -> int:
-    limit = "" if work.minutes is None else f", ended after {work.minutes:g} min"
     episodes = {place.name: work.episodes + work.validation for place in work.places}
     facts = {
         "model": work.model.name,
         "replies of": f"{work.agent.name}, 4 agents",
         **{f"episodes, {name}": f"{count}" for name, count in episodes.items()},
-        "training": f"{work.epochs:g} epochs{limit}",
+        "training": f"{work.epochs:g} epochs",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))
     return output.done(dry_run=True, episodes=episodes)

@@ -16,8 +16,7 @@ from swarm_ui.experiment import exporting
 from swarm_ui.files import replacing
 from swarm_ui.viz.svg import counted
 
-What = Literal["adapters", "episodes", "pairs", "edges", "mermaid",
-               "trl", "llama-factory", "counts"]  # fmt: skip
+What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "trl", "counts"]
 
 
 def export(
@@ -38,8 +37,7 @@ def export(
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
     in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid.
-    A corpus is written for TRL or LLaMA-Factory, or its
-    samples and dropped items are counted.
+    A corpus is written in TRL's format, or its samples and dropped items are counted.
 
     Example: [bold]swarm-ui export runs/team mermaid[/]
     """
@@ -50,14 +48,14 @@ def export(
         raise ConfigError(f"--prompt-format: rewrites pairs, not {what}; leave it out")
     if out is not None:
         flags.expect_new(out, force)
-    if what in ("adapters", "trl", "llama-factory"):
+    if what in ("adapters", "trl"):
         if out is None:
             raise ConfigError(f"{what} are exported as several files: name a folder with --out")
         if what == "adapters":
             names = exporting.adapters(run, out)
             output.say(f"wrote {', '.join(names)} to {out}")
             return output.done(out=str(out), adapters=names)
-        files = exporting.corpus(run, what, out)
+        files = exporting.corpus(run, out)
         output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
         return output.done(out=str(out), files=[str(path) for path in files])
     found = exporting.lines(run, what, solved=solved, prompt_format=prompt_format)

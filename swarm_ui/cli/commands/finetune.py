@@ -24,10 +24,6 @@ if TYPE_CHECKING:
                 "continues; settings as finetune.rank=8", flags.one_of()),
     flags.option("adapters", str, "FOLDER", "adapter to start from: its folder, or smollm2-phone "
                  "(default: a new one)", panel=""),
-    flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
-                 panel=""),
-    flags.option("minutes", float, "N", "stop after this time, for all stages together "
-                 "(default: no limit)", setting="finetune.minutes", panel=""),
     flags.CONFIG,
     flags.JSON,
     flags.QUIET,
@@ -39,7 +35,7 @@ def finetune(arguments: flags.Arguments) -> int:
     it was trained with. Repeat the command to continue after an interruption. Every field of the
     class FinetuneConfig is a setting in the section \\[finetune]; see docs/training.md.
 
-    Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
+    Example: [bold]swarm-ui finetune smollm2 corpus base-agent finetune.epochs=0.5[/]
     """
     output = arguments.output if leads() else Output(quiet=True)
     config = _config(arguments)
@@ -61,9 +57,8 @@ def finetune(arguments: flags.Arguments) -> int:
         ["stage", "samples", "too long", "steps", "mean loss", "minutes"],
     )
     for at in results:
-        ended = " (time over)" if at.ran_out else ""
         made.add_row(at.stage, str(at.samples), str(at.skipped),
-                     f"{at.steps}{ended}", f"{at.loss:.3f}", f"{at.seconds / 60:.1f}")  # fmt: skip
+                     str(at.steps), f"{at.loss:.3f}", f"{at.seconds / 60:.1f}")  # fmt: skip
     output.show(made)
     _tell_skipped(sum(at.skipped for at in results), config, output)
     final = out / "final"
@@ -76,26 +71,8 @@ def _config(arguments: flags.Arguments) -> FinetuneConfig:
     """The settings of ``[finetune]``. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.optim.stage1 import FinetuneConfig
 
-    more = []
-    if arguments["layers"] is not None:
-        more.append(f"--layers finetune.layers={_layers(arguments['layers'])}")
-    config = load(arguments["config"], [*arguments.overrides, *more])
+    config = load(arguments["config"], arguments.overrides)
     return msgspec.convert(config.finetune, FinetuneConfig)
-
-
-def _layers(text: str) -> list[int]:
-    """The numbers of ``8-29`` or ``8,9,20-29``."""
-    found: list[int] = []
-    try:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            layers = range(int(first), int(last or first) + 1)
-            if not layers:
-                raise ValueError
-            found += layers
-    except ValueError:
-        raise ConfigError(f"--layers {text}: expected numbers such as 8-29 or 0,1,5") from None
-    return found
 
 
 def _tell_skipped(count: int, config: FinetuneConfig, output: Output) -> None:

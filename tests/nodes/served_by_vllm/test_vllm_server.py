@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from learning_fakes import Contrary
 from vllm_places import ROOT, smollm2, vllm_python
 
 from benchmarks.speed.vllm import VLLMServer
@@ -25,7 +26,6 @@ from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import read_jsonl
@@ -39,7 +39,7 @@ CONFIG = TeamConfig(
     edges="fixed", guide=0.0, rank=4, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
-CRITIC = ScriptedCritic(PhoneEnvironment, flips=1.0)
+CRITIC = Contrary(PhoneEnvironment)
 """It is always wrong, so that there is something to learn from agents that know nothing."""
 CHAT = (ChatMessage(role="user", content="Name the capital of France."),)
 

@@ -1,52 +1,14 @@
-"""Calibration and comparison of critics: figures by hand."""
+"""How well scores separate right from wrong: figures by hand."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_fakes import ButtonWorld, click, decided, screen
-from test_counterfactual_credit import vote_on
 
-from swarm_ui.credit import Credit
-from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.optim import LeaveOneOut, Outcome, ScriptedCritic, compare_critics
-from swarm_ui.optim.credit.figures import auc_by_bootstrap
-from swarm_ui.rollout import GraphPolicy, rollout
-from swarm_ui.trace.records import Episode, StepRecord
-
-
-def lived(number: int, success: bool | None, steps: int = 1) -> Episode:
-    traces = [
-        decided([[click(0), click(1)]], observation=screen(goal=f"{number}/{k}"))
-        for k in range(steps)
-    ]
-    records = tuple(StepRecord(trace=t, executed=t.action) for t in traces)
-    fault = Failure(kind="environment", message="x") if success is None else None
-    return Episode(
-        environment="e", task="t", seed=number, steps=records, success=success, fault=fault
-    )
-
-
-class Gives:
-    """A critic with given credit of single-round decisions: ``[seed][steps][agents]``."""
-
-    def __init__(self, *rows: Sequence[Sequence[float | None]], signed: bool = False) -> None:
-        self.rows, self.signed = rows, signed
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        return [
-            Credit(values=tuple((tuple(row),) for row in self.rows[e.seed]), signed=self.signed)
-            for e in episodes
-        ]
-
-
-EPISODES = [lived(0, True, 2), lived(1, False), lived(2, None), lived(3, False)]
-TRUTH = Gives([[1, 0], [1, 1]], [[0, 0]], [[1, 1]], [[0, 1]])
-CRITIC = Gives([[0.9, 0.1], [0.9, 0.3]], [[0.1, 0.6]], [[0.0, 0.0]], [[0.6, None]])
+from swarm_ui.optim.credit.figures import auc_by_bootstrap, calibration_error, inside_auc
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=12))
@@ -76,36 +38,15 @@ def test_intervals_draw_whole_episodes() -> None:
     assert alike.high - alike.low > 3 * (apart.high - apart.low)
 
 
-async def test_calibration_by_hand() -> None:
-    (side,) = await compare_critics(EPISODES, [CRITIC], reference=TRUTH)
-    assert side.scored == 7 and side.name == "Gives"  # masked and unscored ones are left out
-    # right: .9 .9 .3; wrong: .1 .1 .6 .6
-    assert side.auc is not None and side.auc.mean == pytest.approx((4 + 4 + 2) / 12)
-    # inside decisions: only the first step of the first episode has a right and a wrong one
-    assert side.inside is not None and side.inside.mean == 1.0
-    assert side.outcome_auc is not None and side.outcome_auc.n == 3
-    assert side.outcome_auc.mean == pytest.approx((3 + 3 + 0.5 + 1) / 12)
-    expected = (2 * 0.1 + 0.7 + 2 * 0.6 + 2 * 0.1) / 7
-    assert side.calibration == pytest.approx(expected)
-
-
-async def test_what_cannot_be_compared_is_none() -> None:
-    (side,) = await compare_critics(EPISODES, [CRITIC])  # without a reference
-    assert side.calibration is None and side.auc is None and side.outcome_auc is not None
-    signed = Gives([[0.5, -0.5]], [[0.5, -0.5]], signed=True)
-    pair = [lived(0, True), lived(1, False)]
-    (side,) = await compare_critics(pair, [signed], reference=signed)
-    assert side.calibration is None and side.auc is not None  # a difference is no probability
-    with pytest.raises(ConfigError, match="none of 1 episodes"):
-        await compare_critics([lived(2, None)], [TRUTH])
-
-
-async def test_calls_are_those_of_the_comparison() -> None:
-    graph = vote_on(0, 1, 1)
-    episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
-    by_replay = LeaveOneOut(graph, ScriptedCritic(ButtonWorld), samples=2)
-    critics = [Outcome(), by_replay, Gives(*[[[0.5] * 3] * len(episode.steps)] * 4)]
-    for _ in range(2):  # counted anew, not in total
-        sides = await compare_critics([episode], critics)
-        # No edges, so only the message itself is made again.
-        assert [side.calls for side in sides] == [0, 3 * 2 * len(episode.steps), None]
+def test_calibration_and_places_by_hand() -> None:
+    scores = [0.9, 0.9, 0.3, 0.1, 0.1, 0.6, 0.6]
+    right = [True, True, True, False, False, False, False]
+    assert calibration_error(scores, right) == pytest.approx(
+        (2 * 0.1 + 0.7 + 2 * 0.1 + 2 * 0.6) / 7
+    )
+    assert calibration_error([], []) is None
+    places = [0, 1, 1, 1, 2, 2, 2]  # only the second has a right and a wrong one
+    rows = list(zip(range(7), places, right, scores, strict=True))
+    inside = inside_auc([(0, place, good, score) for _, place, good, score in rows])
+    assert inside is not None and inside.mean == 1.0
+    assert inside_auc([(0, 0, True, 0.5)]) is None

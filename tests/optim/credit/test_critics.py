@@ -125,7 +125,7 @@ ONE = Credit(values=(((1.0,),),))
         ([ONE, ONE], "one Credit"),
         ([Credit(values=())], "(rounds, agents)"),
         ([Credit(values=(((1.0, 1.0),),))], "(rounds, agents)"),
-        ([Credit(values=(((2.0,),),))], "got 2.0 at step 0"),
+        ([Credit(values=(((2.0,),),))], "got 2.0"),
         ([Credit(values=(((-0.5,),),))], "[0, 1]"),
         ([Credit(values=(((float("nan"),),),))], "got nan"),
         ([Credit(values=(((-2.0,),),), signed=True)], "[-1, 1]"),
@@ -229,8 +229,6 @@ def test_an_environment_that_cannot_grade_is_refused_and_named() -> None:
         asyncio.run(ScriptedCritic(Bare)([played(ButtonWorld(), 0)]))
     with pytest.raises(ConfigError, match="function that makes an environment"):
         ScriptedCritic(ButtonWorld())  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="flips"):
-        ScriptedCritic(ButtonWorld, flips=1.5)
 
 
 async def test_it_judges_single_actions_in_a_state_also_after_a_journey() -> None:
@@ -246,15 +244,3 @@ async def test_it_judges_single_actions_in_a_state_also_after_a_journey() -> Non
     assert await sent.grade(look, actions, world.snapshot()) == grades
     with pytest.raises(ConfigError, match="no snapshot"):
         await critic.grade(look, actions, None)
-
-
-async def test_simulated_errors_have_their_share_and_stay_the_same() -> None:
-    world = ButtonWorld()
-    await world.reset(task="press", seed=3)
-    state, good = world.snapshot(), world.expert()
-    one, other = (ScriptedCritic(ButtonWorld, flips=0.25, seed=3) for _ in range(2))
-    assert one.name == "scripted critic, 25 % flipped"
-    looks = [screen(goal=f"goal {k}") for k in range(400)]
-    grades = [(await one.grade(look, [good], state))[0] for look in looks]
-    assert grades == [(await other.grade(look, [good], state))[0] for look in looks]
-    assert 70 <= grades.count(0.0) <= 130  # 100 expected, standard deviation 8.7

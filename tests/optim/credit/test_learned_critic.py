@@ -127,14 +127,9 @@ def test_scaling_finds_the_share_that_is_right() -> None:
 
 
 def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no critic in .*expected critic\.json"):
+    with pytest.raises(ConfigError):
         learned_critic(KnowsTheGoal(), tmp_path)
-    (tmp_path / CRITIC_FILE).write_text('{"options": 3}')
-    with pytest.raises(ConfigError, match="is not the card of a critic"):
-        read_card(tmp_path)
-    (tmp_path / CRITIC_FILE).write_text('{"critic_version": 9}')
-    with pytest.raises(ConfigError, match="has version 9, this library reads 2"):
-        read_card(tmp_path)
-    (tmp_path / CRITIC_FILE).write_text('{"prompt_format": "verse"}')
-    with pytest.raises(ConfigError, match="no prompt format 'verse'"):
-        read_card(tmp_path)
+    for text in ('{"options": 3}', '{"critic_version": 9}', '{"prompt_format": "verse"}'):
+        (tmp_path / CRITIC_FILE).write_text(text)
+        with pytest.raises(ConfigError):
+            read_card(tmp_path)

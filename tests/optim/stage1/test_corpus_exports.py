@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def test_trl_reads_its_export(corpus: Path, samples: list[Sample], tmp_path: Pat
 
     from swarm_ui.optim.sft import load_tokenizer
 
-    written = export(corpus, "trl", tmp_path / "out")
+    written = export(corpus, tmp_path / "out")
     assert [path.stem for path in written] == list(PARTS)
     tokenizer = load_tokenizer(tiny_llama(tmp_path / "model"))
     for path in written:
@@ -57,30 +56,14 @@ def test_trl_reads_its_export(corpus: Path, samples: list[Sample], tmp_path: Pat
                 assert said["rejected"] == f"{sample.rejected}</s>"
 
 
-def test_llama_factory_export_is_described(
-    corpus: Path, samples: list[Sample], tmp_path: Path
-) -> None:
-    *written, about = export(corpus, "llama-factory", tmp_path / "out")
-    info = json.loads(about.read_text())
-    assert about.name == "dataset_info.json" and list(info) == [p.stem for p in written]
-    for name, told in info.items():
-        lines = (tmp_path / "out" / told["file_name"]).read_text().splitlines()
-        part, rows = of_part(samples, name), [json.loads(line) for line in lines]
-        assert told["formatting"] == "sharegpt" and set(told["columns"].values()) == set(rows[0])
-        assert told.get("ranking", False) == name.startswith("preference")
-        for row, sample in zip(rows, part, strict=True):
-            replies = [row["chosen"]] if "chosen" in row else row["messages"][-1:]
-            assert replies == [{"role": "assistant", "content": sample.response}]
-
-
 async def test_some_levels_and_several_corpora(
     corpus: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
-    written = export(corpus, "trl", tmp_path / "out", levels=[2])
+    written = export(corpus, tmp_path / "out", levels=[2])
     assert [path.name for path in written] == ["sft_level2.jsonl"]
     more = tmp_path / "more"
     await scripted_corpus(more, 4)
-    written = export([corpus, more], "trl", tmp_path / "both")
+    written = export([corpus, more], tmp_path / "both")
     count = sum(len(path.read_text().splitlines()) for path in written[:3])
     union = {s.id for s in samples} | {s.id for s in read_corpus(more)}
     assert count == len(union) < len(samples) + len(list(read_corpus(more)))

@@ -74,6 +74,6 @@ def test_reasons_can_be_kept_or_left_out(tmp_path: Path) -> None:
 def test_corpora_of_two_formats_are_not_mixed(folder: Path, tmp_path: Path) -> None:
     asyncio.run(scripted_corpus(tmp_path / "long", 1, replace(FEW, levels=(1,))))
     with pytest.raises(ConfigError):
-        export([folder, tmp_path / "long"], "trl", tmp_path / "out")
+        export([folder, tmp_path / "long"], tmp_path / "out")
     with pytest.raises(ConfigError):
         asyncio.run(scripted_corpus(tmp_path / "long", 1, SHORT))
