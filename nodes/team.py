@@ -10,8 +10,8 @@ from typing import TypeVar
 from swarm_ui.agent_view import AgentView, panes, windows
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Shape, Views, VoteRule
-from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.shapes import Views, VoteRule
+from swarm_ui.graph.topology import Edge, Shape, random_dag
 from swarm_ui.model import ChatModel, ScoringModel, check_model
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode

@@ -1,15 +1,14 @@
-"""Checks of the parts of a graph: names, nodes, edges, conditions, votes and the output."""
+"""Checks of the parts of a graph: names, nodes, edges, votes and the output."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
-from types import MappingProxyType
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, descendants
-from swarm_ui.node import Condition, Node, Until, parts_of, scope_of
+from swarm_ui.node import Node, Until, parts_of, scope_of
 
 
 def closes(node: Node) -> bool:
@@ -21,7 +20,10 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by name, in the order given."""
     if parts_of(nodes):
         raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
-    pairs = list(nodes.items()) if isinstance(nodes, Mapping) else [(_id(n), n) for n in nodes]
+    if isinstance(nodes, Mapping):
+        pairs = [*nodes.items()]
+    else:
+        pairs = [(_id(node), node) for node in nodes]
     if not pairs:
         raise GraphError("a graph needs at least one node")
     check_unique([name for name, _ in pairs])
@@ -51,6 +53,7 @@ def _not_a_node(name: str, node: object) -> GraphError:
 
 
 def check_name(name: str) -> None:
+    """Raise unless a name can be one of a node."""
     fits = name and name == name.strip() and name.isprintable()
     if not fits or ":" in name or "/" in name:
         raise GraphError(
@@ -60,6 +63,7 @@ def check_name(name: str) -> None:
 
 
 def check_unique(names: Sequence[str]) -> None:
+    """Raise if a name occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise GraphError(
@@ -70,17 +74,12 @@ def check_unique(names: Sequence[str]) -> None:
 
 def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[Edge, ...]:
     """The edges as a tuple of pairs, after checking that names exist and no edge is repeated."""
-    if isinstance(edges, str | Mapping):
-        raise GraphError(
-            "edges: expected a list of pairs of names, as in [('ada', 'grace')], got "
-            f"a {type(edges).__name__}"
-        )
     pairs: dict[Edge, None] = {}
     for edge in edges:
-        pair = tuple(edge)
-        if isinstance(edge, str) or len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
+        pair = () if isinstance(edge, str) else tuple(edge)
+        if len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
             raise GraphError(
-                "an edge is a pair (sender, listener) of names, as in ('ada', 'grace'), not of "
+                "edges are pairs (sender, listener) of names, as in [('ada', 'grace')], not of "
                 f"nodes; got {edge!r}"
             )
         for end in pair:
@@ -147,45 +146,15 @@ def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
     return sinks[0]
 
 
-def check_conditions(
-    edges: Iterable[Edge], when: Mapping[Edge, Condition]
-) -> Mapping[Edge, Condition]:
-    """The conditions, after checking that each belongs to an edge."""
-    check_there(edges, when, "put a condition on")
-    return MappingProxyType(dict(when))
-
-
-def check_delays(
-    edges: Sequence[Edge], delays: Mapping[Edge, int], rounds: int
-) -> Mapping[Edge, int]:
-    """The delays of at least 1, in edge order."""
+def check_delays(edges: Sequence[Edge], delays: Mapping[Edge, int], rounds: int) -> None:
+    """Raise for a delay that is not of an edge, or with which no message is ever delivered."""
     check_there(edges, delays, "delay")
     for (sender, listener), delay in delays.items():
-        edge = f"edge {sender} -> {listener} with delay={delay}"
-        if delay < 0:
-            raise GraphError(f"{edge}: expected a number of rounds, at least 0")
-        if delay and sender == listener:
+        if delay < 0 or (delay and sender == listener) or delay >= rounds:
             raise GraphError(
-                f"{edge}: a node receives its own message of the last round anyway; remove this "
-                "edge"
-            )
-        if delay >= rounds:
-            raise GraphError(
-                f"{edge} never delivers a message in rounds={rounds}: set rounds={delay + 1} or "
-                f"more, as in graph.with_rounds({delay + 1}), before the edge is added"
-            )
-    return MappingProxyType({edge: delays[edge] for edge in edges if delays.get(edge)})
-
-
-def check_repeated(delays: Mapping[Edge, int], closing: Iterable[str]) -> None:
-    """Raise if a delayed edge begins or ends at a node that is called once."""
-    after = frozenset(closing)
-    for (sender, listener), delay in delays.items():
-        once = after & {sender, listener}
-        if once:
-            raise GraphError(
-                f"edge {sender} -> {listener} with delay={delay}: '{min(once)}' is called once, "
-                "after the last round, so only edges between agents can have a delay"
+                f"edge {sender} -> {listener} with delay={delay}: expected at least 0 rounds, and "
+                f"less than rounds={rounds}, or nothing is ever delivered (graph.with_rounds() "
+                "first); a node receives its own message of the last round without an edge"
             )
 
 

@@ -1,19 +1,17 @@
-"""The structure of a graph: named nodes, ordered edges and an output."""
+"""The structure of a graph: named nodes, ordered edges and an output; and its composition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import EllipsisType, MappingProxyType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
-    check_conditions,
     check_delays,
     check_heard,
     check_name,
-    check_repeated,
     check_there,
     check_unique,
     check_until,
@@ -24,8 +22,12 @@ from swarm_ui.graph.check import (
     only_sink,
     unknown,
 )
-from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
+from swarm_ui.graph.topology import Edge, Shape, descendants, predecessors, topological
 from swarm_ui.node import Condition, Node, Until
+
+G = TypeVar("G", bound="Dag")
+Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
+"""Operands of ``>>``, alone or in a list."""
 
 
 class Dag:
@@ -33,7 +35,7 @@ class Dag:
 
     The edges without a delay are acyclic. An edge with a delay may close a cycle: unrolled over
     the rounds, the calls are acyclic again. :class:`~swarm_ui.graph.graph.CollabGraph` adds the
-    operations.
+    runs.
     """
 
     id: str
@@ -57,7 +59,7 @@ class Dag:
     def __init__(
         self,
         nodes: Iterable[Node] | Mapping[str, Node],
-        edges: Iterable[Edge] = (),
+        edges: Iterable[Edge] | Shape = (),
         output: str | None = None,
         rounds: int = 1,
         name: str = "team",
@@ -69,7 +71,8 @@ class Dag:
         """
         Args:
             nodes: the nodes, each under its own ``id``; or a mapping that names them.
-            edges: (sender, listener) pairs. A closing node without edges receives from all agents.
+            edges: (sender, listener) pairs; or a shape of :mod:`swarm_ui.graph.shapes` among the
+                nodes that do not close. A closing node without edges receives from all agents.
             output: the node whose message is the answer; ``None``: the only node without a
                 listener in the same round.
             rounds: how often each agent is called, at least 1.
@@ -90,18 +93,29 @@ class Dag:
         if not isinstance(rounds, int) or rounds < 1:
             raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
         check_name(name)
+        if callable(edges):
+            edges = edges([label for label, node in members.items() if not closes(node)])
         self.id = self.name = name
         self.nodes = MappingProxyType(members)
         self.edges = electorate(members, checked_edges(members, edges), delays)
-        self.delays = check_delays(self.edges, delays, rounds)
-        self.when = check_conditions(self.edges, when)
+        check_there(self.edges, when, "put a condition on")
+        check_delays(self.edges, delays, rounds)
+        self.when = MappingProxyType(dict(when))
+        self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
         self.rounds, self.until = rounds, check_until(until)
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
         topological(predecessors(members, self.immediate) if delays else self.predecessors)
         self.output = only_sink(members, self.immediate) if output is None else output
         if self.output not in members:
             raise GraphError(unknown("output", self.output, members))
-        check_repeated(self.delays, self.closing if self.delays else ())
+        once = frozenset(self.closing) if self.delays else frozenset()
+        for (sender, listener), delay in self.delays.items():
+            if once & {sender, listener}:
+                raise GraphError(
+                    f"edge {sender} -> {listener} with delay={delay}: "
+                    f"'{min(once & {sender, listener})}' is called once, after the last round, so "
+                    "only edges between agents can have a delay"
+                )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -129,15 +143,11 @@ class Dag:
     # -- as a collection of nodes -------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of nodes."""
         return len(self.nodes)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the nodes, in the order given."""
         return iter(self.nodes)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.nodes
 
     def __getitem__(self, name: str) -> Node:
         """The node with that name. Raises ``GraphError`` if there is none."""
@@ -172,10 +182,8 @@ class Dag:
 
     @cached_property
     def communication_edges(self) -> tuple[Edge, ...]:
-        """Edges among agents, over which messages travel in every round. They can be learned.
-
-        Delayed edges are included.
-        """
+        """Edges among agents, delayed ones too, over which messages travel in every round. They
+        can be learned."""
         after = frozenset(self.closing)
         return tuple(edge for edge in self.edges if edge[1] not in after)
 
@@ -184,8 +192,7 @@ class Dag:
     def with_edges(
         self, edges: Iterable[Edge], *, delays: Mapping[Edge, int] | None = None
     ) -> Self:
-        """The graph with other edges among its agents, which replace the present ones; edges into
-        votes stay.
+        """The graph with other edges among its agents; edges into votes stay.
 
         ``delays``: delays of some of the edges, others are ignored; ``None``: edges that are in
         this graph keep theirs.
@@ -203,8 +210,6 @@ class Dag:
         """The graph with one more edge, which is the last in the listener's order.
 
         Args:
-            sender: the node that sends the messages.
-            listener: the node that receives them.
             when: which of the sender's messages travel over it; ``None``: all.
             delay: how many rounds later a message is delivered. With 1 or more, the edge may close
                 a cycle, as feedback does: ``graph.with_edge("critic", "writer", delay=1)``.
@@ -224,17 +229,13 @@ class Dag:
         return self._with(edges=[*self.edges, edge], when=conditions, delays=delays)
 
     def without_edge(self, sender: str, listener: str) -> Self:
-        return self.without_edges([(sender, listener)])
-
-    def without_edges(self, edges: Iterable[Edge]) -> Self:
-        """The graph without some edges, which may lead into votes.
+        """The graph without one edge, which may lead into a vote.
 
         Raises:
             GraphError: there is no such edge, or a vote would have no incoming edge left.
         """
-        gone = frozenset(edges)
-        check_there(self.edges, gone, "remove")
-        left = [e for e in self.edges if e not in gone]
+        check_there(self.edges, [(sender, listener)], "remove")
+        left = [edge for edge in self.edges if edge != (sender, listener)]
         check_heard(self.nodes, left)
         return self._with(edges=left)
 
@@ -262,11 +263,9 @@ class Dag:
         return self._with(nodes=nodes, edges=edges)
 
     def with_rounds(self, rounds: int, *, until: Until | EllipsisType | None = ...) -> Self:
-        """The graph with another number of rounds.
+        """The graph with another number of rounds, at most so many with ``until``.
 
-        ``until``: a function that gets the newest message of each agent, by its name, and returns
-        whether the rounds end. ``rounds`` is then their maximum number. By default, the present
-        function stays; ``None``: all rounds are made.
+        By default, the present function ``until`` stays; ``None``: all rounds are made.
         """
         return self._with(
             rounds=rounds, until=self.until if isinstance(until, EllipsisType) else until
@@ -308,6 +307,112 @@ class Dag:
         for name in ("when", "delays"):
             options[name] = {edge: kept for edge, kept in options[name].items() if edge in left}
         return type(self)(members, pairs, **(options | changes))
+
+    # -- composition --------------------------------------------------------------------------
+
+    @overload
+    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
+    @overload
+    def __rshift__(self, other: Dag | Node) -> Self: ...
+    def __rshift__(self, other: Part | Sequence[Part]) -> Any:
+        """Join two graphs: the first nodes of the other receive this one's output. A list fans
+        out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
+        return _then(self, (self.output,), other)
+
+    def __rrshift__(self, other: Part | Sequence[Part]) -> Self:
+        return _start(self, other) >> self
+
+
+class OpenGraph(Generic[G]):
+    """A graph with open ends; the next appended part receives the messages of all of them.
+
+    ``graph >> [a, b]`` makes one and ``>> node`` closes it; until then it cannot run.
+    """
+
+    def __init__(self, graph: G, ends: Iterable[str]) -> None:
+        self.graph = graph
+        #: names of the nodes without successors
+        self.ends = tuple(ends)
+
+    @overload
+    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[G]: ...
+    @overload
+    def __rshift__(self, other: Dag | Node) -> G: ...
+    def __rshift__(self, other: Part | Sequence[Part]) -> Any:
+        return _then(self.graph, self.ends, other)
+
+    def __rrshift__(self, other: Part | Sequence[Part]) -> OpenGraph[G]:
+        return _start(self.graph, other) >> self
+
+    def __repr__(self) -> str:
+        return f"OpenGraph('{self.graph.name}', open ends: {', '.join(self.ends)})"
+
+
+def _then(graph: G, ends: Sequence[str], other: Part | Sequence[Part]) -> Any:
+    """A graph followed by a part, or by a list of parts; each receives the messages of its ends."""
+    tips: list[str] = []
+    whole = graph
+    for part in _parts(other):
+        new, its = _opened(graph, part)
+        _check_fits(whole, new)
+        joints = [(end, name) for name in new.sources for end in ends]
+        whole = whole._with(
+            nodes={**whole.nodes, **new.nodes},
+            edges=[*whole.edges, *joints, *new.edges],
+            output=new.output,
+            when={**whole.when, **new.when},
+            delays={**whole.delays, **new.delays},
+            until=whole.until or new.until,
+        )
+        tips += its
+    return OpenGraph(whole, tips) if isinstance(other, list | tuple | OpenGraph) else whole
+
+
+def _parts(other: Part | Sequence[Part]) -> Sequence[Part]:
+    if not isinstance(other, list | tuple):
+        return [other]  # type: ignore[list-item]
+    if not other:
+        raise GraphError("'>> []' is an empty list; put at least one node in it")
+    return other
+
+
+def _start(like: G, other: Part | Sequence[Part]) -> OpenGraph[G]:
+    """A graph that begins with a node or a list of parts, with its open ends."""
+    first, *others = _parts(other)
+    graph, ends = _opened(like, first)
+    begun = OpenGraph(graph.named(like.name), ends)
+    if others:
+        more = _then(begun.graph, (), others)
+        begun = OpenGraph(more.graph, (*ends, *more.ends))
+    return begun
+
+
+def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
+    """A part as a graph with its open ends."""
+    if isinstance(part, OpenGraph):
+        return part.graph, part.ends
+    if isinstance(part, Dag):
+        return part, (part.output,)  # type: ignore[return-value]
+    alone = type(like)([part], rounds=like.rounds)
+    return alone.named(alone.output), (alone.output,)
+
+
+def _check_fits(graph: Dag, new: Dag) -> None:
+    what = f"cannot compose '{graph.name}' with '{new.name}'"
+    twice = next((name for name in new.nodes if name in graph.nodes), None)
+    if twice is not None:
+        raise GraphError(
+            f"{what}: two nodes are called '{twice}'. "
+            f"Rename one, as in graph.rename({{'{twice}': '{twice}_2'}})"
+        )
+    nest = "Nest one as a node of the other with with_node()"
+    if new.rounds != graph.rounds or (graph.rounds > 1 and graph.closing and len(new) > 1):
+        raise GraphError(
+            f"{what} ({graph.rounds} and {new.rounds} rounds): both need equal rounds, and a graph "
+            f"with a vote cannot repeat its rounds. {nest}"
+        )
+    if graph.until is not None and new.until not in (None, graph.until):
+        raise GraphError(f"{what}: the two graphs have different 'until' functions. {nest}")
 
 
 def inner_graph(node: object) -> Dag | None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from difflib import get_close_matches
-from functools import partial
-from random import Random
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
 from swarm_ui.engine.events import Event, OnEvent, stream_of
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.scheduler import run_blocking
-from swarm_ui.graph import convert, shapes
-from swarm_ui.graph.check import check_unique, function_name, named
-from swarm_ui.graph.composition import OpenGraph, Part, start, then
+from swarm_ui.graph import convert
+from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions, TeamOptions
-from swarm_ui.graph.topology import random_dag
+from swarm_ui.graph.shapes import TeamOptions
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node, NodeContext, NodeReply
@@ -50,23 +45,6 @@ class CollabGraph(Dag):
         >>> team.run_sync("world").messages[-1].content
         'HELLO WORLD'
     """
-
-    # -- composing ----------------------------------------------------------------------------
-
-    def compose(self, other: Dag | Node) -> Self:
-        """Join two graphs: the first nodes of the other receive this one's output (``>>``)."""
-        return then(self, (self.output,), other)
-
-    @overload
-    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
-    @overload
-    def __rshift__(self, other: Dag | Node) -> Self: ...
-    def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
-        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
-        return then(self, (self.output,), other)
-
-    def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
-        return then(*start(self, other), self)
 
     # -- running ------------------------------------------------------------------------------
 
@@ -179,14 +157,6 @@ class CollabGraph(Dag):
         # Only here and in solo() the core reaches into the nodes, and only when called.
         from swarm_ui.nodes.team import Team, collaborative
 
-        for name in options:
-            if name not in TeamOptions.__annotations__:
-                close = get_close_matches(name, TeamOptions.__annotations__, n=1)
-                hint = f" (did you mean '{close[0]}'?)" if close else ""
-                raise TypeError(
-                    f"collaborative: unexpected keyword argument '{name}'{hint}; there are "
-                    f"{', '.join(TeamOptions.__annotations__)}"
-                )
         return collaborative(cls, Team(agents=agents, rounds=rounds, **options), model, lora)
 
     @classmethod
@@ -204,73 +174,6 @@ class CollabGraph(Dag):
         from swarm_ui.nodes.team import solo
 
         return solo(cls, model, adapter, temperature, view, max_tokens, timeout)
-
-    @classmethod
-    def _shaped(cls, nodes: Nodes, shape: Shape, default_name: str, options: ShapeOptions) -> Self:
-        members, vote, output = named(nodes), options.get("vote"), None
-        edges = [*shape(list(members))]
-        if vote is not None:  # receives from all nodes and answers
-            ((output, _),) = named([vote]).items()
-            check_unique([*members, output])
-            edges += [(name, output) for name in members]
-            members[output] = vote
-        return cls(
-            members,
-            edges,
-            output,
-            options.get("rounds", 1),
-            options.get("name", default_name),
-            until=options.get("until"),
-        )
-
-    @classmethod
-    def chain(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
-        """Each node receives from the one before; the last answers.
-
-        As in all shapes, a final ``vote`` (or another node) receives all their messages and answers
-        instead. ``CollabGraph.chain([...]) >> node`` adds a node that receives only the answer.
-        """
-        return cls._shaped(nodes, shapes.chain, "chain", options)
-
-    @classmethod
-    def star(cls, hub: Node, spokes: Iterable[Node], **options: Unpack[ShapeOptions]) -> Self:
-        """The hub receives from all others and answers.
-
-        For the opposite direction use ``hub >> [a, b] >> node``.
-        """
-        return cls._shaped([hub, *spokes], shapes.star, "star", options)
-
-    @classmethod
-    def debate(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
-        """Each node receives from all nodes before it in the given order."""
-        return cls._shaped(nodes, shapes.debate, "debate", options)
-
-    @classmethod
-    def layered(cls, layers: Iterable[Iterable[Node]], **options: Unpack[ShapeOptions]) -> Self:
-        """Each node receives from the whole previous layer: ``[[a], [b, c], [d]]``."""
-        rows = shapes.rows(layers)
-        names = [list(named(row)) for row in rows]
-        nodes = [node for row in rows for node in row]
-        return cls._shaped(nodes, lambda _: shapes.layered(names), "layered", options)
-
-    @classmethod
-    def tree(cls, nodes: Nodes, *, branching: int = 2, **options: Unpack[ShapeOptions]) -> Self:
-        """Each node receives from its children; the first node is the root and answers."""
-        return cls._shaped(nodes, partial(shapes.tree, branching=branching), "tree", options)
-
-    @classmethod
-    def random(
-        cls,
-        nodes: Nodes,
-        *,
-        density: float = 0.5,
-        seed: int = 0,
-        **options: Unpack[ShapeOptions],
-    ) -> Self:
-        """A random DAG. Without a vote, its last node receives from all without a successor."""
-        draw = shapes.converging if options.get("vote") is None else random_dag
-        shape = partial(draw, density=density, rng=Random(seed))
-        return cls._shaped(nodes, shape, "random", options)
 
     # -- other forms --------------------------------------------------------------------------
 

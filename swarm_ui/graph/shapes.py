@@ -1,47 +1,22 @@
 """Ready-made shapes of graphs, as edges between names.
 
-Each function converts names to edges. Pass one to a team, such as
-``CollabGraph.collaborative(edges=shapes.debate)``, or pass ``partial(shapes.tree, branching=3)`` or
-a function of your own. The same shapes with nodes are ``CollabGraph.chain``, ``.star`` and so on.
-Messages flow towards the node that answers: the last one of a chain, a debate and the layers; the
-hub of a star; the root of a tree. For a random graph see
-:func:`swarm_ui.graph.topology.random_dag`.
+Pass one to a graph or to a team, such as ``CollabGraph([ada, grace, MajorityVote()],
+shapes.debate)``; or ``partial(shapes.tree, branching=3)``, or a function of your own. Messages flow
+towards the node that answers: the last one of a chain, a debate and the layers; the hub of a star;
+the root of a tree. For a random graph see :func:`swarm_ui.graph.topology.random_dag`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal, TypedDict, TypeVar
+from typing import Literal, TypedDict
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import check_unique
-from swarm_ui.graph.topology import Edge, forward_edges, shuffled
-from swarm_ui.node import Node, Scope, Ties, Until
-
-T = TypeVar("T")
-Shape = Callable[[Sequence[str]], Iterable[Edge]]
-"""Edges between names."""
-
-Nodes = Iterable[Node] | Mapping[str, Node]
-"""Nodes under their own names, or under those a mapping gives."""
-
-
-class ShapeOptions(TypedDict, total=False):
-    """The keyword arguments of every shape of :class:`~swarm_ui.graph.graph.CollabGraph`."""
-
-    vote: Node | None
-    """Receives from all nodes and answers, such as ``MajorityVote()``; default: none."""
-    rounds: int
-    """How often each agent is called; default: 1."""
-    until: Until | None
-    """Given the newest message of each agent, whether the rounds end early; default: they do
-    not."""
-    name: str
-    """Name of the graph; default: the name of the shape."""
-
+from swarm_ui.graph.topology import Edge, Shape
+from swarm_ui.node import Node, Scope, Ties
 
 Views = Literal["same", "shuffle", "window", "pane"]
 VoteRule = Literal["majority", "probability"]
@@ -83,12 +58,11 @@ class TeamOptions(TypedDict, total=False):
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:
     """Each name receives from the one before."""
-    return tuple(pairwise(_distinct("chain", names)))
+    return tuple(pairwise(names))
 
 
 def debate(names: Sequence[str]) -> tuple[Edge, ...]:
     """Each name receives from all names before it in the given order."""
-    names = _distinct("debate", names)
     return tuple((sender, names[k]) for k in range(len(names)) for sender in names[:k])
 
 
@@ -97,9 +71,8 @@ def star(names: Sequence[str]) -> tuple[Edge, ...]:
 
     For the opposite direction use ``hub >> [a, b] >> vote``.
     """
-    names = _distinct("star", names)
     if len(names) < 2:
-        raise GraphError(f"a star needs a hub and at least one other, got only '{names[0]}'")
+        raise GraphError(f"a star needs a hub and at least one other, got {len(names)}")
     return tuple((spoke, names[0]) for spoke in names[1:])
 
 
@@ -108,7 +81,6 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 
     With ``branching=2`` the second and third report to the first, the next four to those two.
     """
-    names = _distinct("tree", names)
     if branching < 1:
         raise GraphError(f"tree: branching must be at least 1, got {branching}")
     return tuple((names[k], names[(k - 1) // branching]) for k in range(1, len(names)))
@@ -116,36 +88,6 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 
 def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
     """Each name receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
-    levels = rows(layers)
-    _distinct("layered graph", [name for level in levels for name in level])
+    levels = [list(layer) for layer in layers]
+    check_unique([name for level in levels for name in level])
     return tuple((s, listener) for low, high in pairwise(levels) for listener in high for s in low)
-
-
-def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
-    """A random DAG in which every path ends at the last name of a random order.
-
-    The last one also receives from every name without successors, so it has more edges than
-    ``density`` says.
-    """
-    order = shuffled(_distinct("random graph", names), rng)
-    edges = forward_edges(order, density, rng)
-    heard = {sender for sender, _ in edges}
-    return edges + tuple((name, order[-1]) for name in order[:-1] if name not in heard)
-
-
-def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
-    """The layers as lists, after checking that each is a list with at least one entry."""
-    found: list[list[T]] = []
-    for k, layer in enumerate(layers):
-        row = [] if isinstance(layer, str) or callable(layer) else list(layer)
-        if not row:
-            raise GraphError(f"layer {k} must be a list of at least one, got {layer!r}")
-        found.append(row)
-    return found
-
-
-def _distinct(what: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        raise GraphError(f"a {what} needs at least one name")
-    check_unique(names := list(names))
-    return names

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from swarm_ui.errors import GraphError
 
 Edge = tuple[str, str]
+Shape = Callable[[Sequence[str]], Iterable[Edge]]
+"""Edges between names."""
 
 
 def random_dag(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
@@ -16,20 +18,10 @@ def random_dag(names: Sequence[str], density: float, rng: random.Random) -> tupl
 
     No place in ``names`` is favoured. Edges are listed listener by listener, in that order.
     """
-    return forward_edges(shuffled(names, rng), density, rng)
-
-
-def shuffled(names: Sequence[str], rng: random.Random) -> list[str]:
-    """The names in a uniform random order."""
-    order = list(names)
-    rng.shuffle(order)
-    return order
-
-
-def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
-    """Each edge from an earlier to a later name with probability ``density``, by listener."""
     if not 0.0 <= density <= 1.0:
         raise GraphError(f"random graph: density must be in [0, 1], got {density}")
+    order = list(names)
+    rng.shuffle(order)
     return tuple(
         (sender, listener)
         for place, listener in enumerate(order)
@@ -67,19 +59,15 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
         try:
             TopologicalSorter(heard).prepare()
         except CycleError as error:
+            cycle = list(error.args[1])
+            if len(cycle) > 12:
+                cycle[6:-5] = [f"({len(cycle) - 11} more)"]
             raise GraphError(
-                f"the edges form a cycle: {path(error.args[1])}. Messages within a round must flow "
+                f"the edges form a cycle: {' -> '.join(cycle)}. Messages within a round must flow "
                 "one way; remove one of these edges, or deliver its messages in the next round "
                 "with delay=1 (a node receives its own message of the last round anyway)"
             ) from None
     return order
-
-
-def path(names: Sequence[str]) -> str:
-    """Names joined by arrows; the middle of a long path is left out."""
-    if len(names) > 12:
-        names = [*names[:6], f"({len(names) - 11} more)", *names[-5:]]
-    return " -> ".join(names)
 
 
 def descendants(starts: Iterable[str], edges: Iterable[Edge]) -> set[str]:

@@ -228,15 +228,15 @@ async def _later(newest: Mapping[str, Message]) -> bool:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: loop(1), "delay=1 never delivers a message in rounds=1.*with_rounds\\(2\\)"),
-        (lambda: loop(3).with_rounds(1), "critic -> writer with delay=1 never delivers"),
+        (lambda: loop(1), "critic -> writer with delay=1.*less than rounds=1"),
+        (lambda: loop(3).with_rounds(1), "critic -> writer with delay=1.*less than rounds=1"),
         (lambda: loop(3).with_edge("writer", "writer", delay=1), "its own message of the last"),
         (lambda: CollabGraph([writer, critic], [("writer", "critic"), ("critic", "writer")]),
          "form a cycle: .*delay=1"),
         (lambda: CollabGraph([writer, critic], [("writer", "critic")], delays={
             ("critic", "writer"): 1}), "no edge critic -> writer to delay; there is writer"),
         (lambda: CollabGraph([writer, critic], [("writer", "critic")], delays={
-            ("writer", "critic"): -1}), "delay=-1: expected a number of rounds"),
+            ("writer", "critic"): -1}), "delay=-1: expected at least 0"),
         (lambda: CollabGraph([writer, MajorityVote()], rounds=2).with_edge(
             "vote", "writer", delay=1), "'vote' is called once, after the last round"),
         (lambda: loop(3).with_rounds(3, until=_later), "'_later' is a coroutine function"),

@@ -169,7 +169,8 @@ class Fading(HashModel):
 
 
 def one_by_one(model: object) -> CollabGraph:
-    return CollabGraph.chain([AgentNode(name, model) for name in ("ada", "grace")])
+    agents = [AgentNode(name, model) for name in ("ada", "grace")]
+    return CollabGraph(agents, [("ada", "grace")])
 
 
 def two_rounds(model: object) -> CollabGraph:
