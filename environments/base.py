@@ -151,9 +151,8 @@ class Episodic:
         """Why an action cannot be done on this screen; empty if :meth:`act` may see it."""
         if not screen.offers(action.action_type):
             return f"'{action.action_type}' has no effect here, only {', '.join(screen.actions)}"
-        for index in action.targets:
-            if screen.element(index) is None:
-                return f"no element {index}; the screen has {len(screen.elements)}"
+        if lacking := missing(action, screen):
+            return lacking
         element = screen.element(action.index)
         if element is None:
             pointless = action.action_type in POINTING
@@ -341,6 +340,13 @@ class Stateful(Episodic):
             f"{self.name}: restore expects a snapshot of this environment, got a "
             f"{type(state).__name__}"
         )
+
+
+def missing(action: Action, screen: Observation) -> str:
+    """Why an action points at no element of a screen; empty if all its elements exist."""
+    lacking = (index for index in action.targets if screen.element(index) is None)
+    index = next(lacking, None)
+    return "" if index is None else f"no element {index}; the screen has {len(screen.elements)}"
 
 
 def at_once(call: Coroutine[Any, Any, T]) -> T:

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
 from swarm_ui.environments.action_lists import marked
-from swarm_ui.environments.base import Done, Episodic
+from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
-from swarm_ui.environments.web import input
+from swarm_ui.environments.web.acting import unknown_key
 from swarm_ui.environments.web.browser import Chromium
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation
@@ -66,8 +66,8 @@ class MiniWobEnvironment(Episodic):
       ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. It selects text.
       Without a start it is a finger swipe: the page scrolls in the opposite direction.
     - ``long_press`` moves the mouse to the place and leaves it there (hover).
-    - ``keyboard_enter`` with a ``keycode`` presses that key (see ``input.KEYS``); with an ``index``
-      on that element, such as an arrow key on a slider.
+    - ``keyboard_enter`` with a ``keycode`` presses that key (``web.acting.KEYS``), with an
+      ``index`` on that element, such as an arrow key on a slider.
     - ``input_text`` with ``clear_text=False`` appends to the text of a field. It sets a slider to a
       number.
     - ``select`` selects the option with that text.
@@ -190,7 +190,7 @@ class MiniWobEnvironment(Episodic):
     def misfit(self, action: Action, screen: Observation) -> str:
         if action.action_type not in (*ALL_PAGE_ACTIONS, "status"):
             return f"'{action.action_type}' does nothing on a web page"
-        return input.problem(action, screen)
+        return unknown_key(action) or missing(action, screen)
 
     async def act(self, action: Action, element: Element | None) -> Done | str:
         assert self._page is not None  # an episode has begun

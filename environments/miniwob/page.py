@@ -13,8 +13,8 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
+from swarm_ui.environments.web.acting import perform
 from swarm_ui.environments.web.browser import Chromium, DevTools, answered, whole
-from swarm_ui.environments.web.input import perform
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element
 
@@ -114,9 +114,7 @@ class Page:
             target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
         if not target.note:
             self._touched = True
-            await self._done(
-                perform(self.page, self._devtools.session, action, target.at, target.to)
-            )
+            await self._guarded(perform(self._devtools, action, target.at, target.to or (0, 0)))
         return await self._screen("look", target.note)
 
     async def picture(self) -> bytes:

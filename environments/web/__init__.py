@@ -10,7 +10,7 @@ from swarm_ui.environments.web.browser import (
 )
 from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, WebView
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.tabs import WebBrowser
+from swarm_ui.environments.web.session import WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
 from swarm_ui.environments.web.webarena import webarena_tasks
 

@@ -1,19 +1,42 @@
-"""Actions on a page, performed with the mouse and the keyboard as a person would."""
+"""Actions on a page, performed with the mouse and the keyboard. A page cannot tell their events
+from those of a person."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from collections.abc import Mapping
 
 from swarm_ui.action import Action
-from swarm_ui.environments.web.browser import Rejected
-from swarm_ui.environments.web.input import Point
+from swarm_ui.environments.web.browser import DevTools, Rejected
 from swarm_ui.environments.web.reading import Seen
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.session import Tab
 
 WAIT = 0.5
 """Seconds that ``wait`` waits."""
+DRAG_MOVES = 12
+"""Number of mouse moves in a drag."""
+MOST_STROKES = 200
+"""Characters that are typed key by key; a longer text is pasted."""
 AHEAD = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+KEYS: Mapping[str, str] = {
+    "KEYCODE_ENTER": "Enter",
+    "KEYCODE_TAB": "Tab",
+    "KEYCODE_SPACE": "Space",
+    "KEYCODE_DEL": "Backspace",
+    "KEYCODE_FORWARD_DEL": "Delete",
+    "KEYCODE_ESCAPE": "Escape",
+    "KEYCODE_DPAD_UP": "ArrowUp",
+    "KEYCODE_DPAD_DOWN": "ArrowDown",
+    "KEYCODE_DPAD_LEFT": "ArrowLeft",
+    "KEYCODE_DPAD_RIGHT": "ArrowRight",
+    "KEYCODE_MOVE_HOME": "Home",
+    "KEYCODE_MOVE_END": "End",
+    "KEYCODE_PAGE_UP": "PageUp",
+    "KEYCODE_PAGE_DOWN": "PageDown",
+}
+"""Android's key codes (``Action.keycode``) that a page understands, and their names in browsers."""
+
+Point = tuple[float, float]
 
 # Fields whose parts cannot be typed as text; sets the value as the field's own control would.
 _SET_VALUE = """function (text) {
@@ -23,9 +46,6 @@ _SET_VALUE = """function (text) {
   own.set.call(this, text);
   for (const type of ["input", "change"]) this.dispatchEvent(new Event(type, { bubbles: true }));
   return true;
-}"""
-_TAKES_FILE = """function () {
-  return this instanceof HTMLInputElement && this.type === "file";
 }"""
 _CHOOSE = """function (text, toggle) {
   const select = this.closest("select");
@@ -56,12 +76,6 @@ _SCROLL = """function (dx, dy) {
     .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
   return large.some(move);
 }"""
-# A part of a picture (an image map) has no place of its own.
-_PRESS_AREA = """function () {
-  if (!(this instanceof HTMLAreaElement)) return false;
-  this.click();
-  return true;
-}"""
 _BRING = """function () {
   const node = this.nodeType === 1 ? this : this.parentElement;
   node.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
@@ -70,88 +84,93 @@ _SHARE = 0.8
 """Share of the window that one scroll moves."""
 
 
-async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None) -> str:
-    """Do an action on the page of the active tab; return why it failed, or ``""``.
+def unknown_key(action: Action) -> str:
+    """Why the key of an action cannot be pressed; empty: it has none, or it can be pressed."""
+    if action.keycode is None or action.keycode in KEYS:
+        return ""
+    return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
 
-    Args:
-        tab: the tab.
-        action: the action; its indices are positions in ``seen.nodes``.
-        seen: the page as last read.
-        uploads: the folder of the files that may be uploaded.
-    """
-    kind = action.action_type
-    node = None if action.index is None else seen.nodes[action.index]
-    element = None if action.index is None else seen.elements[action.index]
+
+async def perform(page: DevTools, action: Action, at: Point = (0, 0), to: Point = (0, 0)) -> None:
+    """Do an action at a point of the window; ``to`` is the end of a drag."""
+    await page.done(_perform(page, action, at, to))
+
+
+async def _perform(page: DevTools, action: Action, at: Point, to: Point) -> None:
+    kind, mouse, keyboard = action.action_type, page.page.mouse, page.page.keyboard
+    if kind == "keyboard_enter":
+        await keyboard.press(KEYS[action.keycode or "KEYCODE_ENTER"])
+    elif kind == "long_press":
+        await mouse.move(*at)
+    elif kind == "swipe":
+        await mouse.move(*at)
+        await mouse.down()
+        await mouse.move(*to, steps=DRAG_MOVES)
+        await mouse.move(*to)  # a sortable list reacts one event late
+        await mouse.up()
+    else:
+        await mouse.click(*at, click_count=2 if kind == "double_tap" else 1)
+    if kind != "input_text":
+        return
+    replace, text = action.clear_text is not False, action.text or ""
+    # Commands of the editor; their keys differ between systems.
+    commands = ["selectAll" if replace else "moveToEndOfDocument"]
+    await page.call("Input.dispatchKeyEvent", type="rawKeyDown", commands=commands)
+    await page.call("Input.dispatchKeyEvent", type="keyUp")
+    if len(text) > MOST_STROKES:
+        await keyboard.insert_text(text)
+    elif text:
+        await keyboard.type(text)
+    elif replace:
+        await keyboard.press("Backspace")
+
+
+async def act(tab: Tab, action: Action, seen: Seen) -> str:
+    """Do an action on the page of a tab; return why it failed, or ``""``. The action's indices are
+    positions in ``seen``, the page as last read."""
+    kind, index = action.action_type, action.index
     try:
         if kind == "wait":
             await asyncio.sleep(WAIT)
-            return ""
-        if kind == "scroll" or (kind == "swipe" and node is None and action.x is None):
-            return await _scroll(tab, action, node)
-        if kind == "keyboard_enter":
-            await tab.perform(action)
-            return ""
-        if element is not None and not element.enabled:
-            return "the element is disabled"
-        option = element is not None and element.role == "option"
-        if kind == "select" or (option and kind in ("click", "double_tap")):
-            problem = _NO_SELECT if node is None else await _choose(tab, node, action)
-            if kind == "select" or problem != _NO_SELECT:
-                return problem  # else the page made the option itself: press it
-        if kind == "input_text" and element is not None and not element.editable:
-            return "no text can be typed there"
-        typed = (action.text or "") if kind == "input_text" else None
-        if node is not None and typed is not None:
-            if await tab.on_node(node, _TAKES_FILE):
-                return await _upload(tab, node, typed, uploads)
-            if await tab.on_node(node, _SET_VALUE, typed):
-                return ""
-        return await _with_mouse(tab, action, seen)
+        elif kind == "keyboard_enter":
+            await perform(tab, action)
+        elif kind == "scroll" or (kind == "swipe" and index is None and action.x is None):
+            return await _scroll(tab, action, seen)
+        elif kind == "swipe" and action.direction is None:
+            return await _drag(tab, action, seen)
+        elif index is not None and (why := await _instead(tab, action, seen, index)) is not None:
+            return why
+        else:
+            if index is not None:
+                await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
+            at = await _place(tab, index, action.x, action.y, seen)
+            dx, dy = AHEAD[action.direction or "up"]
+            await perform(tab, action, at, (at[0] + 100 * dx, at[1] + 100 * dy))
     except Rejected:
         return "the element is no longer on the page"
-
-
-async def _upload(tab: Tab, node: int, name: str, uploads: Path | None) -> str:
-    """Choose a file in a file input; return why it failed, or ``""``."""
-    if uploads is None:
-        return "no file may be uploaded here"
-    folder = uploads.resolve()
-    try:
-        file = (folder / name).resolve()
-        allowed = file.is_relative_to(folder) and file.is_file()
-    except (OSError, ValueError):  # such as a name with a null character
-        allowed = False
-    if not allowed:
-        files = sorted(one.name for one in folder.iterdir() if one.is_file())
-        return f"no file {name[:200]!r} may be uploaded; there are {', '.join(files[:20])}"
-    await tab.call("DOM.setFileInputFiles", files=[str(file)], backendNodeId=node)
     return ""
 
 
-async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
-    to: Point | None = None
-    if action.action_type == "swipe" and action.direction is None:
-        ends = await _drag(tab, action, seen)
-        if ends is None:
-            return "nothing was dragged: its two ends do not fit into the window together"
-        at, to = ends
-    else:
-        try:
-            at = await _spot(tab, action.index, action.x, action.y, seen)
-        except Rejected:
-            node = None if action.index is None else seen.nodes[action.index]
-            if action.action_type == "click" and node and await tab.on_node(node, _PRESS_AREA):
-                return ""
-            raise
-        if action.direction is not None and action.action_type == "swipe":
-            dx, dy = AHEAD[action.direction]
-            to = at[0] + 100 * dx, at[1] + 100 * dy
-    await tab.perform(action, at, to)
-    return ""
+async def _instead(tab: Tab, action: Action, seen: Seen, index: int) -> str | None:
+    """Do what is done without the mouse on an element, and return why it failed, or ``""``;
+    ``None``: use the mouse."""
+    kind, element, node = action.action_type, seen.elements[index], seen.nodes[index]
+    if not element.enabled:
+        return "the element is disabled"
+    if kind == "select" or (element.role == "option" and kind in ("click", "double_tap")):
+        text = (action.text or "") if kind == "select" else ""
+        problem: str = await tab.on_node(node, _CHOOSE, text, kind == "click")
+        if kind == "select" or problem != _NO_SELECT:
+            return problem  # else the page made the option itself: press it
+    if kind == "input_text" and not element.editable:
+        return "no text can be typed there"
+    if kind == "input_text" and await tab.on_node(node, _SET_VALUE, action.text or ""):
+        return ""
+    return None
 
 
-async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[Point, Point] | None:
-    """Start and end of a drag; ``None`` if one of them is outside of the window.
+async def _drag(tab: Tab, action: Action, seen: Seen) -> str:
+    """Drag from a place to another; return why it failed, or ``""``.
 
     The places are read after all scrolling, because bringing one element into view moves the other.
     Nothing is scrolled if an end is given in pixels, which count from the present window.
@@ -163,16 +182,10 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[Point, Point] | N
     end = await _place(tab, action.to_index, action.to_x, action.to_y, seen)
     window = (await tab.call("Page.getLayoutMetrics"))["cssLayoutViewport"]
     width, height = window["clientWidth"], window["clientHeight"]
-    inside = all(0 <= x < width and 0 <= y < height for x, y in (start, end))
-    return (start, end) if inside else None
-
-
-async def _spot(tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen) -> Point:
-    """The point in the window at which an action acts; an element is scrolled into the window
-    first. Raises ``Rejected`` if the element has no place."""
-    if index is not None:
-        await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
-    return await _place(tab, index, x, y, seen)
+    if not all(0 <= x < width and 0 <= y < height for x, y in (start, end)):
+        return "nothing was dragged: its two ends do not fit into the window together"
+    await perform(tab, action, start, end)
+    return ""
 
 
 async def _place(tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen) -> Point:
@@ -180,27 +193,20 @@ async def _place(tab: Tab, index: int | None, x: int | None, y: int | None, seen
     ``Rejected`` if the element has no place."""
     if index is None:
         return float(x or 0), float(y or 0)
-    node = seen.nodes[index]
-    quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
+    quads = (await tab.call("DOM.getContentQuads", backendNodeId=seen.nodes[index]))["quads"]
     if not quads:
         raise Rejected("the element has no place on the page")
     return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
 
 
-async def _choose(tab: Tab, node: int, action: Action) -> str:
-    """Choose an option of a ``select``; return why it failed, or ``""``."""
-    text = (action.text or "") if action.action_type == "select" else ""
-    problem: str = await tab.on_node(node, _CHOOSE, text, action.action_type == "click")
-    return problem
-
-
-async def _scroll(tab: Tab, action: Action, node: int | None) -> str:
+async def _scroll(tab: Tab, action: Action, seen: Seen) -> str:
     assert action.direction is not None  # Action validates it
     dx, dy = AHEAD[action.direction]
     if action.action_type == "swipe":  # a finger moves the page in the opposite direction
         dx, dy = -dx, -dy
-    if node is None:
-        root = await tab.call("DOM.getDocument", depth=0)
-        node = int(root["root"]["backendNodeId"])
+    if action.index is None:
+        node = int((await tab.call("DOM.getDocument", depth=0))["root"]["backendNodeId"])
+    else:
+        node = seen.nodes[action.index]
     moved = await tab.on_node(node, _SCROLL, _SHARE * dx, _SHARE * dy)
     return "" if moved else "nothing to scroll that way"

@@ -6,15 +6,21 @@ import asyncio
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
+    from playwright.async_api import (
+        Browser,
+        BrowserContext,
+        CDPSession,
+        Page,
+        Playwright,
+        ViewportSize,
+    )
 
 BROWSER_VARIABLE = "SWARM_UI_BROWSER"
 INSTALL_HINT = (
@@ -97,7 +103,7 @@ class DevTools:
         page.on("crash", self._crashes)
 
     @classmethod
-    async def of(cls, page: Page) -> DevTools:
+    async def of(cls, page: Page) -> Self:
         return cls(page, await answered(page.context.new_cdp_session(page)))
 
     @property
@@ -199,8 +205,6 @@ class Chromium:
         self._starting = asyncio.Lock()
         self.pid: int | None = None
         """Process number of the running browser."""
-        self.downloads = Path()
-        """The folder of the running browser's downloads."""
 
     @property
     def alive(self) -> bool:
@@ -213,9 +217,9 @@ class Chromium:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser does not start, or gives no profile.
         """
-        width, height = size
         browser = await self.start()
-        return await answered(browser.new_context(viewport={"width": width, "height": height}))
+        shape: ViewportSize = {"width": size[0], "height": size[1]}
+        return await answered(browser.new_context(viewport=shape, accept_downloads=False))
 
     async def start(self) -> Browser:
         """The running browser; starts one if there is none."""
@@ -240,14 +244,12 @@ class Chromium:
             raise MissingExtra("web", "a browser", "playwright") from error
 
         self._driver = await async_playwright().start()
-        self.downloads = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
         root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for root
         try:
             self._browser = await self._driver.chromium.launch(
                 executable_path=binary,
                 args=[*_FLAGS, *self._flags],
                 chromium_sandbox=not root,
-                downloads_path=self.downloads,
                 handle_sigint=False,  # an interrupted run ends its episodes first
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -270,6 +272,3 @@ class Chromium:
                 await answered(browser.close())
         if driver is not None:
             await driver.stop()
-        downloads, self.downloads = self.downloads, Path()
-        if downloads != Path():
-            await asyncio.to_thread(shutil.rmtree, downloads, ignore_errors=True)

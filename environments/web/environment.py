@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.action_lists import marked
-from swarm_ui.environments.base import Done, Episodic
-from swarm_ui.environments.web import acting, bar, input
+from swarm_ui.environments.base import Done, Episodic, missing
+from swarm_ui.environments.web import acting
 from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.tab import Tab
-from swarm_ui.environments.web.tabs import Session, WebBrowser
+from swarm_ui.environments.web.session import MOST_TABS, Session, Tab, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation
@@ -57,9 +55,9 @@ class WebEnvironment(Episodic):
     >>> environment = WebEnvironment("https://shop.example", "Buy a pint of milk", reward=bought)
 
     The observation lists the browser's bar and then the page: tabs (click one to switch), "New
-    tab", "Close tab", "Forward" if there is a next page, and the field "Address" (type a URL to
-    open it). Frames and shadow roots are part of the page. Elements in the window, and up to half a
-    window around it, are listed. The number of other elements is given; ``scroll`` lists them.
+    tab", "Close tab" and the field "Address" (type a URL to open it). Frames and shadow roots are
+    part of the page. Elements in the window, and up to half a window around it, are listed. The
+    number of other elements is given; ``scroll`` lists them.
 
     The other actions:
 
@@ -69,7 +67,6 @@ class WebEnvironment(Episodic):
     - ``scroll`` moves by 80 % of the window, or of the element with that ``index``;
     - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
       ``open_app`` opens the URL in ``app_name`` in the active tab;
-    - ``input_text`` with a path on a file input uploads a file of the folder ``uploads``;
     - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
     - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
 
@@ -91,7 +88,6 @@ class WebEnvironment(Episodic):
         browser: WebBrowser | None = None,
         budget: int = 30,
         view: WebView = WebView(),  # noqa: B008 (a record that cannot change)
-        uploads: Path | None = None,
     ) -> None:
         """
         Args:
@@ -105,8 +101,6 @@ class WebEnvironment(Episodic):
                 default the environment starts a separate browser.
             budget: maximum number of actions in an episode.
             view: the size of the page, and the contents of observations.
-            uploads: the folder whose files agents may upload, by ``input_text`` with a path in it
-                on a file input; default: none.
 
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
@@ -128,12 +122,13 @@ class WebEnvironment(Episodic):
                     f"{self._browser.allowed}"
                 )
         self._tasks, self.tasks, self.budget = dict(tasks), tuple(tasks), budget
-        self._view, self._uploads = view, uploads
+        self._view = view
         self._session: Session | None = None
         self._shown: Observation | None = None
         """The screen as last read; not what the reward function opened."""
         self._seen = Seen((), (), "", 0, 0)
-        self._bar: tuple[str, ...] = ()
+        self._bar: list[Element] = []
+        """The elements of the browser's bar, which come first."""
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
         self._homes: set[Origin] = set()
@@ -145,7 +140,7 @@ class WebEnvironment(Episodic):
 
     @property
     def session(self) -> Session | None:
-        """The tabs and downloads of the episode; ``None`` before the first one."""
+        """The tabs of the episode; ``None`` before the first one."""
         return self._session
 
     async def begin(self, task: str, rng: random.Random) -> str:
@@ -154,9 +149,7 @@ class WebEnvironment(Episodic):
         await prepared(self._task, self.seed)
         self._session = session = await self._browser.session(self._view.size)
         await session.set_cookies(self._task.cookies)
-        await session.front.navigate(web_url(self._task.url))
-        await session.settled()
-        session.expect_open(self._task.url)
+        await session.open(web_url(self._task.url))
         session.take_notes()
         self._shown = await self._observe(session)
         # The start page may redirect to the address where the site really is.
@@ -173,7 +166,7 @@ class WebEnvironment(Episodic):
                             (action.to_y, height)):  # fmt: skip
             if value is not None and not 0 <= value < most:
                 return f"{value:.10g} is outside of the window of {width} by {height} pixels"
-        return input.problem(action, screen)
+        return acting.unknown_key(action) or missing(action, screen)
 
     async def act(self, action: Action, element: Element | None) -> Done | str:
         assert self._session is not None  # an episode has begun
@@ -198,7 +191,7 @@ class WebEnvironment(Episodic):
     async def _end_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            await self._browser.end(session)
+            await session.close()
 
     async def _judge(self, session: Session, action: Action) -> float:
         if action.goal_status == "infeasible" or self._task.infeasible:
@@ -213,7 +206,7 @@ class WebEnvironment(Episodic):
             EnvironmentFault: the site of the task is down. For any other address that does not
                 answer, only the step is lost; otherwise an agent could mask an episode on purpose.
         """
-        failures = session.failures()
+        failures = session.take_failed()
         for failed in failures:
             down = failed.error.removeprefix("net::ERR_") in _DOWN
             if down and origin(failed.url) in self._homes:
@@ -228,25 +221,38 @@ class WebEnvironment(Episodic):
         # places of the action belong to the tabs that it saw.
         if not session.tabs or (session.front, *session.tabs) != self._tabs:
             return "nothing was done: the tabs have changed since the screen was read"
-        kind, tab = action.action_type, session.front
+        kind, size = action.action_type, len(self._bar)
         places = [place for place in (action.index, action.to_index) if place is not None]
-        if any(place < len(self._bar) for place in places):
-            if action.action_type == "input_text" and places == [len(self._bar) - 1]:  # the address
-                return await self._open(session, action.text)
-            return await bar.act(session, action, self._bar)
+        if any(place < size for place in places):
+            return await self._on_bar(session, action, places)
         if kind == "navigate_back":
-            return "" if await tab.travel(-1) else "there is no page to go back to"
+            return "" if await session.front.back() else "there is no page to go back to"
         if kind in ("navigate_home", "open_app"):
             address = self._task.url if kind == "navigate_home" else action.app_name
             return await self._open(session, address)
-        if any(place >= len(self._bar) + len(self._seen.nodes) for place in places):
-            return "nothing happens: it is a file, not a part of the page"
         moved = {
-            field: value - len(self._bar)
+            field: value - size
             for field, value in (("index", action.index), ("to_index", action.to_index))
             if value is not None
         }
-        return await acting.act(tab, replace(action, **moved), self._seen, self._uploads)
+        return await acting.act(session.front, replace(action, **moved), self._seen)
+
+    async def _on_bar(self, session: Session, action: Action, places: list[int]) -> str:
+        """Do an action on the browser's bar; ``places``: its indices."""
+        kind, place, size = action.action_type, places[0], len(self._bar)
+        if kind == "input_text" and place == size - 1:  # the address
+            return await self._open(session, action.text)
+        if kind != "click" or place == size - 1:
+            return "nothing happens: it is a part of the browser, not of the page"
+        if place < len(session.tabs):
+            await session.switch(place)
+        elif self._bar[place].text == "Close tab":
+            await session.close_tab()
+        elif len(session.tabs) >= MOST_TABS:
+            return f"there are {MOST_TABS} tabs already; close one"
+        else:
+            await session.new_tab()
+        return ""
 
     async def _open(self, session: Session, address: str | None) -> str:
         try:
@@ -255,7 +261,7 @@ class WebEnvironment(Episodic):
             return str(error)
         if not self._browser.allowed.allows(url):
             return f"refused: {url[:500]} (allowed: {self._browser.allowed})"
-        await session.front.navigate(url)
+        await session.navigate(url)
         return ""
 
     # -- reading ------------------------------------------------------------------------------
@@ -264,15 +270,23 @@ class WebEnvironment(Episodic):
         tab = session.front
         self._seen = await self._read(session)
         self._tabs = (tab, *session.tabs)
-        shown = await bar.elements(session, self._seen.title)
-        self._bar = tuple(element.label for element in shown)
-        files = [
-            Element(index=0, role="text", text=f"Downloaded {name}", clickable=False)
-            for name in session.downloads
+        tab.title = self._seen.title
+        self._bar = [
+            Element(index=0, role="tab", text=one.title or one.url, selected=one is tab)
+            for one in session.tabs
         ]
-        listed = [*shown, *self._seen.elements, *files]
+        names = ("New tab", "Close tab")[: len(session.tabs)]
+        self._bar += [Element(index=0, role="button", text=name) for name in names]
+        self._bar.append(
+            Element(index=0, role="field", text="Address", value=tab.url, editable=True)
+        )
+        listed = (*self._bar, *self._seen.elements)
         elements = tuple(replace(element, index=k) for k, element in enumerate(listed))
-        png = await tab.picture() if self._view.screenshots or self._view.marks else None
+        png = (
+            await tab.done(tab.page.screenshot())
+            if self._view.screenshots or self._view.marks
+            else None
+        )
         if png is not None and self._view.marks:
             png = marked(png, elements)
         more = self._seen.above, self._seen.below

@@ -1,4 +1,4 @@
-"""What of a frame is painted so that a person can see it, from the browser's layout.
+"""What of a page is painted so that a person can see it, from the browser's layout.
 
 A text counts as invisible if it is transparent, has the colour of what is behind it, is tiny, is
 clipped away, is covered by an opaque box, or is where no scrolling leads. The colours of pictures
@@ -12,85 +12,157 @@ opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-from swarm_ui.environments.web import css
 from swarm_ui.environments.web.browser import Reply
-from swarm_ui.environments.web.css import Colour, Rect, Style
 
+STYLES = (
+    "cursor", "border-left-width", "padding-left", "border-top-width", "padding-top", "display",
+    "position", "overflow-x", "overflow-y", "opacity", "visibility", "filter", "transform", "clip",
+    "clip-path", "-webkit-text-fill-color", "text-shadow", "-webkit-text-stroke-width",
+    "background-color", "background-image", "background-clip", "direction", "z-index",
+)  # fmt: skip
+"""The computed styles that a snapshot must have."""
+FAINT = 0.1
+"""Opacity up to which nothing is seen."""
+LEAST = 2
+"""Pixels of width and height that must be visible of something."""
+LEAST_LINE = 4
+"""Height of a line of text that can be read, in pixels."""
+SAME = 10
+"""Difference of two colours, of 255, below which they look the same."""
+_BAND = 64
+"""Height of the stripes of the window in which boxes are looked up."""
 _PICTURES = frozenset({"IMG", "SVG", "CANVAS", "VIDEO", "IFRAME", "OBJECT", "EMBED"})
 _FIELDS = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
 _SVG_TEXTS = frozenset({"TEXT", "TSPAN", "TEXTPATH"})
-FAINT = 0.1
-"""Opacity up to which nothing is seen."""
-LEAST_LINE = 4
-"""Height of a line of text that can be read, in pixels."""
-_BAND = 64
-"""Height of the stripes of the window in which boxes are looked up."""
 _ROOTS = ("HTML", "BODY")
 _PUSHED = ("submit", "button", "reset")
 _VISIBLE = ("visible", "visible")
-_NO_VALUES: Reply = {"index": (), "value": ()}
+_NONE: Reply = {"index": (), "value": ()}
 
+Rect = tuple[float, float, float, float]
+"""Left, top, right and bottom, in pixels of the window."""
+Colour = tuple[float, float, float, float]
+"""Red, green, blue (up to 255) and opacity (up to 1)."""
+Style = Mapping[str, str]
+Order = tuple[tuple[int, int], ...]
+"""Sorts what is painted from the back to the front: the layers around it, from the outside. In a
+layer come first its own box, then (-1, n), behind its content, the content (0, 0), then (1, n)."""
+_CONTENT = (0, 0)
+_NOWHERE: Rect = (0.0, 0.0, 0.0, 0.0)
 _EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
-_NO_COLOUR: Colour = (0.0, 0.0, 0.0, 0.0)
 
 
-class Box(NamedTuple):
+class _Box(NamedTuple):
     """A painted box. ``colour``: ``None`` for a picture or a gradient."""
 
     rect: Rect
-    order: float
+    order: Order
     place: int
     colour: Colour | None
 
-
-class _Layer(NamedTuple):
-    """What is painted together. First its own box, then, half of ``room`` above, what is in it."""
-
-    number: int
-    base: float
-    room: float
+    @property
+    def opaque(self) -> bool:
+        return self.colour is not None and self.colour[3] >= 1 - FAINT
 
 
-class Surroundings(NamedTuple):
-    """Where a frame is."""
+class _Inside(NamedTuple):
+    """How the content of a node is painted."""
 
-    corner: tuple[float, float]
-    """Corner of its document in the window."""
+    flow: Rect
+    """Where it can be seen, if need be by scrolling."""
+    absolute: Rect
+    """Where content of ``position: absolute`` can be seen."""
+    fixed: Rect
+    alpha: float
+    context: Order = ()
+    """The stacking context."""
+    layer: Order = ()
+    number: int = 0
+    """The browser's number of the layer."""
+    hidden: bool = False
+    cut_out: bool = False
+    """Whether a background shows through the letters."""
+
+
+class Snapshot(NamedTuple):
+    """DevTools' snapshot of a page."""
+
+    documents: Sequence[Reply]
+    words: Sequence[str]
     height: int
-    """Height of the window; only texts near it are compared with what is behind and over them."""
-    shown: bool = True
-    """Whether the frame is visible."""
-    above: tuple[Box, ...] | None = None
-    """Opaque boxes that lie over the frame; ``None`` for the page itself."""
+    """That of the window; only what is near it is compared with what is behind and over it."""
 
 
-class Painting:
-    """The visible texts and boxes of a frame. Nodes are named by the browser's numbers of them, or
-    by their places in the document."""
+class Frame:
+    """A document as the browser laid it out. Nodes are named by their places in the document."""
 
-    def __init__(self, document: Reply, words: Sequence[str], around: Surroundings) -> None:
-        nodes, layout = document["nodes"], document["layout"]
-        self._words, self._around = words, around
-        self._layout, self._attributes = layout, nodes["attributes"]
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        index: int = 0,
+        corner: tuple[float, float] = (0.0, 0.0),
+        *,
+        shown: bool = True,
+        above: Sequence[_Box] | None = None,
+    ) -> None:
+        """
+        Args:
+            snapshot: the page.
+            index: of the document in the snapshot.
+            corner: of the document's window.
+            shown: whether the frame is visible.
+            above: the opaque boxes over the frame; ``None`` for the page itself.
+        """
+        document, self._words, self._height = snapshot.documents[index], *snapshot[1:]
+        self._above, nodes, self._layout = above, document["nodes"], document["layout"]
+        self.id = self._words[document["frameId"]]
+        self.title = self._words[document["title"]]
         self.parents: Sequence[int] = nodes["parentIndex"]
         self.numbers: Sequence[int] = nodes["backendNodeId"]
-        self.places = {number: place for place, number in enumerate(self.numbers)}
-        self.tags = [words[name].upper() for name in nodes["nodeName"]]
-        self.ends = _ends(self.parents)
-        self._values: Sequence[int] = nodes["nodeValue"]
-        self._inputs: dict[int, str] = {
-            place: words[k]
+        """The browser's numbers of the nodes."""
+        self.tags = [self._words[name].upper() for name in nodes["nodeName"]]
+        self.ends = list(range(1, len(self.parents) + 1))
+        """For each node, the place after its last descendant."""
+        for place in range(len(self.parents) - 1, 0, -1):
+            parent = self.parents[place]
+            self.ends[parent] = max(self.ends[parent], self.ends[place])
+        self._values, self._attributes = nodes["nodeValue"], nodes["attributes"]
+        self.inputs = {
+            place: self._words[k]
             for kind in ("inputValue", "textValue")
-            for place, k in zip(*nodes.get(kind, _NO_VALUES).values(), strict=True)
+            for place, k in zip(*nodes.get(kind, _NONE).values(), strict=True)
         }
-        marks = (
-            nodes.get(kind, {}).get("index", ()) for kind in ("inputChecked", "optionSelected")
-        )
-        self.ticked = frozenset(place for places in marks for place in places)
-        """Places of the check boxes, radio buttons and options that are on."""
+        """What is in the fields."""
+        marks = (nodes.get(kind, _NONE)["index"] for kind in ("inputChecked", "optionSelected"))
+        self.ticked = frozenset(chain(*marks))
+        """The check boxes, radio buttons and options that are on."""
+        self.listening = frozenset(nodes.get("isClickable", _NONE)["index"])
+        """The nodes that listen to clicks."""
+        self._lay_out(document, corner, shown=shown)
+        inner = nodes.get("contentDocumentIndex", _NONE)
+        self.inner = {
+            place: Frame(
+                snapshot,
+                child,
+                self._corner(place),
+                shown=self.shows(place),
+                above=self._over(place),
+            )
+            for place, child in zip(inner["index"], inner["value"], strict=True)
+        }
+        """The frame in each frame element."""
+
+    def _lay_out(self, document: Reply, corner: tuple[float, float], *, shown: bool) -> None:
+        """Find for each node how its content is painted, and the painted boxes."""
+        layout = self._layout
+        scrolled = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
+        self._x, self._y = corner[0] - scrolled[0], corner[1] - scrolled[1]
         self._styles: dict[tuple[int, ...], Style] = {}
         self._stacks = frozenset(layout["stackingContexts"]["index"])
         self._entries: dict[int, int] = {}
@@ -98,7 +170,7 @@ class Painting:
         for entry, place in enumerate(layout["nodeIndex"]):
             if layout["text"][entry] >= 0:
                 self._texts.setdefault(place, []).append(entry)
-            else:
+            elif place > 0:  # the document itself has no styles
                 self._entries.setdefault(place, entry)
         self._lines: dict[int, list[tuple[Rect, int, int]]] = {}
         boxes = document["textBoxes"]
@@ -106,340 +178,356 @@ class Painting:
             boxes["layoutIndex"], boxes["bounds"], boxes["start"], boxes["length"], strict=True
         ):
             self._lines.setdefault(entry, []).append((self._moved(bounds), start, length))
-        self._bands: dict[int, list[Box]] = {}
-        self._seen: dict[int, Rect] = {}
-        """The visible parts of visible boxes."""
-        self._filled: set[int] = set()
-        """Places of boxes in which something is painted."""
-        self._labels: dict[str | None, int] | None = None
-        self._pieces: dict[int, tuple[list[tuple[str, Rect]], bool]] = {}
-        self._clip(document)
+        self._bands: dict[int, list[_Box]] = {}
+        self._seen: dict[int, tuple[Rect, Order, bool]] = {}
+        """The visible parts of boxes, when they are painted, and whether they are not empty."""
+        self._known: dict[int, list[tuple[str, Rect, Rect]]] = {}
+        area, window = self._extent(document, (*corner, *scrolled))
+        self._inside = [_Inside(area, area, window, float(shown))]
+        for place in range(1, len(self.parents)):
+            outer = self._inside[self.parents[place]]
+            self._inside.append(self._entered(place, outer) if place in self._entries else outer)
 
-    # -- boxes --------------------------------------------------------------------------------
-
-    def _clip(self, document: Reply) -> None:
-        """Find for each node the area in which its content is visible, and its opacity."""
-        area, window = self._extent(document)
-        count = len(self.parents)
-        self._flow, self._alpha = [area] * count, [float(self._around.shown)] * count
-        self._hidden = [False] * count
-        self._layers, self._contexts = [_Layer(0, 0, 1)] * count, [_Layer(0, 0, 1)] * count
-        absolute, fixed = [area] * count, [window] * count
-        for place, parent in enumerate(self.parents):
-            if parent < 0:
-                continue
-            entry = self._entries.get(place)
-            self._alpha[place], self._hidden[place] = self._alpha[parent], self._hidden[parent]
-            if entry is None:
-                self._flow[place] = self._flow[parent]
-                absolute[place], fixed[place] = absolute[parent], fixed[parent]
-                self._layers[place] = self._layers[parent]
-                self._contexts[place] = self._contexts[parent]
-                continue
-            style, own = self._style(place), self._moved(self._layout["bounds"][entry])
-            base = {"fixed": fixed, "absolute": absolute}.get(style["position"], self._flow)[parent]
-            cut = css.cut(own, style)
-            base = base if cut is None else css.common(base, cut)
-            turned = style["transform"] != "none" or style["filter"] != "none" or cut is not None
-            inside = self._content(place, style, own, base)
-            self._flow[place] = inside
-            absolute[place] = (
-                inside if turned or style["position"] != "static" else absolute[parent]
-            )
-            fixed[place] = inside if turned else fixed[parent]
-            self._alpha[place] *= float(style["opacity"]) * css.filtered(style["filter"])
-            self._hidden[place] = style["visibility"] != "visible"
-            self._lay(place, parent, entry, style)
-            self._add(place, style, css.common(own, base))
-
-    def _lay(self, place: int, parent: int, entry: int, style: Style) -> None:
-        """Find the layer of a node. The browser counts layers from the back to the front, but one
-        with a negative z-index after the one that it is behind."""
-        below, number = self._layers[parent], self._layout["paintOrders"][entry]
-        layer = below
-        if number != below.number:
-            context = self._contexts[parent]
-            if style["z-index"].startswith("-"):
-                layer = _Layer(number, context.base + context.room / 4, context.room / 8)
-            elif below.room < 1:  # in one with a negative z-index
-                layer = _Layer(number, below.base + below.room * 3 / 4, below.room / 8)
-            else:
-                layer = _Layer(number, number, 1)
-        self._layers[place] = layer
-        self._contexts[place] = layer if entry in self._stacks else self._contexts[parent]
-
-    def _extent(self, document: Reply) -> tuple[Rect, Rect]:
+    def _extent(self, document: Reply, at: Rect) -> tuple[Rect, Rect]:
         """The area to which scrolling leads, and the window of the frame."""
-        entry = self._entries.get(0)
-        if entry is None:
-            return css.NOWHERE, css.NOWHERE
-        _, _, width, height = self._layout["bounds"][entry]
-        scrolled = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
-        left, top = (self._around.corner[axis] + scrolled[axis] for axis in (0, 1))
-        window = left, top, left + width, top + height
-        size = document.get("contentWidth", width), document.get("contentHeight", height)
-        roots = [self._style(p) for p in self._entries if self.tags[p] in _ROOTS][:2]
+        width, height = next(iter(self._layout["bounds"]), (0, 0, 0, 0))[2:]
+        window = at[0], at[1], at[0] + width, at[1] + height
+        roots = [self.style(k) for k in self._entries if self.tags[k] in _ROOTS][:2]
+        if not roots:
+            return window, window
         flows = [(one["overflow-x"], one["overflow-y"]) for one in roots]
         flow = next((one for one in flows if one != _VISIBLE), _VISIBLE)
+        size = document.get("contentWidth", 0), document.get("contentHeight", 0)
+        area = _scrolled(window, (*at[2:], *size), roots[0])
         sides = ["auto" if one == "visible" else one for one in flow]
-        rtl = bool(roots) and roots[0]["direction"] == "rtl"
-        return css.reach(sides, window, window, window, (*scrolled, *size), rtl), window
+        return _reach(sides, area, window, window), window
+
+    def _entered(self, place: int, outer: _Inside) -> _Inside:
+        """How the content of a node is painted; its own box is added to the painted ones."""
+        style, own, entry = self.style(place), self.rect(place), self._entries[place]
+        base = {"fixed": outer.fixed, "absolute": outer.absolute}.get(style["position"], outer.flow)
+        alpha = outer.alpha * float(style["opacity"]) * _filtered(style["filter"])
+        if _cut_away(style, own):
+            alpha = 0.0
+        content = self._content(place, style, own, base)
+        turned = style["transform"] != "none" or style["filter"] != "none"
+        number, layer, order = self._layout["paintOrders"][entry], outer.layer, outer.layer
+        if number != outer.number:
+            side = -1 if style["z-index"].startswith("-") else 1
+            order = (*outer.context, (side, number))
+            layer = (*order, _CONTENT)
+        hidden = style["visibility"] != "visible"
+        if not hidden and alpha > FAINT:
+            self._add(place, style, _common(own, base), order, alpha)
+        return _Inside(
+            content,
+            content if turned or style["position"] != "static" else outer.absolute,
+            content if turned else outer.fixed,
+            alpha,
+            order if entry in self._stacks else outer.context,
+            layer,
+            number,
+            hidden,
+            outer.cut_out or style["background-clip"] == "text",
+        )
 
     def _content(self, place: int, style: Style, own: Rect, base: Rect) -> Rect:
         """Where the content of an element can be seen, if need be by scrolling it."""
         flows = style["overflow-x"], style["overflow-y"]
         if flows == _VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
             return base
-        seen = css.common(own, base)
-        if not css.large(seen):
-            return css.NOWHERE
-        scrolled = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
-        return css.reach(flows, own, seen, base, scrolled, style["direction"] == "rtl")
+        seen = _common(own, base)
+        if not _large(seen):
+            return _NOWHERE
+        offset = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
+        return _reach(flows, _scrolled(own, offset, style), seen, base)
 
-    def _add(self, place: int, style: Style, seen: Rect) -> None:
+    def _add(self, place: int, style: Style, seen: Rect, order: Order, alpha: float) -> None:
         """Record a box that may be visible."""
-        if self._hidden[place] or self._alpha[place] <= FAINT or not css.large(seen):
+        if not _large(seen):
             return
-        self._seen[place] = seen
+        colour = _colour(style["background-color"])
         picture = self.tags[place] in _PICTURES or style["background-image"] != "none"
-        colour = css.colour(style["background-color"])
         picture = picture or colour is None
-        red, green, blue, alpha = colour or _NO_COLOUR
+        red, green, blue, own_alpha = colour or (0, 0, 0, 0)
         framed = (style["border-left-width"], style["border-top-width"]) != ("0px", "0px")
-        if picture or alpha > 0 or framed or self.tags[place] in _FIELDS:
-            self._filled.add(place)
-        if not picture and (alpha == 0 or style["background-clip"] == "text"):
+        filled = picture or own_alpha > 0 or framed or self.tags[place] in _FIELDS
+        self._seen[place] = seen, order, filled
+        if not picture and (own_alpha == 0 or style["background-clip"] == "text"):
             return
-        order = self._order(place)
         if self.tags[place] in _ROOTS:  # it fills the window
-            seen, order = _EVERYWHERE, -1
+            seen, order = _EVERYWHERE, ()
         # A clip path may have any shape, so that the box covers nothing.
-        alpha *= self._alpha[place] * (1 if style["clip-path"] == "none" else 0.5)
-        box = Box(seen, order, place, None if picture else (red, green, blue, alpha))
-        height = self._around.height
-        top, bottom = max(seen[1], -height / 2), min(seen[3], 1.5 * height)
+        alpha *= own_alpha * (1 if style["clip-path"] == "none" else 0.5)
+        box = _Box(seen, order, place, None if picture else (red, green, blue, alpha))
+        top, bottom = max(seen[1], -self._height / 2), min(seen[3], 1.5 * self._height)
         for band in range(int(top // _BAND), int(bottom // _BAND) + 1):
             self._bands.setdefault(band, []).append(box)
 
-    def _at(self, x: float, y: float) -> Iterator[Box]:
-        return _holding(self._bands.get(int(y // _BAND), ()), x, y)
+    # -- boxes --------------------------------------------------------------------------------
 
-    def _covered(self, rect: Rect, order: float) -> bool:
-        """Whether opaque boxes lie over the ends and the middle of an area."""
-        y = (rect[1] + rect[3]) / 2
+    def rect(self, place: int) -> Rect:
+        """The box of a node; without a place if it has none."""
+        entry = self._entries.get(place, next(iter(self._texts.get(place, ())), None))
+        return _NOWHERE if entry is None else self._moved(self._layout["bounds"][entry])
 
-        def hidden(x: float) -> bool:
-            over = (box for box in self._at(x, y) if box.order > order)
-            return any(_opaque(box) for box in (*over, *_holding(outer, x, y)))
+    def style(self, place: int) -> Style:
+        """The computed styles of a node that has a box."""
+        numbers = tuple(self._layout["styles"][self._entries[place]])
+        if numbers not in self._styles:  # most nodes share theirs
+            given = (self._words[style] for style in numbers)
+            self._styles[numbers] = dict(zip(STYLES, given, strict=True))
+        return self._styles[numbers]
 
-        outer = self._around.above or ()
-        return all(hidden(x) for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1))
-
-    def _behind(self, x: float, y: float, order: float) -> Colour | None:
-        """The colour behind a point; ``None``: it is not known."""
-        layers: list[Colour] = []
-        under = [box for box in self._at(x, y) if box.order <= order]
-        for box in sorted(under, key=lambda box: (box.order, box.place), reverse=True):
-            if box.colour is None:
-                return None
-            layers.append(box.colour)
-            if _opaque(box):
-                break
-        else:
-            if self._around.above is not None:  # the page shows through a frame
-                return None
-        mixed: Colour = (255.0, 255.0, 255.0, 1.0)
-        for layer in reversed(layers):
-            mixed = css.mixed(layer, mixed)
-        return mixed
-
-    def shows(self, number: int, *, filled: bool = False) -> bool:
+    def shows(self, place: int, *, filled: bool = False) -> bool:
         """Whether something of an element is visible; ``filled``: more than an empty box."""
-        place = self.places.get(number)
-        if place is None:  # a part that the browser itself made
-            return True
         for inner in range(place, self.ends[place]):
-            seen = self._seen.get(inner)
-            if seen is None or (filled and inner not in self._filled):
-                continue
-            if not self._near(seen) or not self._covered(seen, self._order(inner)):
+            seen, order, full = self._seen.get(inner, (_NOWHERE, (), False))
+            if seen != _NOWHERE and (full or not filled) and not self._covered(seen, order):
                 return True
         return False
 
-    def offers(self, number: int, *, filled: bool = False) -> bool:
-        """Whether an element is visible, or a field that only its label shows."""
-        place = self.places.get(number)
-        if self.shows(number, filled=filled) or place is None:
-            return True
-        if self.tags[place] == "OPTION":
-            lists = (one for one in self.within(place) if self.tags[one] == "SELECT")
-            return any(self.offers(self.numbers[one]) for one in lists)
-        if self.tags[place] not in _FIELDS:
-            return False
-        if self._labels is None:
-            labels = [place for place, tag in enumerate(self.tags) if tag == "LABEL"]
-            self._labels = {self.attribute(one, "for"): one for one in labels}
-        labels = [one for one in self.within(place) if self.tags[one] == "LABEL"]
-        own = self.attribute(place, "id")
-        if own and own in self._labels:
-            labels.append(self._labels[own])
-        return any(self.text(label) for label in labels)
-
-    def over(self, place: int) -> tuple[Box, ...]:
+    def _over(self, place: int) -> tuple[_Box, ...]:
         """The opaque boxes that are painted over a frame element."""
-        order = self._order(place)
+        order = self._seen[place][1] if place in self._seen else ()
         boxes = {box for band in self._bands.values() for box in band}
-        over = [box for box in boxes if box.order > order and _opaque(box)]
-        return (*(self._around.above or ()), *over)
+        return (*(self._above or ()), *(b for b in boxes if b.order > order and b.opaque))
+
+    def _corner(self, place: int) -> tuple[float, float]:
+        """The corner of the page in a frame element, inside of its border and padding."""
+        left, top, _, _ = self.rect(place)
+        if place not in self._entries:
+            return left, top
+        edge = {name: _pixels(length) for name, length in self.style(place).items()}
+        left += edge["border-left-width"] + edge["padding-left"]
+        return left, top + edge["border-top-width"] + edge["padding-top"]
+
+    def _at(self, x: float, y: float) -> Iterator[_Box]:
+        return _holding(self._bands.get(int(y // _BAND), ()), x, y)
+
+    def _covered(self, rect: Rect, order: Order) -> bool:
+        """Whether opaque boxes lie over the ends and the middle of an area near the window."""
+        if not self._near(rect):
+            return False
+        y = (rect[1] + rect[3]) / 2
+        return all(
+            any(box.opaque and box.order > order for box in self._at(x, y))
+            or any(_holding(self._above or (), x, y))
+            for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1)
+        )
+
+    def _behind(self, x: float, y: float, order: Order) -> Colour | None:
+        """The colour behind a point; ``None``: it is not known."""
+        mixed: Colour | None = (255.0, 255.0, 255.0, 1.0) if self._above is None else None
+        under = (box for box in self._at(x, y) if box.order <= order)
+        for box in sorted(under, key=lambda box: (box.order, box.place)):
+            if box.colour is None or box.opaque:
+                mixed = box.colour
+            elif mixed is not None:
+                mixed = _mixed(box.colour, mixed)
+        return mixed
 
     # -- texts --------------------------------------------------------------------------------
 
     def text(self, place: int) -> str:
-        """The visible text in a node, on one line."""
-        if self.attribute(place, "type") in _PUSHED and self.tags[place] == "INPUT":
-            return self.value(place) if self.shows(self.numbers[place]) else ""
-        return _joined([piece for inner in self._inside(place) for piece in self._piece(inner)[0]])
+        """The visible text in a node, on one line; texts that touch are not separated."""
+        if self.tags[place] == "INPUT" and self.attribute(place, "type") in _PUSHED:
+            return self.inputs.get(place, "") if self.shows(place) else ""
+        line, last = "", _NOWHERE
+        for inner in range(place, self.ends[place]):
+            for text, begin, end in self._pieces(inner):
+                near = abs(begin[0] - last[2]) < 1 and begin[1] < last[3]
+                line += text if near else f" {text}"
+                last = end
+        return " ".join(line.split())
 
     def written(self, place: int) -> bool:
         """Whether there is text in a node, visible or not."""
-        return any(self._piece(inner)[1] for inner in self._inside(place))
-
-    def _inside(self, place: int) -> Iterator[int]:
-        """The places of the texts in a node, without the marks of lists."""
+        words, texts = self._words, self._layout["text"]
         inside = range(place, self.ends[place])
-        return (k for k in inside if k in self._texts and self.tags[k] != "::MARKER")
+        return any(words[texts[k]].strip() for one in inside for k in self._texts_of(one))
 
-    def visible_texts(self) -> Iterator[int]:
-        """The places of texts that are visible."""
-        for place in self._texts:
-            if self.tags[place] != "::MARKER" and self._piece(place)[0]:
-                yield place
+    def attribute(self, place: int, name: str) -> str:
+        """An attribute of an element; empty if it has none."""
+        given = iter(self._attributes[place])
+        for key, value in zip(given, given, strict=True):
+            if self._words[key] == name and value >= 0:
+                return str(self._words[value])
+        return ""
 
     def option(self, place: int) -> str:
         """The text of an option of a list of choices, which need not be open."""
-        if self.tags[place] != "OPTION":
-            return ""
         inside = range(place + 1, self.ends[place])
-        texts = [self._words[self._values[k]] for k in inside if self._values[k] >= 0]
+        texts = (self._words[self._values[k]] for k in inside if self.tags[k] == "#TEXT")
         return " ".join((self.attribute(place, "label") or " ".join(texts)).split())
 
-    def value(self, place: int) -> str:
-        return self._inputs.get(place, "")
-
-    def attribute(self, place: int, name: str) -> str | None:
-        given = self._attributes[place]
-        for key, value in zip(given[::2], given[1::2], strict=True):
-            if self._words[key] == name:
-                return self._words[value] if value >= 0 else ""
-        return None
-
-    def within(self, place: int) -> Iterator[int]:
+    def around(self, place: int) -> list[int]:
         """A place and those around it, from the inside."""
+        found = []
         while place >= 0:
-            yield place
+            found.append(place)
             place = self.parents[place]
+        return found
 
-    def _piece(self, place: int) -> tuple[list[tuple[str, Rect]], bool]:
-        """The visible parts of a text, and whether it has any characters."""
-        if place not in self._pieces:
-            found: list[tuple[str, Rect]] = []
-            some = False
-            for entry in self._texts[place]:
+    def points(self, place: int) -> bool:
+        """Whether the mouse becomes a hand over a node."""
+        return place in self._entries and self.style(place)["cursor"] == "pointer"
+
+    def is_text(self, place: int) -> bool:
+        return place in self._texts
+
+    def bounds(self, place: int) -> tuple[int, int, int, int] | None:
+        """The box of a node in whole pixels; ``None``: it has none."""
+        left, top, right, bottom = self.rect(place)
+        if place not in self._entries and place not in self._texts:
+            return None
+        x, y = round(left), round(top)
+        return x, y, x + round(right - left), y + round(bottom - top)
+
+    def _texts_of(self, place: int) -> Sequence[int]:
+        """The layout's entries of a text; the marks of lists are none."""
+        return () if self.tags[place] == "::MARKER" else self._texts.get(place, ())
+
+    def _pieces(self, place: int) -> list[tuple[str, Rect, Rect]]:
+        """The visible parts of a text, and where each begins and ends."""
+        if place not in self._known:
+            found: list[tuple[str, Rect, Rect]] = []
+            for entry in self._texts_of(place):
                 text = self._words[self._layout["text"][entry]]
-                if not text.strip():
-                    continue
-                some = True
                 whole = self._moved(self._layout["bounds"][entry]), 0, len(text) * 2
-                units = text.encode("utf-16-le", "surrogatepass")
-                lines = self._lines.get(entry, [whole])
-                seen = [self._reads(place, line) for line, _, _ in lines]
-                if all(seen):
-                    found.append((text, lines[0][0] if len(lines) == 1 else whole[0]))
+                lines = self._lines.get(entry, [whole]) if text.strip() else []
+                seen = [line for line in lines if self._reads(place, line[0])]
+                if seen and len(seen) == len(lines):
+                    found.append((text, lines[0][0], lines[-1][0]))
                     continue
-                for good, (line, start, length) in zip(seen, lines, strict=True):
+                units = text.encode("utf-16-le", "surrogatepass")
+                for line, start, length in seen:
                     part = units[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
-                    found += [(part, line)] if good and part.strip() else []
-            self._pieces[place] = found, some
-        return self._pieces[place]
+                    found += [(part, line, line)] if part.strip() else []
+            self._known[place] = found
+        return self._known[place]
 
     def _reads(self, place: int, line: Rect) -> bool:
         """Whether a line of a text can be read."""
-        holder = place if place in self._entries else self.parents[place]
+        holder = place
         while holder not in self._entries:
             holder = self.parents[holder]
-        alpha = self._alpha[holder]
-        part = css.common(line, self._flow[holder])
-        if self._hidden[holder] or alpha <= FAINT or line[3] - line[1] < LEAST_LINE:
+        inside = self._inside[holder]
+        part = _common(line, inside.flow)
+        tiny = line[3] - line[1] < LEAST_LINE or not _large(part)
+        if inside.hidden or inside.alpha <= FAINT or tiny:
             return False
-        if not css.large(part):
-            return False
-        style, layer = self._style(holder), self._layers[holder]
-        order = layer.base + layer.room / 2
+        style = self.style(holder)
         decorated = style["text-shadow"] != "none" or style["-webkit-text-stroke-width"] != "0px"
-        fill = css.colour(style["-webkit-text-fill-color"])
+        fill = _colour(style["-webkit-text-fill-color"])
         if fill is not None and not decorated and self.tags[holder] not in _SVG_TEXTS:
-            fill = (*fill[:3], fill[3] * alpha)
+            fill = (*fill[:3], fill[3] * inside.alpha)
             if fill[3] <= FAINT:
-                return self._cut_out(holder)
+                return inside.cut_out
             middle = (part[0] + part[2]) / 2, (part[1] + part[3]) / 2
-            ground = self._behind(*middle, order) if self._near(part) else None
-            if ground is not None and css.alike(css.mixed(fill, ground), ground):
+            ground = self._behind(*middle, inside.layer) if self._near(part) else None
+            if ground is not None and _alike(_mixed(fill, ground), ground):
                 return False
-        return not (self._near(part) and self._covered(part, order))
-
-    def _cut_out(self, place: int) -> bool:
-        """Whether a transparent text lets a background with the shape of the letters show."""
-        around = (one for one in self.within(place) if one > 0 and one in self._entries)
-        return any(self._style(one)["background-clip"] == "text" for one in around)
-
-    # -- helpers ------------------------------------------------------------------------------
+        return not self._covered(part, inside.layer)
 
     def _near(self, rect: Rect) -> bool:
-        height = self._around.height
-        return rect[3] >= -height / 2 and rect[1] <= 1.5 * height
+        return rect[3] >= -self._height / 2 and rect[1] <= 1.5 * self._height
 
     def _moved(self, bounds: Sequence[float]) -> Rect:
-        x, y = self._around.corner
-        return x + bounds[0], y + bounds[1], x + bounds[0] + bounds[2], y + bounds[1] + bounds[3]
-
-    def _order(self, place: int) -> float:
-        """When a box is painted."""
-        layer = self._layers[place]
-        begins = layer.number != self._layers[max(0, self.parents[place])].number
-        return layer.base if begins else layer.base + layer.room / 2
-
-    def _style(self, place: int) -> Style:
-        numbers = tuple(self._layout["styles"][self._entries[place]])
-        if numbers not in self._styles:  # most nodes share theirs
-            given = (self._words[style] for style in numbers)
-            self._styles[numbers] = dict(zip(css.STYLES, given, strict=True))
-        return self._styles[numbers]
+        x, y = self._x + bounds[0], self._y + bounds[1]
+        return x, y, x + bounds[2], y + bounds[3]
 
 
-def _ends(parents: Sequence[int]) -> list[int]:
-    """For each node, the place after its last descendant."""
-    ends = list(range(1, len(parents) + 1))
-    for place in range(len(parents) - 1, 0, -1):
-        ends[parents[place]] = max(ends[parents[place]], ends[place])
-    return ends
+def _common(one: Rect, other: Rect) -> Rect:
+    left, top = max(one[0], other[0]), max(one[1], other[1])
+    return left, top, min(one[2], other[2]), min(one[3], other[3])
 
 
-def _holding(boxes: Iterable[Box], x: float, y: float) -> Iterator[Box]:
+def _large(rect: Rect) -> bool:
+    return rect[2] - rect[0] >= LEAST and rect[3] - rect[1] >= LEAST
+
+
+def _holding(boxes: Iterable[_Box], x: float, y: float) -> Iterator[_Box]:
     for box in boxes:
         left, top, right, bottom = box.rect
         if left <= x <= right and top <= y <= bottom:
             yield box
 
 
-def _opaque(box: Box) -> bool:
-    return box.colour is not None and box.colour[3] >= 1 - FAINT
+def _reach(flows: Sequence[str], scrolled: Rect, seen: Rect, base: Rect) -> Rect:
+    """Where the content of a box can be seen, if need be by scrolling the box.
+
+    Args:
+        flows: the styles ``overflow-x`` and ``overflow-y``.
+        scrolled: the area to which scrolling leads.
+        seen: the visible part of the box.
+        base: where the content can be seen if the box does not clip it.
+    """
+    x, y = (
+        scrolled if flow in ("auto", "scroll") else base if flow == "visible" else seen
+        for flow in flows
+    )
+    return x[0], y[1], x[2], y[3]
 
 
-def _joined(pieces: Sequence[tuple[str, Rect]]) -> str:
-    """Texts as one line; those that touch each other are not separated."""
-    line, last = "", None
-    for text, rect in pieces:
-        near = last is not None and abs(rect[0] - last[2]) < 1 and rect[1] < last[3]
-        line += text if near else f" {text}"
-        last = rect
-    return " ".join(line.split())
+def _scrolled(own: Rect, offset: Sequence[float], style: Style) -> Rect:
+    """The area to which scrolling a box leads; ``offset``: how far it is scrolled, and the size of
+    its content."""
+    x, y, width, height = offset
+    width, height = max(width, own[2] - own[0]), max(height, own[3] - own[1])
+    left = own[2] - x - width if style["direction"] == "rtl" else own[0] - x
+    return left, own[1] - y, left + width, own[1] - y + height
+
+
+def _cut_away(style: Style, own: Rect) -> bool:
+    """Whether ``clip`` or ``clip-path`` leaves nothing of a box."""
+    width, height = own[2] - own[0], own[3] - own[1]
+    if style["clip"].startswith("rect(") and style["position"] in ("absolute", "fixed"):
+        ends = zip(style["clip"][5:-1].split(", "), (0.0, width, height, 0.0), strict=True)
+        cut = [end if edge == "auto" else _pixels(edge) for edge, end in ends]
+        return not _large((cut[3], cut[0], cut[1], cut[2]))
+    name, _, shape = style["clip-path"].partition("(")
+    if name == "inset":
+        edges = shape[:-1].partition(" round ")[0].split()
+        top, right, bottom, left = (edges * 4)[:4] if len(edges) < 3 else [*edges, edges[1]][:4]
+        return not _large((
+            _pixels(left, width), _pixels(top, height),
+            width - _pixels(right, width), height - _pixels(bottom, height),
+        ))  # fmt: skip
+    numbers = re.findall(r"\d+(?:\.\d+)?", shape.partition(" at ")[0])
+    return name in ("circle", "ellipse", "polygon") and not any(map(float, numbers))
+
+
+def _pixels(length: str, whole: float = 0) -> float:
+    """A computed length such as ``7px`` or ``50%``; 0 for any other."""
+    found = re.fullmatch(r"(-?[\d.]+(?:e[-+]\d+)?)(px|%)", length)
+    if found is None:
+        return 0.0
+    return float(found[1]) if found[2] == "px" else float(found[1]) / 100 * whole
+
+
+def _filtered(style: str) -> float:
+    """The opacity that a filter gives."""
+    found = re.search(r"\bopacity\(([\d.e-]+)\)", style)
+    return 1.0 if found is None else float(found[1])
+
+
+@lru_cache(maxsize=4096)
+def _colour(style: str) -> Colour | None:
+    """A computed colour with red, green, blue and opacity; ``None`` for one in another notation."""
+    found = re.fullmatch(r"rgba?\(([\d., ]+)\)", style)
+    if found is None:
+        return None
+    red, green, blue, *alpha = map(float, found[1].split(","))
+    return red, green, blue, alpha[0] if alpha else 1.0
+
+
+def _mixed(over: Colour, under: Colour) -> Colour:
+    red, green, blue = (
+        over[3] * a + (1 - over[3]) * b for a, b in zip(over[:3], under[:3], strict=True)
+    )
+    return red, green, blue, 1.0
+
+
+def _alike(one: Colour, other: Colour) -> bool:
+    return all(abs(a - b) < SAME for a, b in zip(one, other, strict=True))

@@ -16,13 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
-from swarm_ui.environments.web import css
 from swarm_ui.environments.web.browser import Rejected, Reply, whole
-from swarm_ui.environments.web.page_layout import Bounds, Layout, layout_of
-from swarm_ui.environments.web.painting import Painting
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.painting import STYLES, Frame, Snapshot
+from swarm_ui.environments.web.session import Tab
 from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
@@ -43,22 +39,19 @@ _ROLES: dict[str, Role] = {
     "alertdialog": "dialog", "progressbar": "text", "meter": "text", "Video": "image",
 }  # fmt: skip
 """Roles of the accessibility tree that are listed."""
-_WHOLE = frozenset({"button", "link", "option", "heading", "tab", "item", "checkbox", "radio",
-                    "switch", "image"})  # fmt: skip
-"""Roles of elements whose name contains the text inside them."""
-_ACTABLE = frozenset({"button", "link", "field", "checkbox", "radio", "switch", "option", "item",
-                      "tab"})  # fmt: skip
-
 _TAGS: dict[str, Role] = {"BUTTON": "button", "A": "link", "INPUT": "field", "TEXTAREA": "area",
                           "OPTION": "option"}  # fmt: skip
 """Roles of controls that the accessibility tree leaves out."""
-_FIELDS = ("INPUT", "TEXTAREA", "OPTION")
-_TYPES: dict[str, Role] = {
+_INPUTS: dict[str, Role] = {
     "submit": "button", "button": "button", "reset": "button", "image": "button", "checkbox":
     "checkbox", "radio": "radio",
 }  # fmt: skip
-
-Tree = Mapping[str, Reply]
+_ACTABLE = frozenset({"button", "link", "field", "area", "checkbox", "radio", "switch", "option",
+                      "item", "tab"})  # fmt: skip
+_WHOLE = _ACTABLE | {"heading", "image"}
+"""Roles of elements that contain the text inside them."""
+_TYPED = ("field", "area")
+_LABELLED = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
 
 
 class Seen(NamedTuple):
@@ -78,29 +71,36 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     Raises:
         Rejected: the page changed while it was read.
     """
-    snapshot = await tab.call(
+    told = await tab.call(
         "DOMSnapshot.captureSnapshot",
-        computedStyles=css.STYLES,
+        computedStyles=STYLES,
         includePaintOrder=True,
         includeDOMRects=True,
     )
-    layout = layout_of(snapshot, size[1])
-    frames = {tab.target, *layout.frames.values()}
-    trees = dict(zip(frames, await asyncio.gather(*(_tree(tab, f) for f in frames)), strict=True))
-    found = list(_elements(tab.target, trees, layout))
-    near = [(e, n) for e, n in found if _side(e.bounds, size[1]) == 0][:MOST_ELEMENTS]
-    rest = [_side(e.bounds, size[1]) for e, _ in found]
-    below = rest.count(1) + max(0, rest.count(0) - MOST_ELEMENTS)
-    elements, nodes = tuple(e for e, _ in near), tuple(n for _, n in near)
-    title = next((_name(n) for n in trees[tab.target].values() if "parentId" not in n), "")
-    return Seen(elements, nodes, title, rest.count(-1), below)
+    words = [whole(word) for word in told["strings"]]
+    page = Frame(Snapshot(told["documents"], words, size[1]))
+    names = [words[document["frameId"]] for document in told["documents"]]
+    trees = await asyncio.gather(*(_tree(tab, name) for name in names))
+    found = list(_elements(page, dict(zip(names, trees, strict=True))))
+    sides = [_side(element, size[1]) for element, _ in found]
+    near = [one for one, side in zip(found, sides, strict=True) if side == 0]
+    return Seen(
+        tuple(element for element, _ in near[:MOST_ELEMENTS]),
+        tuple(number for _, number in near[:MOST_ELEMENTS]),
+        page.title,
+        sides.count(-1),
+        sides.count(1) + len(near[MOST_ELEMENTS:]),
+    )
 
 
-def _side(bounds: Bounds | None, height: int) -> int:
+def _side(element: Element, height: int) -> int:
     """-1: far above the window, 1: far below it, 0: in it or near."""
-    if bounds is None:
-        return 0
-    return -1 if bounds[3] < -height / 2 else 1 if bounds[1] > 1.5 * height else 0
+    _, top, _, bottom = element.bounds or (0, 0, 0, 0)
+    return -1 if bottom < -height / 2 else 1 if top > 1.5 * height else 0
+
+
+Tree = Mapping[int, Reply]
+"""The nodes of an accessibility tree by the browser's numbers."""
 
 
 async def _tree(tab: Tab, frame: str) -> Tree:
@@ -110,306 +110,199 @@ async def _tree(tab: Tab, frame: str) -> Tree:
         if frame == tab.target:
             raise
         return {}  # a frame that was removed meanwhile
-    return {node["nodeId"]: node for node in nodes}
+    return {node.get("backendDOMNodeId", -1): node for node in nodes if not node["ignored"]}
 
 
-class _Document:
-    """The accessibility tree of a frame in reading order, without recursion: pages nest deeply."""
-
-    def __init__(self, tree: Tree, layout: Layout) -> None:
-        self._tree = tree
-        self.nodes: list[Reply] = []
-        self.ends: list[int] = []
-        """For each node, the index after its last descendant."""
-        stack: list[tuple[Reply | None, int]] = [
-            (node, 0) for node in tree.values() if "parentId" not in node
-        ]
-        while stack:
-            node, place = stack.pop()
-            if node is None:
-                self.ends[place] = len(self.nodes)
-                continue
-            place = len(self.nodes)
-            self.nodes.append(node)
-            self.ends.append(place)
-            stack.append((None, place))
-            inside = [tree[child] for child in node.get("childIds", ()) if child in tree]
-            stack.extend((child, 0) for child in reversed(inside))
-        self._controls = _counts(_actable(node) for node in self.nodes)
-        self._listening = _counts(_number(node) in layout.listening for node in self.nodes)
-
-    def around(self, node: Reply) -> Reply | None:
-        """The node that a node is in."""
-        return self._tree.get(node.get("parentId", ""))
-
-    def has_control(self, place: int) -> bool:
-        """Whether there is a control inside a node."""
-        return self._controls[self.ends[place]] > self._controls[place + 1]
-
-    def listens_inside(self, place: int) -> bool:
-        return self._listening[self.ends[place]] > self._listening[place + 1]
-
-    def text(self, place: int) -> str:
-        inside = self.nodes[place + 1 : self.ends[place]]
-        words = (_name(node) for node in inside if _role(node) == "StaticText")
-        return " ".join(filter(None, words))
-
-
-def _elements(
-    frame: str, trees: Mapping[str, Tree], layout: Layout
-) -> Iterator[tuple[Element, int]]:
-    """The visible elements of a frame and of the frames in it."""
-    painting = layout.paintings.get(frame)
-    if painting is None:  # it was removed meanwhile
-        return
-    walk = _Walk(_Document(trees.get(frame, {}), layout), layout, painting)
-    found = list(walk.listed())
-    last = 0
-    for place, number, element in walk.left_out():  # each goes before what follows it on the page
-        while last < len(found) and painting.places.get(found[last][0], -1) < place:
-            last += 1
-        found.insert(last, (number, element))
-    for number, element in found:
+def _elements(frame: Frame, trees: Mapping[str, Tree]) -> Iterator[tuple[Element, int]]:
+    """The visible elements of a frame and of the frames in it, with the numbers of their nodes."""
+    for place, element in _Reader(frame, trees[frame.id]).listed():
         if element is None:
-            yield from _elements(layout.frames[number], trees, layout)
+            yield from _elements(frame.inner[place], trees)
         else:
-            yield element, number
+            yield element, frame.numbers[place]
 
 
-Found = tuple[int, Element | None]
-"""A node and its element; ``None`` for a frame, whose elements follow."""
-
-
-class _Walk:
+class _Reader:
     """Lists what is visible in a frame."""
 
-    def __init__(self, document: _Document, layout: Layout, painting: Painting) -> None:
-        self._document, self._layout, self._painting = document, layout, painting
-        self._told = {_number(node) for node in document.nodes if not node.get("ignored")}
-        self._whole: set[int] = set()
-        """Places of elements with everything that is in them."""
-        shown = (n for n in document.nodes if _actable(n) and painting.offers(_number(n)))
-        self._names = {_name(node) for node in shown}
-        self._keys = {_key(name) for name in self._names}
+    def __init__(self, frame: Frame, tree: Tree) -> None:
+        self._frame = frame
+        self._nodes = [tree.get(number, {}) for number in frame.numbers]
+        self._roles = [self._role(place) for place in range(len(frame.tags))]
+        self._controls = _counts(role in _ACTABLE for role in self._roles)
+        self._listens = _counts(place in frame.listening for place in range(len(frame.tags)))
+        labels = (place for place, tag in enumerate(frame.tags) if tag == "LABEL")
+        self._labels = {frame.attribute(label, "for"): label for label in labels}
+        shown = (k for k, role in enumerate(self._roles) if role in _ACTABLE and self._offers(k))
+        self._keys = {_key(_name(self._nodes[place])) for place in shown} - {""}
 
-    def listed(self) -> Iterator[Found]:
-        """The visible elements of the accessibility tree."""
-        document, painting = self._document, self._painting
-        place, label_end, owners = 0, 0, [("", len(document.nodes))]
-        while place < len(document.nodes):
-            node, at, end = document.nodes[place], place, document.ends[place]
+    def listed(self) -> Iterator[tuple[int, Element | None]]:
+        """The places of the visible elements in their order; ``None`` for a frame, whose elements
+        follow."""
+        frame, place, owners = self._frame, 0, [("", len(self._roles))]
+        while place < len(self._roles):
+            at, place = place, place + 1
             while at >= owners[-1][1]:
                 owners.pop()
-            place += 1
-            number, raw, name = _number(node), _role(node), _name(node)
-            if number in self._layout.frames:
-                self._told.add(number)
-                if painting.shows(number):
-                    yield number, None
-                place = end
-            elif raw == "InlineTextBox":
-                place = end
-            elif raw == "LabelText":
-                label_end = end
-            elif raw == "StaticText":
-                text = self._text(node)
-                # The text of a label is listed with its control.
-                if text and not (at < label_end and text in self._names):
-                    yield number, self._element(node, role="text", text=text, clickable=False)
-            elif raw in ("combobox", "listbox") and self._has_options(at):
-                if painting.offers(number):
-                    owners.append((name or owners[-1][0], end))  # its options are listed by name
+            if at in frame.inner:
+                place = frame.ends[at]
+                if frame.shows(at):
+                    yield at, None
+            elif self._is_list(at):
+                if self._offers(at):  # its options are listed by its name
+                    name = _name(self._nodes[at]) or owners[-1][0]
+                    owners.append((name, frame.ends[at]))
                 else:
-                    place = end
-            else:
-                element, whole = self._control(at, owners[-1][0])
+                    place = frame.ends[at]
+            elif (role := self._roles[at] or self._card(at)) is not None:
+                whole = role in _WHOLE and not self._has_control(at)
+                place = frame.ends[at] if whole else place
+                element = self._element(at, role, owners[-1][0], whole=whole)
                 if element is not None:
-                    place = end if whole else place
-                    seen = self._as_seen(element, at, whole)
-                    if whole:
-                        self._whole.add(painting.places.get(number, -1))
-                    if seen is not None:
-                        yield number, seen
+                    yield at, element
+            elif (text := self._plain(at)) is not None:
+                yield at, text
 
-    def left_out(self) -> Iterator[tuple[int, int, Element | None]]:
-        """Visible elements that the accessibility tree does not have, with their places."""
-        painting = self._painting
-        texts = set(painting.visible_texts())
-        for place, (number, tag) in enumerate(zip(painting.numbers, painting.tags, strict=True)):
-            field = tag in _FIELDS and painting.attribute(place, "type") != "hidden"
-            frame = number in self._layout.frames
-            if not (place in texts or field or frame) or number in self._told:
-                continue
-            around = list(painting.within(place))
-            if not self._whole.isdisjoint(around):
-                continue
-            if frame or field:
-                self._whole.add(place)
-                if painting.shows(number):
-                    yield place, number, None if frame else self._hidden(place, tag, around)
-                continue
-            labels = (one for one in around if painting.tags[one] == "LABEL")
-            if any(_key(painting.text(one)) in self._keys for one in labels):
-                continue
-            if any(_is_letter(letter) for letter in painting.text(place)):
-                owner = next((one for one in around if self._is_pressed(one)), place)
-                self._whole.add(owner)
-                yield (
-                    owner,
-                    painting.numbers[owner],
-                    self._hidden(owner, painting.tags[owner], around),
-                )
+    def _role(self, place: int) -> Role | None:
+        frame, node, tag = self._frame, self._nodes[place], self._frame.tags[place]
+        if not node:
+            kind = frame.attribute(place, "type").lower() if tag == "INPUT" else ""
+            return _INPUTS.get(kind, _TAGS.get(tag))
+        if _role(node) == "combobox" and not _property(node, "editable"):
+            return "button"
+        if _property(node, "editable") and _property(node, "focusable"):
+            rich = _property(node, "editable") == "richtext"  # such as the text of an editor
+            return "area" if rich or _property(node, "multiline") is True else "field"
+        return _ROLES.get(_role(node))
 
-    def _is_pressed(self, place: int) -> bool:
-        number, tag = self._painting.numbers[place], self._painting.tags[place]
-        if tag in _TAGS:
-            return True
-        pressed = number in self._layout.listening or number in self._layout.pointing
-        return pressed and len(self._painting.text(place)) <= MOST_CARD and tag != "BODY"
+    def _card(self, place: int) -> Role | None:
+        """The role of a node without one that is pressed as a whole, such as a card or a tile."""
+        frame = self._frame
+        if place not in frame.listening and not frame.points(place):
+            return None
+        listens = self._listens[frame.ends[place]] > self._listens[place + 1]
+        if (
+            listens
+            or self._has_control(place)
+            or frame.tags[place] in ("HTML", "BODY", "#document")
+        ):
+            return None
+        if frame.tags[place] == "LABEL" and _key(frame.text(place)) in self._keys:
+            return None
+        return "item" if len(frame.text(place)) <= MOST_CARD else None
 
-    def _hidden(self, place: int, tag: str, around: Sequence[int]) -> Element:
-        """An element that the page hides from the accessibility tree."""
-        painting = self._painting
-        kind = (painting.attribute(place, "type") or "").lower()
-        role: Role = _TAGS.get(tag, "item" if self._is_pressed(place) else "text")
-        role = _TYPES.get(kind, role) if tag == "INPUT" else role
-        # An inert element cannot be pressed.
-        acts = any(painting.attribute(one, "aria-hidden") == "true" for one in around)
-        fields: dict[str, Any] = {"clickable": acts and role != "text"}
-        if role in ("field", "area"):
-            fields |= {"value": painting.value(place)[:MOST_TEXT], "editable": acts}
-        elif role in ("checkbox", "radio"):
-            fields["checked"] = place in painting.ticked
-        text = "" if role in ("field", "area") else painting.text(place)[:MOST_TEXT]
-        bounds = self._layout.bounds.get(painting.numbers[place])
-        return Element(index=0, role=role, text=text, bounds=bounds, **fields)
-
-    def _text(self, node: Reply) -> str:
-        """The visible part of a text."""
-        name, painting = _name(node), self._painting
-        while _number(node) < 0 and (around := self._document.around(node)) is not None:
-            node = around  # a text of a style sheet is known by its place
-        place = painting.places.get(_number(node))
-        if place is None:  # a part that the browser itself made
-            return name
-        self._told.add(_number(node))
-        if not painting.tags[place].startswith(("#", "::")):
-            return name if painting.shows(_number(node)) else ""
-        text = painting.text(place)
-        return name if _key(text) == _key(name) else text
-
-    def _has_options(self, at: int) -> bool:
+    def _is_list(self, place: int) -> bool:
         """Whether a list of choices has its options inside it. The options of a combobox that a
         page makes itself may be elsewhere; it opens them when it is pressed."""
-        node = self._document.nodes[at]
+        node = self._nodes[place]
         if _property(node, "editable"):
             return False
-        return _role(node) == "listbox" or self._document.has_control(at)
+        role = _role(node)
+        return role == "listbox" or (role == "combobox" and self._has_control(place))
 
-    def _control(self, at: int, owner: str) -> tuple[Element | None, bool]:
-        """The element of a node, and whether everything in it belongs to it."""
-        document, node = self._document, self._document.nodes[at]
-        role = None if node.get("ignored") else _ROLES.get(_role(node))
-        alone = not document.has_control(at)
-        if self._takes_file(node):
-            return self._element(node, hint="path of a file", **_state("field", node, owner)), True
-        if _role(node) == "combobox" and not _property(node, "editable"):
-            return self._element(node, **_state("button", node, owner)), True
-        if role is not None:
-            whole = role == "field" or (role in _WHOLE and alone)
-            return self._element(node, **_state(role, node, owner)), whole
-        if _property(node, "editable") and _property(node, "focusable"):  # the text of an editor
-            return self._element(node, **_state("field", node, owner)), alone
-        if self._is_card(at):
-            place = self._painting.places.get(_number(node))
-            tag = "" if place is None or not node.get("ignored") else self._painting.tags[place]
-            if tag not in _FIELDS:
-                return self._element(node, role=_TAGS.get(tag, "item"), text=_name(node)), True
-        return None, False
+    def _has_control(self, place: int) -> bool:
+        """Whether there is a control inside a node."""
+        return self._controls[self._frame.ends[place]] > self._controls[place + 1]
 
-    def _takes_file(self, node: Reply) -> bool:
-        place = self._painting.places.get(_number(node))
-        if place is None or self._painting.tags[place] != "INPUT" or node.get("ignored"):
+    def _offers(self, place: int, *, filled: bool = False) -> bool:
+        """Whether an element is visible, or a field that only its label shows."""
+        frame = self._frame
+        if frame.shows(place, filled=filled):
+            return True
+        around = frame.around(place)
+        if frame.tags[place] == "OPTION":
+            return any(self._offers(one) for one in around if frame.tags[one] == "SELECT")
+        if frame.tags[place] not in _LABELLED:
             return False
-        return (self._painting.attribute(place, "type") or "").lower() == "file"
+        labels = [one for one in around if frame.tags[one] == "LABEL"]
+        if (id := frame.attribute(place, "id")) in self._labels and id:
+            labels.append(self._labels[id])
+        return any(map(frame.text, labels))
 
-    def _is_card(self, at: int) -> bool:
-        """Whether a node without a role is pressed as a whole, such as a card or a tile."""
-        document, node = self._document, self._document.nodes[at]
-        pressed = _number(node) in self._layout.listening or _number(node) in self._layout.pointing
-        if not pressed or document.has_control(at) or document.listens_inside(at):
-            return False
-        return len(document.text(at)) <= MOST_CARD and _role(node) != "RootWebArea"
-
-    def _as_seen(self, element: Element, at: int, whole: bool) -> Element | None:
-        """An element with the text that is painted; ``None`` if it is invisible."""
-        painting, number = self._painting, _number(self._document.nodes[at])
-        place = painting.places.get(number)
-        if place is None or painting.tags[place] == "AREA":  # part of the browser, or of a picture
-            return element
-        name, choice, written = element.text, painting.option(place), painting.written(place)
-        text = (choice or painting.text(place))[:MOST_TEXT]
-        keyed = element.editable and element.focused  # what is typed goes there
-        if not (text or keyed or painting.offers(number, filled=written)):
+    def _plain(self, place: int) -> Element | None:
+        """The element of a text that is not part of another one."""
+        frame = self._frame
+        text = frame.text(place) if frame.is_text(place) else ""
+        if not any(map(_is_letter, text)):
             return None
-        if painting.tags[place] == "LABEL" and _key(text) in self._keys:
-            return element  # its text is listed with its control
-        if element.role in ("field", "area"):
-            return element
-        if not whole:  # its parts are listed, too
-            return element if _key(name) in _key(text) else _renamed(element, "")
-        if not name:
-            return replace(element, text=text)
-        if _key(text) == _key(name) or (text and _key(text) == _key(element.value)):
-            return element
-        if not _key(text):  # a picture or a symbol
-            return element if text or not written else _renamed(element, "")
-        rest = _key(name)
-        for inside in self._document.nodes[at + 1 : self._document.ends[at]]:
-            if _ROLES.get(_role(inside)) == "image":
-                rest = rest.replace(_key(_name(inside)), "", 1)
-        return element if rest == _key(text) else _renamed(element, text)
+        labels = (one for one in frame.around(place) if frame.tags[one] == "LABEL")
+        if any({_key(text), _key(frame.text(one))} & self._keys for one in labels):
+            return None  # the text of a label is listed with its control
+        text = text[:MOST_TEXT]
+        bounds = frame.bounds(place)
+        return Element(index=0, role="text", text=text, bounds=bounds, clickable=False)
 
-    def _element(self, node: Reply, *, clickable: bool = True, **fields: Any) -> Element:
-        number = _number(node)
-        listens = number in self._layout.listening and fields["role"] != "dialog"
-        clickable = clickable or listens
-        bounds = self._layout.bounds.get(number)
-        return Element(index=0, bounds=bounds, clickable=clickable, **fields)
+    def _element(self, place: int, role: Role, owner: str, *, whole: bool) -> Element | None:
+        """The element of a node; ``None`` if it is invisible.
 
+        Args:
+            place: the node.
+            role: that of the element.
+            owner: the name of the list that an option belongs to.
+            whole: whether everything in the node belongs to the element.
+        """
+        frame, node, tag = self._frame, self._nodes[place], self._frame.tags[place]
+        state = self._state(place, role)
+        keyed = state.get("editable") and state.get("focused")  # what is typed goes there
+        shown = frame.option(place) if tag == "OPTION" else frame.text(place)[:MOST_TEXT]
+        written = frame.written(place)
+        if not (shown or keyed or self._offers(place, filled=written)):
+            return None
+        name = _name(node)
+        text, description = name, owner if role == "option" else _text(node, "description")
+        if not (role in _TYPED or self._says(place, shown, state, whole=whole)):
+            text = shown if whole or not name else ""
+            if name:
+                description = f"{description if role == 'option' else ''} {name}".strip()
+        if role == "button" and not name and "value" in state:  # a list without a name
+            text = state.pop("value")
+        told = {"text": text, "description": description, **state}
+        return Element(index=0, role=role, bounds=frame.bounds(place), **told)
 
-def _state(role: Role, node: Reply, owner: str) -> dict[str, Any]:
-    """The fields of a control."""
-    state = _property(node, "selected" if role == "option" else "checked")
-    value = node.get("value", {}).get("value")
-    value = whole(value) if isinstance(value, str) else value
-    fields: dict[str, Any] = {
-        "text": _name(node),
-        "description": owner if role == "option" else _text(node, "description"),
-        "enabled": _property(node, "disabled") is not True,
-        "focused": _property(node, "focused") is True,
-        "checked": None if state is None else state in (True, "true"),
-        "clickable": role in _ACTABLE,
-    }
-    if role == "field":
-        rich = _property(node, "editable") == "richtext"
-        role = "area" if rich or _property(node, "multiline") is True else role
-        fields["value"] = "" if value is None else str(value)[:MOST_TEXT]
-        fields["editable"] = _property(node, "readonly") is not True
-    elif value is not None and _role(node) == "combobox":
-        fields["value" if fields["text"] else "text"] = str(value)[:MOST_TEXT]
-    elif value is not None and role == "text":
-        fields["value"] = str(value)[:MOST_TEXT]
-    elif role in ("tab", "item"):
-        fields["selected"] = _property(node, "selected") or None
-    return fields | {"role": role}
+    def _says(self, place: int, shown: str, state: Mapping[str, Any], *, whole: bool) -> bool:
+        """Whether the name of an element says what is painted."""
+        name = _key(_name(self._nodes[place]))
+        key = _key(shown)
+        if not name or not whole:
+            return bool(name) and name in key
+        if not key:  # a picture or a symbol
+            return bool(shown) or not self._frame.written(place)
+        for inside in range(place + 1, self._frame.ends[place]):
+            if self._roles[inside] == "image":
+                name = name.replace(_key(_name(self._nodes[inside])), "", 1)
+        return key in (name, _key(state.get("value")))
 
-
-def _renamed(element: Element, text: str) -> Element:
-    """An element with the painted text, and its accessible name as the description."""
-    owner = element.description if element.role == "option" else ""
-    name = f"{owner} {element.text}".strip() or element.description
-    return replace(element, text=text, description=name)
+    def _state(self, place: int, role: Role) -> dict[str, Any]:
+        """The fields of an element other than its texts."""
+        frame, node = self._frame, self._nodes[place]
+        if (
+            not node
+        ):  # the page hides it from the accessibility tree; if inert, it cannot be pressed
+            around = frame.around(place)
+            acts = any(frame.attribute(one, "aria-hidden") == "true" for one in around)
+            fields: dict[str, Any] = {"clickable": acts}
+            if role in _TYPED:
+                fields |= {"value": frame.inputs.get(place, "")[:MOST_TEXT], "editable": acts}
+            elif role in ("checkbox", "radio"):
+                fields["checked"] = place in frame.ticked
+            return fields
+        checked = _property(node, "selected" if role == "option" else "checked")
+        value = node.get("value", {}).get("value")
+        value = None if value is None else whole(str(value))[:MOST_TEXT]
+        listens = place in frame.listening and role != "dialog"
+        fields = {
+            "enabled": _property(node, "disabled") is not True,
+            "focused": _property(node, "focused") is True,
+            "checked": None if checked is None else checked in (True, "true"),
+            "clickable": role in _ACTABLE or listens,
+        }
+        if role in _TYPED:
+            fields |= {"value": value or "", "editable": _property(node, "readonly") is not True}
+        elif value is not None and (role == "text" or _role(node) == "combobox"):
+            fields["value"] = value
+        elif role in ("tab", "item"):
+            fields["selected"] = _property(node, "selected") or None
+        return fields
 
 
 def _is_letter(letter: str) -> bool:
@@ -423,16 +316,8 @@ def _key(text: str | None) -> str:
     return "".join(filter(_is_letter, unicodedata.normalize("NFKC", text or "").casefold()))
 
 
-def _counts(flags: Iterable[bool]) -> list[int]:
+def _counts(flags: Iterable[bool]) -> Sequence[int]:
     return list(accumulate(flags, initial=0))
-
-
-def _actable(node: Reply) -> bool:
-    return not node.get("ignored") and _ROLES.get(_role(node)) in _ACTABLE
-
-
-def _number(node: Reply) -> int:
-    return int(node.get("backendDOMNodeId", -1))
 
 
 def _role(node: Reply) -> str:

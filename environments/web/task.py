@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from swarm_ui.environments.web.hosts import web_url
-from swarm_ui.environments.web.tabs import Session
+from swarm_ui.environments.web.session import Session
 from swarm_ui.errors import EnvironmentFault
 
 
@@ -32,11 +31,6 @@ class Visit:
     def urls(self) -> tuple[str, ...]:
         """The addresses of all tabs."""
         return tuple(tab.url for tab in self._session.tabs)
-
-    @property
-    def downloads(self) -> Mapping[str, Path]:
-        """The downloaded files by name; they are removed when the episode has been judged."""
-        return dict(self._session.downloads)
 
     async def evaluate(self, expression: str) -> Any:
         """The JSON value of a JavaScript expression, which is evaluated in the document of the
@@ -59,9 +53,7 @@ class Visit:
         url = web_url(url)
         if not self._session.allowed.allows(url):
             raise EnvironmentFault(f"{url} is not allowed: {self._session.allowed}")
-        await self._session.front.navigate(url)
-        await self._session.settled()
-        self._session.expect_open(url)
+        await self._session.open(url)
 
     async def text(self) -> str:
         """The visible text of the page in the active tab, without its frames."""

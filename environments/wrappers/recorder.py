@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
@@ -16,7 +16,12 @@ from swarm_ui.observation import Observation
 from swarm_ui.trace.jsonl import Anywhere, append_jsonl
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
-SOLVED = 1.0
+
+class _Running(NamedTuple):
+    task: str
+    seed: int
+    began: float
+    steps: tuple[StepRecord, ...] = ()
 
 
 class Recorder(Wrapper):
@@ -31,133 +36,103 @@ class Recorder(Wrapper):
         env: the environment.
         path: file to append to; its folder must exist. ``None``: only :attr:`last` is kept.
         actor: name of the person or agent: the episodes' ``policy``, and the sender of messages.
-        clock: returns seconds, for the length of episodes.
 
     Raises:
         TraceError: the file cannot be written. The methods that end an episode raise it too; the
             episode is then in :attr:`last` only.
     """
 
-    def __init__(
-        self,
-        env: Environment,
-        path: Anywhere | None,
-        *,
-        actor: str = "recorded",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    state: _Running | None
+
+    def __init__(self, env: Environment, path: Anywhere | None, *, actor: str = "recorded") -> None:
         super().__init__(env)
-        self._path = None if path is None else _writable(Path(path))
-        self._actor, self._clock = actor, clock
-        self._job: tuple[str, int] | None = None
-        self._began = 0.0
-        self._steps: tuple[StepRecord, ...] = ()
+        self._path, self._actor = None if path is None else Path(path), actor
         self.last: Episode | None = None
         """The last finished episode."""
+        if self._path is not None and not self._path.parent.is_dir():
+            raise ConfigError(f"Recorder: the folder of {path} does not exist; create it first")
+        self._append()
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         self.leave("reset")
-        self._job, self._began, self._steps = (task, seed), self._clock(), ()
+        running = _Running(task, seed, time.monotonic())
         try:
-            return await super().reset(task=task, seed=seed)
+            screen = await super().reset(task=task, seed=seed)
         except EnvironmentFault as error:
-            self._write(str(error))
+            self._end(running, str(error))
             raise
-        except BaseException:  # such as an unknown task: no episode has begun
-            self._job = None
-            raise
+        self.state = running
+        return screen
 
     async def step(self, action: Action) -> Step:
         screen = self.running()
-        assert self._job is not None
-        task, seed = self._job
-        trace = single_action_trace(
-            screen, action, actor=self._actor, task=task, seed=seed, step=len(self._steps)
-        )
+        assert self.state is not None
+        running, self.state = self.state, None
+        record = StepRecord(trace=self._trace(running, screen, action), executed=action)
         try:
             step = await super().step(action)
         except EnvironmentFault as error:
-            self._steps = (*self._steps, StepRecord(trace=trace, executed=action))
-            self._write(str(error))
+            self._end(running._replace(steps=(*running.steps, record)), str(error))
             raise
         record = StepRecord(
-            trace=trace,
+            trace=record.trace,
             executed=action,
             reward=step.reward,
             terminated=step.terminated,
             truncated=step.truncated,
             note=step.note,
         )
-        self._steps = (*self._steps, record)
+        running = running._replace(steps=(*running.steps, record))
         if step.ended:
-            self._write(step.fault)
+            self._end(running, step.fault)
+        else:
+            self.state = running
         return step
 
     async def close(self) -> None:
         self.leave("close")
         await super().close()
 
-    def put_aside(self) -> object:
-        return self._job, self._began, self._steps
-
-    def take_up(self, state: object) -> None:
-        assert isinstance(state, tuple)
-        self._job, self._began, self._steps = state
-
     def leave(self, reason: str) -> None:
         """End the running episode for a reason; it is written if it has a step."""
-        if self._job is not None and self._steps:
-            self._write(f"left before its end: {reason}")
-        self._job = self.present = None
+        running, self.state, self.present = self.state, None, None
+        if running is not None and running.steps:
+            self._end(running, f"left before its end: {reason}")
 
-    def _write(self, fault: str | None) -> None:
-        assert self._job is not None
-        (task, seed), self._job = self._job, None
-        solved = bool(self._steps) and self._steps[-1].reward >= SOLVED
+    def _trace(self, running: _Running, screen: Observation, action: Action) -> Trace:
+        """The trace of a decision without a model: one actor, one message."""
+        actor, number = self._actor, len(running.steps)
+        message = Message(
+            id=f"{actor}:0", sender=actor, round=0, content=action.json(), action=action
+        )
+        return Trace(
+            run=f"{running.task}/{running.seed}/{number}",
+            seed=derive(running.seed, "step", number),
+            observation=screen,
+            agents=(actor,),
+            rounds=1,
+            calls=(Call(message=message),),
+            action=action,
+        )
+
+    def _end(self, running: _Running, fault: str | None) -> None:
+        solved = bool(running.steps) and running.steps[-1].reward >= 1.0
         self.last = Episode(
             environment=self.name,
             checker=self.checker,
-            task=task,
-            seed=seed,
+            task=running.task,
+            seed=running.seed,
             policy=self._actor,
-            steps=self._steps,
+            steps=running.steps,
             success=None if fault is not None else solved,
             fault=None if fault is None else Failure(kind="environment", message=fault),
-            seconds=self._clock() - self._began,
+            seconds=time.monotonic() - running.began,
         )
+        self._append(self.last)
+
+    def _append(self, *episodes: Episode) -> None:
         if self._path is not None:
             try:
-                append_jsonl(self._path, [self.last])
+                append_jsonl(self._path, episodes)
             except OSError as error:
                 raise TraceError(f"{self._path}: cannot be written: {error.strerror}") from error
-
-
-def _writable(path: Path) -> Path:
-    """Check at the start that the file can be written."""
-    if not path.parent.is_dir():
-        raise ConfigError(f"Recorder: the folder of {path} does not exist; create it first")
-    try:
-        append_jsonl(path, ())
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be written: {error.strerror}") from error
-    return path
-
-
-def single_action_trace(
-    screen: Observation, action: Action, *, actor: str, task: str, seed: int, step: int
-) -> Trace:
-    """The trace of a decision without a model: one actor, one message.
-
-    ``step``: number of the decision in its episode, from 0.
-    """
-    said = action.json()
-    id = f"{actor}:0"
-    return Trace(
-        run=f"{task}/{seed}/{step}",
-        seed=derive(seed, "step", step),
-        observation=screen,
-        agents=(actor,),
-        rounds=1,
-        calls=(Call(message=Message(id=id, sender=actor, round=0, content=said, action=action)),),
-        action=action,
-    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_origin
+from typing import Any, ClassVar, Literal, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm_ui.environment import Environment
 from swarm_ui.environments.benchmark import Count
@@ -18,7 +17,6 @@ from swarm_ui.environments.wrappers import (
     PAYMENT,
     SENDING,
     ActionFilter,
-    FaultInjector,
     Recorder,
     StepLimit,
 )
@@ -27,7 +25,6 @@ from swarm_ui.experiment.plugins import UserEnvironment, make, named_by_user, un
 from swarm_ui.rollout import MakeEnvironment
 
 Wrap = Callable[[Environment], Environment]
-_Chance = Annotated[float, Field(ge=0.0, le=1.0)]
 _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
 
 
@@ -55,29 +52,10 @@ class _ActionFilter(_Options):
 
     deny: tuple[Literal["payment", "deletion", "sending", "nothing"], ...] = ("payment", "deletion")
     apps: tuple[str, ...] = ()
-    sites: tuple[str, ...] = ()
 
     def wrap(self) -> Wrap:
         rules = [_RULES[name] for name in self.deny if name in _RULES]
-        return partial(ActionFilter, deny=rules, apps=self.apps or None, sites=self.sites or None)
-
-
-class _FaultInjector(_Options):
-    example: ClassVar[str] = "fault-injector:step=0.05,seed=1"
-
-    reset: _Chance = 0.0
-    step: _Chance = 0.0
-    close: _Chance = 0.0
-    seed: int = 0
-    how: Literal["raise", "tell"] = "raise"
-
-    def wrap(self) -> Wrap:
-        # One generator: the same seed would break all environments at the same calls.
-        rng = random.Random(self.seed)
-        return partial(
-            FaultInjector, seed=rng, reset=self.reset, step=self.step, close=self.close,
-            how=self.how,
-        )  # fmt: skip
+        return partial(ActionFilter, deny=rules, apps=self.apps or None)
 
 
 class _Recorder(_Options):
@@ -92,12 +70,11 @@ class _Recorder(_Options):
 
 WRAPPERS: dict[str, type[_Options]] = {
     "action-filter": _ActionFilter,
-    "fault-injector": _FaultInjector,
     "recorder": _Recorder,
     "step-limit": _StepLimit,
 }
 """The wrappers of this package that have a name."""
-ONLY_WATCH = ("recorder", "fault-injector")
+ONLY_WATCH = ("recorder",)
 """Wrappers that change neither screens nor actions."""
 
 

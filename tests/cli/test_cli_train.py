@@ -26,6 +26,13 @@ _SMALL = (
     "train.graphs=2 train.shared_iterations=1 train.shared_steps=2 "
     "train.update.steps=2 train.rank=2"
 )
+BROKEN = """from swarm_ui.environments.wrappers import Wrapper
+from swarm_ui.errors import EnvironmentFault
+
+class Broken(Wrapper):
+    async def reset(self, *, task, seed):
+        raise EnvironmentFault("broken")
+"""
 
 
 def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:  # noqa: F811
@@ -44,9 +51,10 @@ def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:  # 
 
 @pytest.mark.slow
 def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:  # noqa: F811
+    (shell.folder / "broken_world.py").write_text(BROKEN, encoding="utf-8")
     done = shell(
         "train phone --agents 2 --rounds 1 --iterations 1 --rollouts 2 "
-        "env.wrap=fault-injector:reset=1 --out broken --json"
+        "env.wrap=broken_world:Broken --out broken --json"
     )
     assert done.code == 3, done.err
     assert done.json["ok"] is False and done.json["iterations"][0]["masked"] == 2

@@ -358,48 +358,6 @@ def test_a_rule_on_apps_denies_what_an_allow_list_would_not_name() -> None:
     assert not refusal(Action(action_type="navigate_home"), shown(app="bank"), deny=[no_banks])
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("https://evil.com", "http://good.com.evil.com/", "https://good.com@evil.com/"),
-        *("https://evil.com/good.com", "https://gооd.com", "https://notgood.com", "//evil.com"),
-        *("evil.com", "evil.com:8080/x", "EVIL。com", "ev\u200bil.com", "https:\\\\evil.com"),
-        *("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "http://10.0.0.1/"),
-        *(
-            "10.0.0.1",
-            "https://",
-            "https://[",
-            "intent://evil.com#Intent;end",
-        ),
-    ],
-)
-def test_other_sites_cannot_be_visited(url: str) -> None:
-    only = {"sites": ("good.com",), "deny": ()}
-    field = shown("Address", role="field", editable=True, app="https://good.com/")
-    assert "'sites'" in refusal(Action(action_type="input_text", index=0, text=url), field, **only)
-    if url != "https://[":
-        link = shown(url, role="link", app="https://good.com/")
-        assert "'sites'" in refusal(click(0), link, **only)
-    if "://" in url:
-        front = shown("OK", app=url)
-        assert "'sites'" in refusal(click(0), front, **only)
-        assert not refusal(Action(action_type="navigate_back"), front, **only)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("https://good.com", "http://www.GOOD.com/a?b=c", "good.com", "good.com.:443/x"),
-        *("hello world. next", "bob@evil.com", "12.50", "Note: tea", "", "3.5.1", "milk"),
-    ],
-)
-def test_allowed_sites_and_other_texts_can_be_typed(text: str) -> None:
-    only = {"sites": ("https://good.com/",), "deny": ()}
-    field = shown("Address", role="field", editable=True, app="https://shop.good.com/cart")
-    assert not refusal(Action(action_type="input_text", index=0, text=text), field, **only)
-    assert not refusal(click(0), shown("OK", app="Note: groceries"), **only)
-
-
 # -- a person in the loop ---------------------------------------------------------------------
 
 

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from pettingzoo.test import parallel_seed_test
-from small_world import FIELD, SAVE, Notebook
+from small_world import FIELD, SAVE, Faulty, Notebook
 
 from swarm_ui import Action, ConfigError, Element, EnvironmentFault, Observation
 from swarm_ui.environment import Environment
 from swarm_ui.environments import GymView, PhoneEnvironment, Sizes, TeamView, from_gymnasium
 from swarm_ui.environments.action_lists import choices, phrases
 from swarm_ui.environments.gym import COLUMNS, ROLES
-from swarm_ui.environments.wrappers import FaultInjector
 
 TYPE = Action(action_type="input_text", index=FIELD, text="milk")
 PRESS = Action(action_type="click", index=SAVE)
@@ -129,9 +128,9 @@ def test_a_screen_that_does_not_fit_is_told_not_cut(sizes: Sizes, complaint: str
     env.close()
 
 
-@pytest.mark.parametrize("how", ["raise", "tell"])
-def test_a_fault_is_never_a_reward(how: Any) -> None:
-    env = GymView(lambda: FaultInjector(Notebook(), at={"step": [1]}, how=how))
+@pytest.mark.parametrize("tell", [False, True])
+def test_a_fault_is_never_a_reward(tell: bool) -> None:
+    env = GymView(lambda: Faulty(Notebook(), step=1, tell=tell))
     env.reset(seed=1)
     env.step(999)
     with pytest.raises(EnvironmentFault):

@@ -1,13 +1,12 @@
-"""Limits, faults on purpose and recordings around an environment, alone and nested."""
+"""Limits and recordings around an environment, alone and nested."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_world import FIELD, SAVE, Bare, Notebook
+from small_world import FIELD, SAVE, Bare, Faulty, Notebook
 
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
@@ -16,7 +15,6 @@ from swarm_ui.environments import check_environment
 from swarm_ui.environments.wrappers import (
     ActionFilter,
     Confirm,
-    FaultInjector,
     Question,
     Recorder,
     StepLimit,
@@ -37,12 +35,11 @@ async def yes(question: Question) -> bool:
 WRAPPERS: dict[str, Callable[[Environment, Path], Environment]] = {
     "plain": lambda env, path: Wrapper(env),
     "limit": lambda env, path: StepLimit(env, 5),
-    "faults": lambda env, path: FaultInjector(env),
     "recorder": lambda env, path: Recorder(env, path / "episodes.jsonl"),
     "filter": lambda env, path: ActionFilter(env),
     "confirm": lambda env, path: Confirm(env, yes, rules=None),
     "all": lambda env, path: Recorder(
-        Confirm(ActionFilter(FaultInjector(StepLimit(env, 5))), yes), path / "episodes.jsonl"
+        Confirm(ActionFilter(StepLimit(env, 5)), yes), path / "episodes.jsonl"
     ),
 }
 
@@ -89,70 +86,11 @@ async def test_an_episode_is_truncated_at_the_limit() -> None:
     assert len(world.seen) == 2
 
 
-# -- faults -----------------------------------------------------------------------------------
-
-
-async def broken_at(env: FaultInjector, steps: int) -> list[int]:
-    """At which of so many steps it breaks, with a reset after each fault."""
-    found = []
-    await env.reset(task="write", seed=0)
-    for k in range(steps):
-        try:
-            step = await env.step(WAIT)
-        except EnvironmentFault as error:
-            assert "injected fault in step" in str(error)
-            found.append(k)
-            await env.reset(task="write", seed=0)
-        else:
-            if step.ended:
-                await env.reset(task="write", seed=0)
-    return found
-
-
-async def test_faults_are_drawn_from_the_seed() -> None:
-    first = await broken_at(FaultInjector(Notebook(), seed=7, step=0.3), 100)
-    again = await broken_at(FaultInjector(Notebook(), seed=7, step=0.3), 100)
-    other = await broken_at(FaultInjector(Notebook(), seed=8, step=0.3), 100)
-    assert first == again != other and 15 < len(first) < 50
-    shared = random.Random(7)
-    halves = [await broken_at(FaultInjector(Notebook(), seed=shared, step=0.3), 50) for _ in "ab"]
-    assert halves[0] != halves[1]
-
-
-async def test_faults_at_given_calls_do_not_reach_the_world() -> None:
-    world = Notebook()
-    env = FaultInjector(world, at={"reset": [0], "step": [1], "close": [0]})
-    with pytest.raises(EnvironmentFault, match="injected fault in reset, call 0"):
-        await env.reset(task="write", seed=0)
-    await env.reset(task="write", seed=0)
-    await env.step(TYPE)
-    with pytest.raises(EnvironmentFault, match="injected fault in step, call 1"):
-        await env.step(PRESS)
-    assert world.seen == [TYPE]
-    with pytest.raises(EnvironmentFault):
-        await env.step(PRESS)
-    with pytest.raises(EnvironmentFault, match="injected fault in close, call 0"):
-        await env.close()
-    assert world.closed == 1 and env.injected == [("reset", 0), ("step", 1), ("close", 0)]
-    await env.close()
-
-
-async def test_a_fault_can_be_told_instead_of_raised() -> None:
-    env = FaultInjector(Notebook(), at={"step": [0]}, how="tell")
-    await env.reset(task="write", seed=0)
-    step = await env.step(WAIT)
-    assert step.fault == "notebook: injected fault in step, call 0" and step.ended
-    assert not step.terminated and not step.truncated
-
-
 # -- recordings -------------------------------------------------------------------------------
 
 
 def recorder(path: Path, env: Environment | None = None) -> Recorder:
-    seconds = iter(range(100))
-    return Recorder(
-        env or Notebook(), path / "e.jsonl", actor="ada", clock=lambda: float(next(seconds))
-    )
+    return Recorder(env or Notebook(), path / "e.jsonl", actor="ada")
 
 
 async def test_an_episode_is_on_disk_when_its_last_step_returns(tmp_path: Path) -> None:
@@ -164,9 +102,7 @@ async def test_an_episode_is_on_disk_when_its_last_step_returns(tmp_path: Path) 
     (episode,) = read_jsonl(tmp_path / "e.jsonl")
     assert episode == env.last
     assert (episode.environment, episode.task, episode.seed) == ("notebook", "write", 3)
-    assert (episode.policy, episode.success, episode.fault, episode.seconds) == (
-        "ada", True, None, 1.0
-    )  # fmt: skip
+    assert (episode.policy, episode.success, episode.fault) == ("ada", True, None)
     assert [s.executed for s in episode.steps] == [TYPE, PRESS]
     assert [s.trace.action for s in episode.steps] == [TYPE, PRESS]
     assert episode.steps[0].trace.observation == screen
@@ -198,15 +134,12 @@ async def test_unsolved_and_left_episodes_are_told_apart(tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.parametrize("how", ["raise", "tell"])
-async def test_a_fault_is_recorded_and_goes_on(tmp_path: Path, how: str) -> None:
-    env = recorder(
-        tmp_path,
-        FaultInjector(Notebook(), at={"step": [1], "reset": [1]}, how=how),  # type: ignore[arg-type]
-    )
+@pytest.mark.parametrize("tell", [False, True])
+async def test_a_fault_is_recorded_and_goes_on(tmp_path: Path, tell: bool) -> None:
+    env = recorder(tmp_path, Faulty(Notebook(), step=1, reset=1, tell=tell))
     await env.reset(task="write", seed=3)
     await env.step(TYPE)
-    if how == "raise":
+    if not tell:
         with pytest.raises(EnvironmentFault):
             await env.step(PRESS)
     else:
@@ -219,8 +152,8 @@ async def test_a_fault_is_recorded_and_goes_on(tmp_path: Path, how: str) -> None
     episodes = read_jsonl(tmp_path / "e.jsonl")
     assert [(e.seed, e.success, len(e.steps)) for e in episodes] == [(3, None, 2), (4, None, 0)]
     assert [str(e.fault) for e in episodes] == [
-        "notebook: injected fault in step, call 1",
-        "notebook: injected fault in reset, call 1",
+        "notebook: injected fault in step",
+        "notebook: injected fault in reset",
     ]
 
 

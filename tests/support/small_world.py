@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
+from swarm_ui.environment import Environment, Step
+from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
@@ -166,3 +167,31 @@ class Bare:
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+class Faulty(Wrapper):
+    """Raises a fault, or tells it in the step, at given calls counted from 0."""
+
+    def __init__(
+        self, env: Environment, *, reset: int = -1, step: int = -1, tell: bool = False
+    ) -> None:
+        super().__init__(env)
+        self._at, self._tell = {"reset": reset, "step": step}, tell
+
+    def _breaks(self, place: str) -> bool:
+        self._at[place] -= 1
+        return self._at[place] == -1
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        if self._breaks("reset"):
+            raise EnvironmentFault(f"{self.name}: injected fault in reset")
+        return await super().reset(task=task, seed=seed)
+
+    async def step(self, action: Action) -> Step:
+        screen = self.running()
+        if not self._breaks("step"):
+            return await super().step(action)
+        self.present = None
+        if self._tell:
+            return Step(observation=screen, fault=f"{self.name}: injected fault in step")
+        raise EnvironmentFault(f"{self.name}: injected fault in step")

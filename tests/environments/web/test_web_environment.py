@@ -17,7 +17,6 @@ from web_site import Site, site
 from swarm_ui.action import Action
 from swarm_ui.environments import contract_report
 from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, find_browser
-from swarm_ui.environments.wrappers import ActionFilter
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import render
 
@@ -77,8 +76,7 @@ async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> No
     assert "Returns within 14 days." in hand.labels
     await hand.act(BACK)
     assert "The shop" in hand.labels
-    await hand.do("Forward")
-    assert "Returns within 14 days." in hand.labels
+    await hand.act(Action(action_type="open_app", app_name=f"{shop.url}/terms"))
     await hand.act(Action(action_type="navigate_home"))
     assert "The shop" in hand.labels
     assert (await hand.act(Action(action_type="scroll", direction="up"))).note
@@ -96,7 +94,7 @@ async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(
     session = hand.env.session
     assert session is not None
     await session.new_tab()  # as a timer of the page does while the agent thinks
-    await session.front.navigate(f"{shop.url}/over")
+    await session.navigate(f"{shop.url}/over")
     await session.settled()
     step = await hand.act(Action(action_type="click", x=300, y=300))
     assert "tabs have changed" in step.note
@@ -143,21 +141,6 @@ async def test_a_tab_with_the_title_of_the_address_field_is_not_the_address_fiel
     assert "part of the browser" in step.note and "Here" in hand.labels
 
 
-async def test_a_filter_of_sites_knows_the_address_of_the_page(shop: Site) -> None:
-    other = f"http://localhost:{shop.port}"
-    shop.pages["/lures"] = "text/html", f"<a href={other}/terms>Terms</a>"
-    async with WebBrowser([shop.url, other]) as browser:
-        web = WebEnvironment(f"{shop.url}/lures", "do it", reward=lambda v: True, browser=browser)
-        env = ActionFilter(web, deny=(), sites=["127.0.0.1"])
-        screen = await env.reset(task="do it", seed=0)
-        link = next(e.index for e in screen.elements if e.role == "link")
-        assert (await env.step(Action(action_type="click", index=link))).note == ""
-        step = await env.step(Action(action_type="click", x=5, y=5))
-        assert f"“{other}/terms” is in front, and is not an allowed site" in step.note
-        assert "Terms" in [e.label for e in (await env.step(BACK)).observation.elements]
-        assert (await env.step(Action(action_type="click", x=5, y=5))).note == ""
-
-
 async def test_a_page_with_many_dialogs_does_not_fill_the_note(
     shop: Site, browser: WebBrowser
 ) -> None:
@@ -173,33 +156,13 @@ async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrow
     before = hand.labels
     assert "no page to go back" in (await hand.act(BACK)).note
     assert hand.labels == before
-    assert "Close tab" not in before and "Forward" not in before
+    assert "Close tab" not in before
 
 
-async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser) -> None:
-    def kept(visit: Visit) -> bool:
-        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
-
-    hand = await begin(browser, f"{shop.url}/shop", kept)
+async def test_a_page_cannot_download(shop: Site, browser: WebBrowser) -> None:
+    hand = await begin(browser, f"{shop.url}/shop")
     step = await hand.do("Orders as CSV")
-    assert step.note.startswith("downloaded orders.csv")
-    assert "Downloaded orders.csv" in hand.labels
-    assert (await hand.act(DONE)).reward == 1.0
-    (path,) = hand.env.session.downloads.values()  # type: ignore[union-attr]
-    await hand.env.close()
-    assert not path.exists()
-
-
-async def test_a_download_that_a_new_tab_starts_is_there_for_the_judge(
-    shop: Site, browser: WebBrowser
-) -> None:
-    def kept(visit: Visit) -> bool:
-        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
-
-    shop.pages["/out"] = "text/html", "<a href=/orders.csv target=_blank>Orders</a>"
-    hand = await begin(browser, f"{shop.url}/out", kept)
-    assert (await hand.do("Orders")).note.startswith("downloaded orders.csv")
-    assert (await hand.act(DONE)).reward == 1.0
+    assert not step.ended and "The shop" in hand.labels
 
 
 @pytest.mark.slow
@@ -352,8 +315,8 @@ async def test_sessions_in_a_row_leave_no_process_no_file_and_no_folder(
     async with WebBrowser([shop.url]) as browser:
         for number in range(300):
             session = await browser.session((800, 600))
-            await session.front.navigate(f"{shop.url}/terms")
-            await browser.end(session)
+            await session.navigate(f"{shop.url}/terms")
+            await session.close()
             if number == 5:
                 assert browser.pid is not None
                 before = left(browser.pid)
@@ -370,25 +333,6 @@ async def test_dialogs_of_several_lines_are_one_line_of_the_note(
     shop.pages["/says"] = "text/html", says
     hand = await begin(browser, f"{shop.url}/says")
     assert (await hand.do("Save")).note == "the page said: Saved. refused: nothing"
-
-
-async def test_a_page_cannot_fill_the_disk_with_downloads(
-    shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("swarm_ui.environments.web.tabs.MOST_DOWNLOADS", 3)
-    loads = "".join(f"<a download={k}.csv href=/orders.csv>{k}</a>" for k in range(5))
-    script = "for (const one of document.querySelectorAll(`a`)) one.click()"
-    shop.pages["/loads"] = "text/html", f"{loads}<button onclick='{script}'>All</button>"
-    hand = await begin(browser, f"{shop.url}/loads")
-    notes = (await hand.do("All")).note
-    assert notes.count("was stopped") == 2 and notes.count("downloaded") == 3
-    assert hand.env.session is not None and len(hand.env.session.downloads) == 1  # of one name
-    monkeypatch.setattr("swarm_ui.environments.web.tabs.MOST_DOWNLOAD", 1000)
-    big = "location = URL.createObjectURL(new Blob([`x`.repeat(5e7)], { type: `application/x` }))"
-    shop.pages["/big"] = "text/html", f"<button onclick='{big}'>Big</button>"
-    hand = await begin(browser, f"{shop.url}/big")
-    await hand.do("Big")
-    assert hand.env.session is not None and not hand.env.session.downloads
 
 
 @pytest.mark.slow

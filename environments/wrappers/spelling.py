@@ -46,11 +46,11 @@ def contains_word(word: str, text: str) -> bool:
     if not any(c.isalpha() for c in word):  # a symbol, such as a waste basket
         return bool(word) and _plain(word) in _plain(text)
     pattern = _pattern(word)
-    return any(pattern.search(skeleton) for skeleton in skeletons(text))
+    return any(pattern.search(skeleton) for skeleton in _skeletons(text))
 
 
 @lru_cache(maxsize=4096)
-def skeletons(text: str) -> tuple[str, ...]:
+def _skeletons(text: str) -> tuple[str, ...]:
     """The forms in which words are searched: the text itself, the text with digits read as letters,
     and, if it has characters that turn the direction, both from right to left."""
     readings = [text, text[::-1]] if _TURNED & set(text) else [text]

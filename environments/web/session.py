@@ -1,33 +1,27 @@
-"""Tabs of a browser: sessions on web sites, with their requests, dialogs and downloads."""
+"""Sessions on web sites: tabs of a browser with their requests and dialogs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from swarm_ui.environments.web.browser import (
     Chromium,
+    DevTools,
+    Rejected,
+    Unanswered,
     answered,
+    value_of,
     whole,
 )
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.tab import Failed, Tab
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from playwright.async_api import (
-        BrowserContext,
-        Dialog,
-        Download,
-        Page,
-        Request,
-        Response,
-    )
+    from playwright.async_api import BrowserContext, Dialog, Page, Request, Response
 
 QUIET = 0.15
 """Seconds without loading after which a page counts as settled."""
@@ -38,33 +32,95 @@ SETTLE_LIMIT = 5.0
 MOST_TABS = 12
 MOST_SAID = 5
 """Dialogs of a session whose texts are in the note of one step."""
-MOST_DOWNLOAD = 50_000_000
-"""Bytes; a larger download is stopped."""
-MOST_DOWNLOADS = 20
-"""Downloads of a session; further ones are stopped."""
 # All frames of a tab are then in one process, and one connection reads them.
 _FLAGS = ("--disable-site-isolation-trials",)
 _ENDLESS = frozenset({"eventsource", "websocket", "ping", "preflight"})
 _CANCELLED = "net::ERR_ABORTED"
 
 
-class Session:
-    """Tabs that share cookies, storage and downloads. Sessions share nothing with each other."""
+class Failed(NamedTuple):
+    """A page that could not be opened, though its host is allowed."""
 
-    def __init__(self, context: BrowserContext, allowed: AllowedHosts, folder: Path) -> None:
-        """``folder``: the browser's downloads."""
-        self._context, self.allowed, self._folder = context, allowed, folder
+    url: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.url[:500]} cannot be opened: {self.error}"
+
+
+class Tab(DevTools):
+    """A tab. Its calls raise :class:`EnvironmentFault` if the page crashed or does not answer."""
+
+    target = ""
+    """DevTools' name of the tab, and of its main frame."""
+    title = ""
+    status = 0
+    """HTTP status of the page; 0 if it is not known."""
+
+    @classmethod
+    async def of(cls, page: Page) -> Self:
+        tab = await super().of(page)
+        tab.target = (await tab.call("Target.getTargetInfo"))["targetInfo"]["targetId"]
+        await asyncio.gather(tab.call("Page.enable"), tab.call("DOM.enable"))
+        return tab
+
+    @property
+    def url(self) -> str:
+        return whole(self.page.url)
+
+    async def back(self) -> bool:
+        """Go back in the tab's history; return whether this was possible."""
+        history = await self.call("Page.getNavigationHistory")
+        before = history["entries"][: history["currentIndex"]]
+        if not before or before[-1]["url"] == "about:blank":
+            return False
+        await self.call("Page.navigateToHistoryEntry", entryId=before[-1]["id"])
+        return True
+
+    async def on_node(self, node: int, function: str, *arguments: object) -> Any:
+        """The result of a JavaScript function that is called with an element as ``this``.
+
+        Raises:
+            Rejected: the element is gone.
+        """
+        found = await self.call("DOM.resolveNode", backendNodeId=node, objectGroup="swarm-ui")
+        owner = found["object"]["objectId"]
+        return await self.function(owner, function, *arguments, gesture=True)
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, which sees the page's document.
+
+        It runs in an isolated world: the page's scripts can neither see nor change it.
+
+        Raises:
+            ScriptError: the expression fails.
+        """
+        world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
+        reply = await self.call(
+            "Runtime.evaluate",
+            expression=expression,
+            contextId=world["executionContextId"],
+            returnByValue=True,
+            awaitPromise=True,
+        )
+        return value_of(reply)
+
+
+class Session:
+    """Tabs that share cookies and storage. Sessions share nothing with each other."""
+
+    def __init__(self, context: BrowserContext, allowed: AllowedHosts) -> None:
+        self._context, self.allowed = context, allowed
         self.tabs: list[Tab] = []
-        self.downloads: dict[str, Path] = {}
-        """Complete downloads, by the names that the site gave them."""
-        self.notes: list[str] = []
-        """Notes since the last :meth:`take_notes`: tabs and downloads."""
+        self.failed: list[Failed] = []
+        """The pages that could not be opened since :meth:`take_failed`."""
+        self._notes: list[str] = []
         self._dialogs: list[str] = []
         self._refused: list[str] = []
-        self._arriving: set[Download] = set()
-        self._numbers = count(1)
         self._requests: dict[Request, float] = {}
         """Requests under way, and when they began in the time of the event loop."""
+        self._horizon = 0.0
+        """Requests that begin later do not belong to an action."""
         self._opening: dict[Page, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._lost = ""
@@ -89,9 +145,7 @@ class Session:
         await answered(self._context.add_cookies(given))  # type: ignore[arg-type]
 
     async def new_tab(self) -> None:
-        """Open an empty tab and activate it. Raises ``ConfigError`` if there are too many."""
-        if len(self.tabs) >= MOST_TABS:
-            raise ConfigError(f"there are {MOST_TABS} tabs already; close one")
+        """Open an empty tab and activate it."""
         page = await answered(self._context.new_page())
         await self._opened()
         if all(tab.page is not page for tab in self.tabs):
@@ -108,13 +162,37 @@ class Session:
         await answered(self.front.page.bring_to_front())
 
     async def close_tab(self) -> None:
-        """Close the active tab. Raises ``ConfigError`` if it is the only one."""
-        if len(self.tabs) == 1:
-            raise ConfigError("the only tab cannot be closed")
+        """Close the active tab, which is not the only one."""
         page = self.front.page
         await answered(page.close())
         self._closed(page)
         await self.switch(self._front)
+
+    async def navigate(self, url: str) -> None:
+        """Begin to open a page in the active tab. If the browser refuses the address, or the
+        server does not answer, it is in :attr:`failed`."""
+        tab = self.front
+        tab.status = 0
+        try:
+            await tab.call("Page.navigate", url=url)
+        except Unanswered:
+            self.failed.append(Failed(url, "net::ERR_TIMED_OUT"))
+            await tab.call("Page.stopLoading")
+        except Rejected as error:
+            self.failed.append(Failed(url, str(error)))
+
+    async def open(self, url: str) -> None:
+        """Open a page in the active tab, and wait until it is loaded.
+
+        Raises:
+            EnvironmentFault: it could not be opened, or its server answered with an error.
+        """
+        await self.navigate(url)
+        await self.settled()
+        for failed in self.take_failed():
+            raise EnvironmentFault(str(failed))
+        if self.front.status >= 500:
+            raise EnvironmentFault(f"{url} answers {self.front.status}")
 
     async def settled(self) -> None:
         """Wait until everything that an action started is loaded, at most ``SETTLE_LIMIT`` seconds.
@@ -127,52 +205,36 @@ class Session:
         """
         clock = asyncio.get_running_loop().time
         quiet = clock()
-        end, horizon = quiet + SETTLE_LIMIT, quiet + BEGIN
+        end, self._horizon = quiet + SETTLE_LIMIT, quiet + BEGIN
         while clock() < min(end, quiet + QUIET):
             await asyncio.sleep(0.02)
             await self._opened()
-            loading = any(tab.loading for tab in self.tabs)
-            if loading:
-                horizon = clock() + BEGIN
-            if loading or self._arriving or any(t < horizon for t in self._requests.values()):
+            if any(began < self._horizon for began in self._requests.values()):
                 quiet = clock()
         await self.keep_tab()
         if self._lost or any(tab.crashed for tab in self.tabs):
             raise EnvironmentFault(self._lost or "the page crashed")
 
-    def failures(self) -> list[Failed]:
+    def take_failed(self) -> list[Failed]:
         """The pages that could not be opened since the last call."""
-        found = [tab.failure for tab in self.tabs if tab.failure is not None]
-        for tab in self.tabs:
-            tab.failure = None
-        return found
-
-    def expect_open(self, url: str) -> None:
-        """Check that a page was opened.
-
-        Raises:
-            EnvironmentFault: it could not be opened, or its server answered with an error.
-        """
-        for failed in self.failures():
-            raise EnvironmentFault(str(failed))
-        if self.front.status >= 500:
-            raise EnvironmentFault(f"{url} answers {self.front.status}")
+        failed, self.failed = self.failed, []
+        return failed
 
     def take_notes(self) -> str:
         """The notes about the session since the last call, on one line."""
-        notes, self.notes = self.notes, []
+        notes, self._notes = self._notes, []
         if self._refused:
             which = ", ".join(dict.fromkeys(self._refused[:3]))
             notes.append(f"refused: {which} (allowed: {self.allowed})")
-        said = [f"the page said: {' '.join(text.split())}" for text in self._dialogs]
-        more = [f"and {len(said) - MOST_SAID} more dialogs"] if len(said) > MOST_SAID else []
-        notes += [*said[:MOST_SAID], *more]
+        notes += [f"the page said: {' '.join(text.split())}" for text in self._dialogs[:MOST_SAID]]
+        if len(self._dialogs) > MOST_SAID:
+            notes.append(f"and {len(self._dialogs) - MOST_SAID} more dialogs")
         self._refused.clear()
         self._dialogs.clear()
         return "; ".join(notes)
 
     async def close(self) -> None:
-        """End the session and remove its downloads."""
+        """End the session."""
         self._lost = self._lost or "the session is closed"
         with contextlib.suppress(EnvironmentFault):
             await answered(self._context.close())
@@ -180,17 +242,16 @@ class Session:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- tabs that open and close -------------------------------------------------------------
+    # -- events of the browser ----------------------------------------------------------------
 
     def _found(self, page: Page) -> None:
         """Take over a tab that was opened, or close it if there are too many."""
         if len(self.tabs) + len(self._opening) >= MOST_TABS:
             refusal = f"tabs were not opened: there are {MOST_TABS} already"
-            self.notes += [refusal] * (refusal not in self.notes)
+            self._notes += [refusal] * (refusal not in self._notes)
             self._later(page.close())
             return
         page.on("close", self._closed)
-        page.on("download", lambda download: self._later(self._fetch(download)))
         page.on("websocket", lambda socket: self._refuse(socket.url))
         self._opening[page] = self._later(self._open(page))
 
@@ -219,8 +280,6 @@ class Session:
                 break
         self._forget_requests(page)
 
-    # -- requests -----------------------------------------------------------------------------
-
     def _begins(self, request: Request) -> None:
         self._refuse(request.url)
         page = _main_page(request)
@@ -230,20 +289,19 @@ class Session:
             self._requests[request] = asyncio.get_running_loop().time()
 
     def _responds(self, response: Response) -> None:
-        tab = self._tab_opening(response.request)
-        if tab is not None:
-            tab.status = response.status
+        page = _main_page(response.request)
+        for tab in self.tabs:
+            if tab.page is page:
+                tab.status = response.status
 
     def _ends(self, request: Request) -> None:
         self._requests.pop(request, None)
-        error, tab = request.failure, self._tab_opening(request)
-        if error and error != _CANCELLED and tab and self.allowed.allows(request.url):
-            tab.failure = Failed(whole(request.url), error)
-
-    def _tab_opening(self, request: Request) -> Tab | None:
-        """The tab whose main page a request opens."""
-        page = _main_page(request)
-        return next((tab for tab in self.tabs if tab.page is page), None)
+        if _main_page(request) is None:
+            return
+        self._horizon = asyncio.get_running_loop().time() + BEGIN
+        error = request.failure
+        if error and error != _CANCELLED and self.allowed.allows(request.url):
+            self.failed.append(Failed(whole(request.url), error))
 
     def _forget_requests(self, page: Page) -> None:
         self._requests = {r: t for r, t in self._requests.items() if _page(r) is not page}
@@ -252,49 +310,22 @@ class Session:
         if not self.allowed.allows(url):
             self._refused.append(whole(url[:500]))
 
-    # -- dialogs and downloads ----------------------------------------------------------------
-
     def _answer(self, dialog: Dialog) -> None:
         self._dialogs.append(whole(dialog.message[:1000]))
         self._later(dialog.accept(dialog.default_value))
 
-    async def _fetch(self, download: Download) -> None:
-        """Wait for a download, and stop it if it is too large or one too many."""
-        from playwright.async_api import Error
-
-        name = _safe_name(download.suggested_filename)
-        self._arriving.add(download)
-        try:
-            path = asyncio.ensure_future(download.path())
-            refused = next(self._numbers) > MOST_DOWNLOADS
-            while not refused and not (await asyncio.wait([path], timeout=0.1))[0]:
-                # The browser does not say which of its files a download is.
-                sizes = [file.stat().st_size for file in self._folder.iterdir()]
-                refused = max(sizes, default=0) > MOST_DOWNLOAD
-            if refused or (await path).stat().st_size > MOST_DOWNLOAD:
-                await download.cancel()
-                await download.delete()
-                self.notes.append(f"the download of {name} was stopped")
-            else:
-                self.downloads[name] = await path
-                size = self.downloads[name].stat().st_size
-                self.notes.append(f"downloaded {name} ({size:,} bytes)")
-        except Error:
-            self.notes.append(f"the download of {name} was stopped")
-        finally:
-            self._arriving.discard(download)
-
     def _later(self, waiting: Awaitable[Any]) -> asyncio.Task[Any]:
         """Do something without waiting for it; a failure is ignored."""
+
+        def done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled():
+                task.exception()
+
         task = asyncio.ensure_future(waiting)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(done)
         return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()
 
 
 class WebBrowser:
@@ -315,9 +346,8 @@ class WebBrowser:
         """
         self.allowed = AllowedHosts(allowed)
         self._chromium = Chromium(binary, flags=(*_FLAGS, *self.allowed.flags()))
-        self._sessions: list[Session] = []
 
-    async def __aenter__(self) -> WebBrowser:
+    async def __aenter__(self) -> Self:
         await self._chromium.start()
         return self
 
@@ -339,26 +369,16 @@ class WebBrowser:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        context = await self._chromium.context(size)
-        session = Session(context, self.allowed, self._chromium.downloads)
-        self._sessions.append(session)
+        session = Session(await self._chromium.context(size), self.allowed)
         try:
             await session.new_tab()
-        except BaseException:
-            await self.end(session)
+        except BaseException:  # re-raised: nobody else knows the session
+            await session.close()
             raise
         return session
 
-    async def end(self, session: Session) -> None:
-        """Close a session."""
-        if session in self._sessions:
-            self._sessions.remove(session)
-        await session.close()
-
     async def close(self) -> None:
-        """End all sessions and the browser; safe to call twice."""
-        for session in list(self._sessions):
-            await self.end(session)
+        """End the browser with all sessions; safe to call twice."""
         await self._chromium.close()
 
 
@@ -376,8 +396,3 @@ def _main_page(request: Request) -> Page | None:
     """The page of whose main frame a request is the document, else ``None``."""
     page = _page(request) if request.is_navigation_request() else None
     return page if page is not None and request.frame.parent_frame is None else None
-
-
-def _safe_name(suggested: str) -> str:
-    """A file name without folders."""
-    return re.sub(r"[\x00-\x1f/\\]", "_", whole(suggested))[-100:] or "download"

@@ -1,0 +1,344 @@
+"""Wrappers that refuse actions by rules, or ask a person first."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Graded, Step
+from swarm_ui.environments.subprocess import within
+from swarm_ui.environments.wrappers.spelling import contains_word
+from swarm_ui.environments.wrappers.wrapper import Wrapper
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation, Past
+
+Place = Literal["label", "app", "text"]
+Match = tuple[str, str]
+"""The name of a rule that applies to an action, and why."""
+
+HOME = ("home", "*launcher*")
+"""Names of home screens, which every allow-list of apps includes."""
+_WAIT = Action(action_type="wait")
+_PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe", "input_text",
+                      "keyboard_enter"})  # fmt: skip
+"""Kinds of actions that press the element at their place; typing clicks on it first."""
+_TYPES = frozenset({"input_text", "select", "answer"})
+_ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
+_LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
+"""Actions that are possible in a refused app."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """Words that make an action match, in any spelling.
+
+    A star matches any ending: ``"delet*"``. For the spellings that count as the same word see
+    :mod:`swarm_ui.environments.wrappers.spelling`. In doubtful cases a word matches.
+    """
+
+    name: str
+    """Name of the rule, shown in the note of a refusal."""
+    words: tuple[str, ...]
+    on: tuple[Place, ...] = ("label",)
+    """Texts in which the words are searched. ``label``: the element that is pressed (click, taps,
+    select, Enter, or typing into an element that is no field). ``app``: the current app or URL, or
+    the one to open. ``text``: typed, selected or answered text."""
+
+    def word_in(self, text: str) -> str:
+        """The first word that occurs in ``text``, or an empty string."""
+        return next((word for word in self.words if contains_word(word, text)), "") if text else ""
+
+    def matches(self, action: Action, screen: Observation) -> Iterator[str]:
+        """Why the rule applies to an action on a screen, if it does."""
+        if "label" in self.on:
+            yield from _pressed(self, action, screen)
+        if "app" in self.on:
+            yield from _in_app(self, action, screen)
+        typed = action.text or ""
+        if "text" in self.on and action.action_type in _TYPES and (word := self.word_in(typed)):
+            yield f"the text “{typed}” matches “{word}”"
+
+
+PAYMENT = Rule(
+    name="payment",
+    words=(
+        *("pay", "pays", "payment*", "buy", "purchas*", "checkout", "order now", "place order"),
+        *("confirm order", "subscribe", "donat*", "transfer money", "send money", "top up"),
+        *("book now", "rent now", "add card", "withdraw*", "💳", "💸", "💰"),
+    ),
+)
+DELETION = Rule(
+    name="deletion",
+    words=(
+        *("delet*", "remov*", "eras*", "wipe*", "clear all", "clear data", "empty trash", "trash"),
+        *("factory reset", "reset phone", "uninstall*", "discard*", "format", "🗑"),
+        *("empty bin", "move to bin", "close account", "unlink", "destroy*", "purg*"),
+    ),
+)
+SENDING = Rule(
+    name="sending",
+    words=(
+        *("send", "sends", "resend", "reply all", "forward", "post", "publish*", "share"),
+        *("tweet", "submit*", "broadcast*", "call", "dial", "📤", "✉", "📨", "📞"),
+    ),
+)
+
+
+def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
+    """The first rule that applies to an action on a screen."""
+    return next(((rule.name, why) for rule in rules for why in rule.matches(action, screen)), None)
+
+
+class _Refusing(Wrapper):
+    """Calls :meth:`objection` before each action; a refused action is a lost step with a note.
+
+    Instead of a refused action the environment gets ``wait``, so that it counts the lost step. The
+    history shows the refused action.
+    """
+
+    state: tuple[int, Mapping[int, Past]] = (0, {})
+    """Number of actions, and the refused ones by their places in the history."""
+
+    async def objection(self, action: Action, screen: Observation) -> str:
+        """Why the action is refused, or an empty string."""
+        raise NotImplementedError
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.state = (0, {})
+        return await super().reset(task=task, seed=seed)
+
+    async def step(self, action: Action) -> Step:
+        screen = self.running()
+        why = await self.objection(action, screen)
+        done, refused = self.state
+        self.state = done + 1, {**refused, done: screen.past(action)} if why else refused
+        step = await super().step(_WAIT if why else action)
+        return replace(step, note=why or step.note)
+
+    def shown(self, screen: Observation) -> Observation:
+        past = list(screen.history)
+        for place, refused in self.state[1].items():
+            if place < len(past) and past[place].action == _WAIT:
+                past[place] = refused
+        return replace(screen, history=tuple(past))
+
+
+class ActionFilter(_Refusing):
+    """Refuses actions by rules. A refused action does not reach the environment; the step is lost.
+
+    The note of the step names the rule and the reason. Words match in any spelling (case,
+    accents, look-alike letters, spacing, invisible characters). Names of allowed apps must be
+    exact, so a look-alike of an allowed name is not allowed. Clicks by pixels and Enter
+    are judged by the elements that they would press. Only text can be judged: a picture of the
+    word “Pay” without a text is not recognized.
+
+    Args:
+        env: the environment.
+        deny: the rules for refused actions.
+        apps: the only allowed apps, as ``Observation.app`` and icons name them (``*`` and ``?``
+            as in file names). Home screens are always allowed. In another app, or on a screen
+            without an app's name, the agent can only leave.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        deny: Sequence[Rule] = (PAYMENT, DELETION),
+        apps: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env)
+        self._deny = tuple(deny)
+        self._apps = None if apps is None else tuple(_exact(app) for app in (*apps, *HOME))
+
+    async def objection(self, action: Action, screen: Observation) -> str:
+        return self.refusal(action, screen)
+
+    def refusal(self, action: Action, screen: Observation) -> str:
+        """Why an action is refused on a screen, or an empty string."""
+        found = first_match(self._deny, action, screen) or self._other_app(action, screen)
+        return f"refused by the rule '{found[0]}': {found[1]}; nothing was done" if found else ""
+
+    def _expert(self) -> Action:
+        action = super()._expert()
+        why = self.present and self.refusal(action, self.present)
+        if why:
+            raise ConfigError(f"{self.name}: this task cannot be done under the filter: {why}")
+        return action
+
+    def _grade(self, action: Action) -> float:
+        assert isinstance(self.env, Graded)
+        if self.present is not None and self.refusal(action, self.present):
+            return 0.0
+        return self.env.grade(action)
+
+    def _other_app(self, action: Action, screen: Observation) -> Match | None:
+        if self._apps is None:
+            return None
+        opened = _opened(action, screen)
+        if opened and not self._allowed(opened):
+            return "apps", f"“{opened}” is not an allowed app"
+        if action.action_type in _LEAVES or self._allowed(screen.app):
+            return None
+        where = f"“{screen.app}” is in front" if screen.app else "the screen names no app"
+        return "apps", f"{where}, and is not an allowed app; go back or home"
+
+    def _allowed(self, app: str) -> bool:
+        return any(fnmatchcase(_exact(app), allowed) for allowed in self._apps or ())
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """An action to confirm, and the reason for the question."""
+
+    action: Action
+    screen: Observation
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.screen.goal}\n{self.action} ({self.rule}: {self.why})"
+
+
+Ask = Callable[[Question], Awaitable[bool]]
+
+
+class Confirm(_Refusing):
+    """Asks before actions that match a rule. Without a confirmation the step is lost.
+
+    Args:
+        env: the environment.
+        ask: returns true to allow the action. If it raises, the action is not done.
+        rules: the actions to ask about; ``None``: all.
+        timeout: seconds to wait for an answer before the action is refused; ``None``: no limit.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        ask: Ask,
+        *,
+        rules: Sequence[Rule] | None = (PAYMENT, DELETION, SENDING),
+        timeout: float | None = 60.0,
+    ) -> None:
+        super().__init__(env)
+        if timeout is not None and timeout <= 0:
+            raise ConfigError(f"Confirm: 'timeout' must be > 0 seconds, got {timeout}")
+        self._ask = ask
+        self._rules = None if rules is None else tuple(rules)
+        self._timeout = math.inf if timeout is None else timeout
+
+    async def objection(self, action: Action, screen: Observation) -> str:
+        rule, why = "every action", "all actions are asked about"
+        if self._rules is not None:
+            match = first_match(self._rules, action, screen)
+            if match is None:
+                return ""
+            rule, why = match
+        question = Question(action=action, screen=screen, rule=rule, why=why)
+        answer = asyncio.ensure_future(self._ask(question))
+        try:
+            allowed = await within(self._timeout, answer)
+        except TimeoutError:
+            if answer.done():  # raised by ``ask`` itself
+                raise
+            return f"not confirmed ({rule}): no answer in {self._timeout:g} s; nothing was done"
+        return "" if allowed is True else f"not confirmed ({rule}): refused; nothing was done"
+
+
+def _exact(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold().strip()
+
+
+def _enters(action: Action) -> bool:
+    """Whether an action presses Enter or another key that activates an element (Space, the centre
+    of the D-pad), or has a line break in its text."""
+    if action.action_type == "keyboard_enter":
+        return True
+    if any(key in (action.keycode or "").upper() for key in _ENTER_KEYS):
+        return True
+    return action.action_type == "input_text" and bool({"\n", "\r"} & set(action.text or ""))
+
+
+def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[str]:
+    candidates = list(_meant(action, screen))
+    if _enters(action):
+        candidates += _entered(screen)
+    for element in candidates:
+        if word := _denied(rule, element):
+            yield f"“{element.label}” matches “{word}”"
+    if action.action_type == "select" and (word := rule.word_in(action.text or "")):
+        yield f"the option “{action.text}” matches “{word}”"
+    pixels = action.x is not None or action.to_x is not None
+    if pixels and action.action_type in _PRESSES:
+        for element in screen.elements:
+            if element.bounds is None and _denied(rule, element):
+                why = f"“{element.label}” may be there: it has no bounds"
+                yield f"an action by pixels is refused, because {why}"
+
+
+def _meant(action: Action, screen: Observation) -> Iterator[Element]:
+    """The elements that an action may press: at its place, and at the end of a swipe."""
+    if action.action_type not in _PRESSES:
+        return
+    ends = ((action.index, action.x, action.y), (action.to_index, action.to_x, action.to_y))
+    for index, x, y in ends:
+        target = screen.element(index)
+        if target is not None:
+            yield target
+            if target.bounds is not None:
+                left, top, right, bottom = target.bounds
+                x, y = (left + right) // 2, (top + bottom) // 2
+        if x is not None and y is not None:
+            yield from _under(x, y, screen)
+
+
+def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
+    """The clickable elements at a point, without dialogs and scrollable areas."""
+    for element in screen.elements:
+        if element.bounds is None or element.role == "dialog" or element.scrollable:
+            continue
+        left, top, right, bottom = element.bounds
+        if element.clickable and left <= x <= right and top <= y <= bottom:
+            yield element
+
+
+def _entered(screen: Observation) -> Iterator[Element]:
+    """The elements that Enter may press: those in focus and, if a field or nothing is in focus, all
+    buttons."""
+    focused = [element for element in screen.elements if element.focused]
+    yield from focused
+    if not focused or any(element.editable for element in focused):
+        yield from (e for e in screen.elements if e.role in ("button", "link", "icon", "image"))
+
+
+def _denied(rule: Rule, element: Element) -> str:
+    """The word of the rule on an element; a click on an editable element is harmless."""
+    if element.editable:
+        return ""
+    texts = (element.text, element.description, element.hint, element.value or "")
+    return next((word for text in texts if (word := rule.word_in(text))), "")
+
+
+def _in_app(rule: Rule, action: Action, screen: Observation) -> Iterator[str]:
+    opened = _opened(action, screen)
+    if opened and (word := rule.word_in(opened)):
+        yield f"the app “{opened}” matches “{word}”"
+    if action.action_type in _LEAVES:
+        return
+    if word := rule.word_in(screen.app):
+        yield f"“{screen.app}” is in front and matches “{word}”"
+
+
+def _opened(action: Action, screen: Observation) -> str:
+    """The name of the app that an action opens, or an empty string."""
+    if action.action_type == "open_app":
+        return action.app_name or ""
+    icons = [e.label for e in _meant(action, screen) if e.role == "app"]
+    return icons[0] if icons else ""
