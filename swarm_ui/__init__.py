@@ -62,7 +62,6 @@ from swarm_ui.rollout import (
 )
 from swarm_ui.storage.journal import Journal, RunRecord
 from swarm_ui.trace.jsonl import (
-    open_jsonl,
     read_jsonl,
     repair_jsonl,
     trace_schema,
@@ -84,7 +83,7 @@ __all__ = [
     "Step", "StepRecord", "StreamingModel", "SwarmError",
     "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "Window", "__version__", "credited",
-    "open_jsonl", "parse_action", "read_jsonl",
+    "parse_action", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
     "transcript", "write_jsonl",
 ]  # fmt: skip

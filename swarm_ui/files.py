@@ -10,13 +10,11 @@ A lock (:func:`claim`, :func:`only_writer`) ensures one writer, and ends with it
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import sys
 import tempfile
 import time
-from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -183,44 +181,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-class MappedLines:
-    """The lines of a file, which is mapped into memory.
-
-    Lines that are appended later are not seen. The file must not be truncated meanwhile.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Raise ``OSError`` if the file cannot be opened."""
-        self.path, self._ends = path, array("Q", [0])
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            # An empty file cannot be mapped.
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-        while self._ends[-1] < size:
-            self._ends.append(data.find(b"\n", self._ends[-1]) + 1 or size)
-        self._view: memoryview | None = memoryview(data)
-
-    @property
-    def view(self) -> memoryview:
-        """All bytes of the file. Raises ``ValueError`` if it was closed."""
-        if self._view is None:
-            raise ValueError(f"{self.path} was closed")
-        return self._view
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, index: int) -> memoryview:
-        """A line with its line feed; the last line of a file may have none."""
-        if not 0 <= index < len(self):
-            raise IndexError(f"no line {index}: {self.path} has {len(self)} lines")
-        return self.view[self._ends[index] : self._ends[index + 1]]
-
-    def close(self) -> None:
-        """Close the file. Lines that were already read stay valid."""
-        self._view = None
 
 
 def claim(path: Path) -> FileIO | None:

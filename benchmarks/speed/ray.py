@@ -55,7 +55,7 @@ from swarm_ui.rollout import (
     ray_cluster,
     ray_rollouts,
 )
-from swarm_ui.trace.jsonl import UNWRITTEN, append_jsonl, write_stream
+from swarm_ui.trace.jsonl import append_jsonl, write_stream
 from swarm_ui.trace.records import Episode
 
 PROCESSES, PLACES = 2, 8
@@ -66,6 +66,7 @@ MEAN = 0.2
 """Mean latency in seconds of the section *weak*."""
 SLOTS = 256
 """Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
+SAMPLE = 64
 PLACE = WorkerResources(cpus=0.0, custom={"place": 1.0})
 """What a worker needs. Ray would start a process for each CPU of a node in advance."""
 WINDOW = (0.2, 0.8)
@@ -225,7 +226,7 @@ class Played(NamedTuple):
     cpu: dict[str, float]
     """CPU seconds by kind of process; ``loop``: of the thread of the driver's event loop."""
     episodes: list[Episode]
-    """The first ``UNWRITTEN`` ones."""
+    """The first ``SAMPLE`` ones."""
 
     @property
     def rate(self) -> float:
@@ -241,13 +242,13 @@ async def _written(
     path.unlink(missing_ok=True)
     before, thread, began = cpu_seconds(family()), time.thread_time(), time.perf_counter()
     stream = rollouts.stream(policy("phone", latencies), jobs, max_steps=decisions)
-    async with aclosing(write_stream(path, stream)) as groups:
-        async for group in groups:
-            for _, episode in group:
-                if episode.fault is not None:
-                    raise RuntimeError(f"an episode failed: {episode.fault}")
-            arrived += [time.perf_counter() - began] * len(group)
-            first += [episode for _, episode in group[: UNWRITTEN - len(first)]]
+    async with aclosing(write_stream(path, stream)) as written:
+        async for _, episode in written:
+            if episode.fault is not None:
+                raise RuntimeError(f"an episode failed: {episode.fault}")
+            arrived.append(time.perf_counter() - began)
+            if len(first) < SAMPLE:
+                first.append(episode)
     loop = time.thread_time() - thread
     if len(arrived) != len(jobs):
         raise RuntimeError(f"{len(arrived)} of {len(jobs)} episodes arrived")
@@ -299,11 +300,9 @@ async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> F
             "workers": workers, "processes": processes, "each": each, "start_s": started,
             "episodes_per_s": played.rate, "efficiency": played.rate / (workers * ideal),
         })  # fmt: skip
-    group = costs["commit"] + UNWRITTEN * (costs["write"] + costs["flush"])
     most = {  # episodes per second that each shared part can serve
         "driver's loop": 1 / (costs["receive"] + costs["write"]),
-        "trace writer": UNWRITTEN / group,
-        "trace writer, each episode alone": 1 / sum(costs[n] for n in ("commit", "write", "flush")),
+        "trace writer": 1 / sum(costs[n] for n in ("commit", "write", "flush")),
         "Ray's processes": 1 / costs["ray"],
         f"model server of {SLOTS} requests": SLOTS / (decisions * MEAN),
     }
@@ -329,15 +328,15 @@ async def _costs(count: int, path: Path) -> tuple[dict[str, float], dict[str, fl
         whole = await _written(rollouts, jobs, short_wait, long, path)
         short = await _written(rollouts, jobs, short_wait, 1, path)
     decision = (whole.cpu["workers"] - short.cpu["workers"]) / count / (long - 1)
-    writes = {size: _write(whole.episodes, size, path) for size in (1, 8, UNWRITTEN)}
-    (_, one), (cpu, many) = writes[1], writes[UNWRITTEN]
-    write = cpu / UNWRITTEN
+    writes = {size: _write(whole.episodes, size, path) for size in (1, 8, SAMPLE)}
+    (_, one), (cpu, many) = writes[1], writes[SAMPLE]
+    write = cpu / SAMPLE
     threads = whole.cpu["driver"] - whole.cpu["loop"] - count * write
     costs = {
         "receive": whole.cpu["loop"] / count,
         "write": write,
         "commit": one,
-        "flush": max(0.0, (many - one) / (UNWRITTEN - 1)),
+        "flush": max(0.0, (many - one) / (SAMPLE - 1)),
         "ray": (whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
         "episode": max(0.0, short.cpu["workers"] / count - decision),
         "decision": max(0.0, decision),

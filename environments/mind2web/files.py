@@ -6,6 +6,7 @@ one of them is ``raw_html``, by far the largest.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -15,7 +16,6 @@ from typing import Any, Literal
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.files import MappedLines
 
 _FORMATS = (".json", ".jsonl", ".parquet")
 Read = Callable[[], dict[str, Any]]
@@ -99,7 +99,11 @@ def find_tasks(root: Path, split: str) -> dict[str, list[Read]]:
 
 def _read_json(path: Path) -> list[tuple[str, Read]]:
     """Raw tasks as one JSON array, or rows as JSON lines."""
-    lines = MappedLines(path).view
+    with path.open("rb") as file:
+        # An empty file cannot be mapped.
+        size = path.stat().st_size
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    lines = memoryview(data)
     if path.suffix == ".jsonl":
         raws = msgspec.json.Decoder(msgspec.Raw).decode_lines(lines)
     else:  # raw values are skipped, not decoded, so the array takes little memory

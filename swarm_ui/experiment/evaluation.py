@@ -108,9 +108,9 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
-            async with aclosing(write_stream(path, stream)) as groups:
-                async for group in groups:
-                    found.update(episode.success for _, episode in group)
+            async with aclosing(write_stream(path, stream)) as written:
+                async for _, episode in written:
+                    found[episode.success] += 1
                     bar.update(found.total(), _note(found))
 
 

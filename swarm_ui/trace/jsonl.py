@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
-from swarm_ui.files import LineFile, MappedLines, replacing, whole_size
+from swarm_ui.files import LineFile, replacing, whole_size
 from swarm_ui.trace.records import TRACE_VERSION, Episode, Trace
 
 Record = TypeVar("Record", Episode, Trace)
-R_co = TypeVar("R_co", bound=Episode | Trace, covariant=True)
 Anywhere = str | os.PathLike[str]
 Numbered = tuple[int, Episode]
 """An episode and the number of its job."""
-
-UNWRITTEN = 64
-"""Maximum number of finished episodes that are not yet on disk."""
 
 _NOTHING = msgspec.Raw()
 _NAMES: dict[type[Any], str] = {Episode: "episode", Trace: "trace"}
@@ -80,8 +75,6 @@ def iter_jsonl(path: Anywhere, *, whole: bool = True) -> Iterator[Episode]: ...
 def iter_jsonl(path: Anywhere, kind: type[Record], *, whole: bool = True) -> Iterator[Record]: ...
 def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True) -> Iterator[Any]:
     """Records of a file one by one, without loading it whole.
-
-    To read single records, use :func:`open_jsonl`.
 
     Args:
         path: the path of the file.
@@ -160,164 +153,47 @@ def trace_schema() -> dict[str, Any]:
     }
 
 
-class RecordFile(Sequence[R_co], Generic[R_co]):
-    """The records of a file; each is decoded at every access, and not kept.
-
-    The file is mapped into memory, not read into it. Records that are appended later are not seen;
-    the file must not be truncated meanwhile. Use :func:`open_jsonl` to create one.
-    """
-
-    def __init__(self, path: Path, kind: type[R_co]) -> None:
-        self.path = path
-        self._kind, self._decoder = kind, msgspec.json.Decoder(kind)
-        try:
-            self._lines = MappedLines(path)
-        except OSError as error:
-            raise _cannot_open(path, error) from error
-
-    def __len__(self) -> int:
-        """Number of lines. A truncated line counts, but cannot be read."""
-        return len(self._lines)
-
-    @overload
-    def __getitem__(self, index: int) -> R_co: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[R_co]: ...
-    def __getitem__(self, index: int | slice) -> R_co | list[R_co]:
-        """One record, or a list of some.
-
-        Raises:
-            TraceError: a line is truncated, of another version, or not such a record.
-            ValueError: the file was closed.
-        """
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = index + len(self) if index < 0 else index
-        try:
-            line = self._lines[i]
-        except IndexError:
-            raise IndexError(
-                f"{self.path} has {len(self)} lines; there is no record {index}"
-            ) from None
-        return decode_line(self._decoder, line, self._kind, f"{self.path}, line {i + 1}")
-
-    def close(self) -> None:
-        """Close the file. Records that were already read stay valid."""
-        self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"RecordFile('{self.path}', {self._kind.__name__})"
-
-
-@overload
-def open_jsonl(path: Anywhere) -> RecordFile[Episode]: ...
-@overload
-def open_jsonl(path: Anywhere, kind: type[Record]) -> RecordFile[Record]: ...
-def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
-    """Open a file of episodes (or traces) as a read-only sequence; nothing is decoded yet::
-
-        with open_jsonl("runs/phone/traces/train-000.jsonl") as episodes:
-            episodes[7].success
-
-    Args:
-        path: a file that :func:`write_jsonl` wrote.
-        kind: ``Episode`` or ``Trace``, as the file was written.
-
-    Raises:
-        TraceError: it cannot be opened. Invalid lines raise on access.
-    """
-    return RecordFile(Path(path), kind)
-
-
 async def write_stream(
-    path: Path, stream: AsyncGenerator[Numbered, None], *, most: int = UNWRITTEN
-) -> AsyncGenerator[list[Numbered], None]:
-    """Append the episodes of a stream to a trace file; yields each group when it is on disk.
+    path: Path, stream: AsyncGenerator[Numbered, None]
+) -> AsyncGenerator[Numbered, None]:
+    """Append the episodes of a stream to a trace file; yields each one when it is on disk.
 
-    A group is all episodes that have finished when a write begins: one write and one ``fsync``, in
-    a thread, so that neither the event loop nor the workers wait for the disk. While ``most``
-    episodes are not yet on disk, the stream is not read further. If the caller stops before the
-    end, or is cancelled, the episodes that were read from the stream are written too.
+    It is written in a thread, so that neither the event loop nor the workers wait for the disk. An
+    episode that was read from the stream is written also if the caller is cancelled.
 
     Args:
         path: made if missing. If its last line is cut off, repair it first
             (:func:`repair_jsonl`). Only this call may write to it.
         stream: the result of :meth:`swarm_ui.rollout.Rollouts.stream`; it is closed at the end.
-        most: the maximum number of episodes that were read and are not yet on disk; at least 1.
 
     Raises:
         ConfigError: the disk is full or fails; the file has whole records only, or a cut-off last
-            line. What was yielded before is kept, and nothing is written after it.
-        Exception: what the stream raises, after the episodes before it are written.
+            line.
+        Exception: what the stream raises.
     """
-    waiting: list[Numbered] = []
-    arrived, room = asyncio.Event(), asyncio.Semaphore(most - 1)
-    failed: list[Exception] = []
-
-    async def read() -> None:
-        async with aclosing(stream) as episodes:
-            async for numbered in episodes:
-                waiting.append(numbered)
-                arrived.set()
-                await room.acquire()
-
-    async def write(disk: ThreadPoolExecutor) -> list[Numbered]:
-        group = waiting.copy()
-        waiting.clear()
-        writing = asyncio.get_running_loop().run_in_executor(disk, _append, path, group, failed)
-        await asyncio.wait({writing})  # a cancellation of the waiting leaves the write
-        writing.result()
-        return group
-
-    reader = asyncio.create_task(read())
-    reader.add_done_callback(lambda _: arrived.set())
-    with ThreadPoolExecutor(1, "traces") as disk:  # at the end, what was begun is finished
-        try:
-            while waiting or not reader.done():
-                if not waiting:
-                    await arrived.wait()
-                arrived.clear()
-                if waiting:
-                    group = await write(disk)
-                    for _ in group:
-                        room.release()
-                    yield group
-            reader.result()
-        finally:
-            reader.cancel()
+    async with aclosing(stream) as episodes:
+        async for numbered in episodes:
+            writing = asyncio.create_task(asyncio.to_thread(append_jsonl, path, [numbered[1]]))
             try:
-                await asyncio.gather(reader, return_exceptions=True)
-            finally:
-                await write(disk)
-
-
-def _append(path: Path, group: Sequence[Numbered], failed: list[Exception]) -> None:
-    """Append a group, unless an earlier one ``failed``."""
-    if failed:
-        raise failed[0]
-    try:
-        if group:
-            append_jsonl(path, [episode for _, episode in group])
-    except OSError as error:
-        failed.append(ConfigError(
-            f"cannot write '{path}': {error.strerror or error}. The episodes that were counted "
-            "before are kept: make room, or repair the disk, and continue the run"
-        ))  # fmt: skip
-        raise failed[0] from error
-    except Exception as error:
-        failed.append(error)
-        raise
+                try:
+                    await asyncio.shield(writing)
+                except asyncio.CancelledError:
+                    while not writing.done():  # cancelled, perhaps more than once
+                        with suppress(asyncio.CancelledError):
+                            await asyncio.wait({writing})
+                    writing.result()
+                    raise
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot write '{path}': {error.strerror or error}. The episodes that were "
+                    "counted before are kept: make room, or repair the disk, and continue the run"
+                ) from error
+            yield numbered
 
 
 def decode_line(
-    decoder: msgspec.json.Decoder[R_co], line: bytes | memoryview, kind: type[R_co], where: str
-) -> R_co:
+    decoder: msgspec.json.Decoder[Record], line: bytes, kind: type[Record], where: str
+) -> Record:
     """The record of a line.
 
     Raises:

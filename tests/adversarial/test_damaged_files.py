@@ -16,7 +16,6 @@ from swarm_ui import (
     Journal,
     Trace,
     TraceError,
-    open_jsonl,
     read_jsonl,
     write_jsonl,
 )
@@ -69,12 +68,7 @@ def traces(folder: Path) -> Path:
 
 
 def reading(path: Path, kind: type[Any]) -> list[Callable[[], object]]:
-    def opened() -> object:
-        with open_jsonl(path, kind) as file:
-            records = [file[k] for k in range(len(file))]
-            return [list(r.steps) if isinstance(r, Episode) else r for r in records]
-
-    return [lambda: read_jsonl(path, kind), lambda: list(iter_jsonl(path, kind)), opened]
+    return [lambda: read_jsonl(path, kind), lambda: list(iter_jsonl(path, kind))]
 
 
 def test_cut_off_at_any_byte(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from graph_fakes import SCREEN, FixedModel, HashModel, click
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, Episode, StepRecord, Trace, TraceError, open_jsonl
+from swarm_ui import CollabGraph, Episode, StepRecord, Trace, TraceError, read_jsonl
 from swarm_ui.errors import Failure
 from swarm_ui.nodes import MajorityVote
 from swarm_ui.trace.jsonl import decode_line, write_jsonl
@@ -112,16 +112,13 @@ def check(lines: list[bytes], path: Path) -> int:
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     read = 0
     for kind in (Trace, Episode):
-        with open_jsonl(path, kind) as file:
-            assert len(file) == len(lines)
-            for k, line in enumerate(lines):
-                one = outcome(lambda k=k, file=file: file[k])
-                two = outcome(lambda line=line, kind=kind: eager(line + b"\n", kind))
-                assert one == two
-                if one is None:
-                    continue
-                read += 1
-                assert msgspec.json.decode(msgspec.json.encode(one), type=kind) == one
+        found = [outcome(lambda line=line, kind=kind: eager(line + b"\n", kind)) for line in lines]
+        whole = [one for one in found if one is not None]
+        everything = outcome(lambda kind=kind: read_jsonl(path, kind))
+        assert everything == (whole if len(whole) == len(lines) else None)
+        for one in whole:
+            read += 1
+            assert msgspec.json.decode(msgspec.json.encode(one), type=kind) == one
     assert path.read_bytes() == b"".join(line + b"\n" for line in lines)
     return read
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import re
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -37,7 +34,7 @@ from swarm_ui.errors import EnvironmentFault, Failure
 from swarm_ui.model import Completion, Dropped, Generation
 from swarm_ui.nodes import Fallback
 from swarm_ui.observation import Past
-from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, open_jsonl, trace_schema
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, trace_schema
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "trace_format.md"
 text = st.text(max_size=8)
@@ -193,8 +190,6 @@ def test_what_is_read_is_what_was_written(
     write_jsonl(folder / "t.jsonl", decisions)
     assert read_jsonl(folder / "e.jsonl") == tasks
     assert read_jsonl(folder / "t.jsonl", Trace) == decisions
-    with open_jsonl(folder / "e.jsonl") as some, open_jsonl(folder / "t.jsonl", Trace) as others:
-        assert (list(some), list(others)) == (tasks, decisions)
     for name in ("e", "t"):
         for line in (folder / f"{name}.jsonl").read_bytes().split(b"\n")[:-1]:
             json.loads(line, parse_constant=pytest.fail)
@@ -406,72 +401,3 @@ def test_other_versions_and_other_files_are_refused(
 def test_a_missing_file_is_a_trace_error(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be opened"):
         read_jsonl(tmp_path / "none.jsonl")
-
-
-# -- single records -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    path = tmp_path / "small.jsonl"
-    write_jsonl(path, [Episode(environment="e", task=f"t{k}", seed=k) for k in range(4)])
-    return path
-
-
-def test_a_file_is_a_sequence_of_what_reading_it_gives(small: Path) -> None:
-    whole = read_jsonl(small)
-    with open_jsonl(small) as file:
-        assert file[2] == whole[2]  # before the last line was found
-        assert len(file) == 4 and list(file) == whole and file[1:3] == whole[1:3]
-        assert list(reversed(file)) == whole[::-1] and file[-1] == whole[-1]
-        for outside in (4, -5):
-            with pytest.raises(IndexError, match="has 4 lines"):
-                file[outside]
-    with pytest.raises(ValueError, match=r"small\.jsonl was closed"):
-        file[0]
-    file.close()
-
-
-def test_a_wrong_line_matters_only_to_who_reads_it(small: Path, tmp_path: Path) -> None:
-    lines = small.read_bytes().splitlines(keepends=True)
-    small.write_bytes(b"".join([*lines[:2], b"nonsense\n", lines[3][:-3]]))
-    with open_jsonl(small) as file:
-        assert len(file) == 4 and file[1].task == "t1"
-        with pytest.raises(TraceError, match=r"small\.jsonl, line 3: not an episode"):
-            file[2]
-        with pytest.raises(TraceError, match="line 4: cut off after"):
-            list(file[3:])
-    with open_jsonl(small, Trace) as traces, pytest.raises(TraceError, match="but an episode"):
-        traces[1]
-    with pytest.raises(TraceError, match="cannot be opened"):
-        open_jsonl(tmp_path / "none.jsonl")
-
-
-def test_episodes_appended_later_are_not_seen(small: Path) -> None:
-    with open_jsonl(small) as file:
-        append_jsonl(small, read_jsonl(small))
-        assert len(file) == 4
-    with open_jsonl(small) as file:
-        assert len(file) == 8
-
-
-def test_a_record_of_a_long_file_costs_a_fraction_of_the_whole(tmp_path: Path) -> None:
-    path = tmp_path / "long.jsonl"
-    write_jsonl(path, (played(seed) for seed in range(100)))
-
-    def one() -> None:
-        with open_jsonl(path) as file:
-            assert file[90].seed == 90
-
-    assert peak(one) < peak(lambda: read_jsonl(path)) / 20
-
-
-def peak(read: Callable[[], object]) -> int:
-    """Bytes of Python memory at the highest point of a reading."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
