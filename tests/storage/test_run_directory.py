@@ -13,7 +13,6 @@ from report_samples import episode
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import (
     LineFile,
-    MappedLines,
     replacing_folder,
     whole_lines,
     write_atomic,
@@ -220,19 +219,3 @@ def test_a_line_file_cuts_a_torn_line_away_and_appends_all_lines_or_none(
         assert path.read_bytes() == b"one\ntwo\n" and file.size == 8
         file.append(b"six")
     assert whole_lines(path) == [b"one", b"two", b"six"]
-
-
-def test_lines_of_a_mapped_file(tmp_path: Path) -> None:
-    path = tmp_path / "lines.txt"
-    path.write_bytes(b"a\n\nb\nlast")
-    lines = MappedLines(path)
-    assert [bytes(lines[k]) for k in range(len(lines))] == [b"a\n", b"\n", b"b\n", b"last"]
-    with pytest.raises(IndexError):
-        lines[4]
-    kept = lines[0]
-    lines.close()
-    assert bytes(kept) == b"a\n"
-    with pytest.raises(ValueError, match="closed"):
-        lines[0]
-    path.write_bytes(b"")
-    assert len(MappedLines(path)) == 0
