@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.effects import Go, Insert
+from swarm_ui.environments.phone.effects import Go, Save
 from swarm_ui.environments.phone.record_screens import (
     copyable,
     form,
@@ -231,7 +231,7 @@ def reply_path(row: int) -> Path:
 def _messages(device: Device, screen: Screen) -> list[Widget]:
     """Short texts that can be read, answered and deleted, but not edited."""
     if screen.kind == "reply":
-        return form(MESSAGE, device.draft, Insert(MESSAGE))
+        return form(MESSAGE, device.draft, Save(MESSAGE))
     shown = record_screen(device, MESSAGE, screen)
     if screen.kind == "detail":
         draft = {"to": device.tables["message"][screen.row]["to"]}

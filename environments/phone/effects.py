@@ -33,36 +33,24 @@ class Back(msgspec.Struct, frozen=True, gc=False):
         device.back()
 
 
-class Insert(msgspec.Struct, frozen=True):
-    """Save the current form as a new record."""
+class Save(msgspec.Struct, frozen=True):
+    """Save the current form, as a new record or into an existing one."""
 
     table: Table
+    row: int = 0
 
     def apply(self, device: Device) -> str | None:
         table, draft = self.table, device.draft
         if not draft.get(table.title):
             device.toast = f"{table.title} is empty"
             return f"not saved: {device.toast}"
-        device.insert(table.name, {f.name: draft.get(f.name, f.default) for f in table.fields})
-        device.show(table.trail)
+        if self.row:
+            device.update(table.name, self.row, {f.name: draft.get(f.name, "") for f in table.form})
+            device.back()
+        else:
+            device.insert(table.name, {f.name: draft.get(f.name, f.default) for f in table.fields})
+            device.show(table.trail)
         device.toast = "sent" if table.save == "send" else "saved"
-        return None
-
-
-class Update(msgspec.Struct, frozen=True):
-    """Save the current form into an existing record."""
-
-    table: Table
-    row: int
-
-    def apply(self, device: Device) -> str | None:
-        table, draft = self.table, device.draft
-        if not draft.get(table.title):
-            device.toast = f"{table.title} is empty"
-            return f"not saved: {device.toast}"
-        device.update(table.name, self.row, {f.name: draft.get(f.name, "") for f in table.form})
-        device.back()
-        device.toast = "saved"
         return None
 
 

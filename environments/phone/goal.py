@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.environments.phone.effects import Flip, Insert, Remove, SetSetting, Update
+from swarm_ui.environments.phone.effects import Flip, Remove, Save, SetSetting
 from swarm_ui.environments.phone.state import (
     Device,
     Effect,
@@ -216,7 +216,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list
         found.append(
             Difference(
                 path=want.path if reachable else table.path("new"),
-                tap=Insert(table),
+                tap=Save(table),
                 fields={f.name: want.fields[f.name] for f in table.form if f.name in want.fields},
                 source=want.source,
             )
@@ -244,7 +244,7 @@ def _edit(
     fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
     if not all(same_text(row[name], value) for name, value in fields.items()):
         form = (*path, Screen(table.app, "edit", table.name, key))
-        found.append(Difference(path=form, tap=Update(table, key), fields=fields, source=source))
+        found.append(Difference(path=form, tap=Save(table, key), fields=fields, source=source))
     for field in table.switches:
         if field.name in wanted and row[field.name] != wanted[field.name]:
             at = table.trail if table.checklist else path

@@ -12,7 +12,6 @@ from swarm_ui.environments.phone.view import HEIGHT, MARGIN, TOP, WIDTH, Box, Vi
 from swarm_ui.observation import Element
 
 Pen = ImageDraw.ImageDraw
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 _PAPER, _INK, _FAINT, _LINE = "#f6f5fa", "#1c1b20", "#6f6c78", "#d8d5e0"
 _ACCENT, _CARD, _DARK = "#4f56b8", "#ffffff", "#2e2d34"
 _COLORS = ("#c0504d", "#4f81bd", "#5a9a4a", "#8064a2", "#d08a2e", "#3aa3a0", "#a04878", "#6b6f2a")
@@ -20,7 +19,7 @@ _COLORS = ("#c0504d", "#4f81bd", "#5a9a4a", "#8064a2", "#d08a2e", "#3aa3a0", "#a
 
 
 @cache
-def font(size: int) -> Font:
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
@@ -30,7 +29,11 @@ def draw_screen(view: View) -> bytes:
     home = view.title == "home"
     image = Image.new("RGB", (WIDTH, HEIGHT), "#dfe3f3" if home else _PAPER)
     pen = ImageDraw.Draw(image)
-    _frame(pen, view.title, home)
+    pen.text((MARGIN, 12), "9:41", _INK, font(18))
+    if not home:
+        pen.line([(40, 68), (24, 80), (40, 92)], _INK, 3)
+        pen.text((64, 66), view.title.capitalize(), _INK, font(26))
+        pen.line([(0, TOP - 16), (WIDTH, TOP - 16)], _LINE)
     if any(element.role == "dialog" for element in view.elements):
         bottom = max(_box(element)[3] for element in view.elements)
         pen.rectangle((0, 0, WIDTH, HEIGHT), fill="#a5a3ad")
@@ -42,109 +45,63 @@ def draw_screen(view: View) -> bytes:
     return out.getvalue()
 
 
-def _frame(pen: Pen, title: str, home: bool) -> None:
-    """Draw the status bar, the title, and the bar with the buttons back and home."""
-    pen.text((MARGIN, 12), "9:41", _INK, font(18))
-    pen.rounded_rectangle((WIDTH - 56, 14, WIDTH - 24, 29), 4, outline=_INK, width=2)
-    pen.rectangle((WIDTH - 53, 17, WIDTH - 33, 26), fill=_INK)
-    if not home:
-        pen.line([(40, 68), (24, 80), (40, 92)], _INK, 3)
-        pen.text((64, 66), title.capitalize(), _INK, font(26))
-        pen.line([(0, TOP - 16), (WIDTH, TOP - 16)], _LINE)
-    x, y = WIDTH // 4, HEIGHT - 32
-    pen.polygon([(x + 8, y - 10), (x - 8, y), (x + 8, y + 10)], _FAINT)
-    pen.ellipse((WIDTH // 2 - 11, y - 11, WIDTH // 2 + 11, y + 11), outline=_FAINT, width=3)
-
-
-def _draw_element(pen: Pen, element: Element) -> None:
-    box = _box(element)
-    role = element.role
-    if role == "app":
-        _icon(pen, box, element.text)
-    elif role == "field":
-        _field(pen, box, element)
-    elif role in ("button", "tab"):
-        _button(pen, box, element.text.capitalize(), filled=role == "button")
-    elif element.scrollable:
-        pen.text((WIDTH / 2, box[1] + 26), "More above or below", _FAINT, font(17), "mm")
-    elif role == "label":
-        _toast(pen, box, element.text.capitalize())
-    elif role == "dialog":
-        pen.text((box[0] + 16, box[1] + 16), element.text.capitalize(), _INK, font(22))
-    else:
-        _row(pen, box, element)
-
-
 def _box(element: Element) -> Box:
     return element.bounds or (0, 0, 0, 0)
 
 
-def _icon(pen: Pen, box: Box, name: str) -> None:
-    left, top, right, bottom = box
-    pen.rounded_rectangle(
-        (left, top, right, bottom - 30), 24, fill=_COLORS[crc32(name.encode()) % len(_COLORS)]
-    )
-    middle = (left + right) / 2
-    pen.text((middle, (top + bottom - 30) / 2), name[:1].upper(), _CARD, font(42), "mm")
-    pen.text((middle, bottom - 12), name.capitalize(), _INK, font(17), "mm")
-
-
-def _field(pen: Pen, box: Box, element: Element) -> None:
-    left, top, right, bottom = box
-    pen.rounded_rectangle((left, top + 4, right, bottom), 8, outline=_FAINT, width=2)
-    if element.value:
-        pen.rectangle((left + 12, top, left + 20 + 8 * len(element.text), top + 10), fill=_PAPER)
-        pen.text((left + 16, top - 3), element.text.capitalize(), _ACCENT, font(14))
-        pen.text((left + 16, top + 18), element.value, _INK, font(22))
+def _draw_element(pen: Pen, element: Element) -> None:
+    role, text = element.role, element.text.capitalize()
+    left, top, right, bottom = _box(element)
+    middle = ((left + right) / 2, (top + bottom) / 2)
+    if role == "app":
+        color = _COLORS[crc32(element.text.encode()) % len(_COLORS)]
+        pen.rounded_rectangle((left, top, right, bottom - 30), 24, fill=color)
+        pen.text((middle[0], middle[1] - 15), text[:1], _CARD, font(42), "mm")
+        pen.text((middle[0], bottom - 12), text, _INK, font(17), "mm")
+    elif role == "field":
+        pen.rounded_rectangle((left, top + 4, right, bottom), 8, outline=_FAINT, width=2)
+        if element.value:
+            pen.rectangle((left + 12, top, left + 20 + 8 * len(text), top + 10), fill=_PAPER)
+            pen.text((left + 16, top - 3), text, _ACCENT, font(14))
+        pen.text(
+            (left + 16, top + 18),
+            element.value or text,
+            _INK if element.value else _FAINT,
+            font(22),
+        )
+    elif role == "button":
+        pen.rounded_rectangle((left + 90, top + 4, right - 90, bottom - 4), 24, fill=_ACCENT)
+        pen.text(middle, text, _CARD, font(20), "mm")
+    elif role == "tab":
+        pen.line([(left + 90, bottom - 6), (right - 90, bottom - 6)], _ACCENT, 4)
+        pen.text(middle, text, _ACCENT, font(20), "mm")
+    elif element.scrollable:
+        pen.text((WIDTH / 2, top + 26), "More above or below", _FAINT, font(17), "mm")
+    elif role == "label":
+        pen.rounded_rectangle((left + 110, top + 6, right - 110, bottom - 6), 20, fill=_DARK)
+        pen.text(middle, text, _CARD, font(18), "mm")
+    elif role == "dialog":
+        pen.text((left + 16, top + 16), text, _INK, font(22))
     else:
-        pen.text((left + 16, top + 18), element.text.capitalize(), _FAINT, font(22))
+        pen.rounded_rectangle((left, top, right, bottom), 10, fill=_CARD)
+        pen.text((left + 16, middle[1]), text, _INK, font(22), "lm")
+        if element.value is not None:
+            pen.text((right - 16, middle[1]), element.value, _FAINT, font(20), "rm")
+        if element.checked is not None:
+            _draw_mark(pen, (right - 64, top + 13, right - 16, top + 43), element)
 
 
-def _button(pen: Pen, box: Box, text: str, *, filled: bool) -> None:
-    left, top, right, bottom = box
-    left, right = left + 90, right - 90
-    if filled:
-        pen.rounded_rectangle((left, top + 4, right, bottom - 4), 24, fill=_ACCENT)
-    else:
-        pen.line([(left, bottom - 6), (right, bottom - 6)], _ACCENT, 4)
-    color = _CARD if filled else _ACCENT
-    pen.text(((left + right) / 2, (top + bottom) / 2), text, color, font(20), "mm")
-
-
-def _toast(pen: Pen, box: Box, text: str) -> None:
-    left, top, right, bottom = box
-    pen.rounded_rectangle((left + 110, top + 6, right - 110, bottom - 6), 20, fill=_DARK)
-    pen.text(((left + right) / 2, (top + bottom) / 2), text, _CARD, font(18), "mm")
-
-
-def _row(pen: Pen, box: Box, element: Element) -> None:
-    left, top, right, bottom = box
-    pen.rounded_rectangle(box, 10, fill=_CARD)
-    middle = (top + bottom) / 2
-    pen.text((left + 16, middle), element.text.capitalize(), _INK, font(22), "lm")
-    if element.value is not None:
-        pen.text((right - 16, middle), element.value, _FAINT, font(20), "rm")
-    if element.checked is not None:
-        _mark(pen, (right - 64, int(middle) - 15, right - 16, int(middle) + 15), element)
-
-
-def _mark(pen: Pen, box: Box, element: Element) -> None:
+def _draw_mark(pen: Pen, box: Box, element: Element) -> None:
     """Draw a switch, check box or radio button."""
     left, top, right, bottom = box
     on = bool(element.checked)
-    color = _ACCENT if on else _FAINT
     if element.role == "switch":
         pen.rounded_rectangle(box, 15, fill=_ACCENT if on else _LINE)
         knob = right - 27 if on else left + 3
         pen.ellipse((knob, top + 3, knob + 24, bottom - 3), fill=_CARD)
         return
-    square = (right - 30, top, right, bottom)
-    if element.role == "radio":
-        pen.ellipse(square, outline=color, width=3)
-        if on:
-            pen.ellipse((right - 22, top + 8, right - 8, bottom - 8), fill=color)
-        return
-    pen.rounded_rectangle(square, 5, outline=color, width=3, fill=color if on else None)
+    radius = 15 if element.role == "radio" else 5
+    color = _ACCENT if on else _FAINT
+    pen.rounded_rectangle((right - 30, top, right, bottom), radius, outline=color, width=3)
     if on:
-        tick = [(right - 24, top + 15), (right - 17, bottom - 7), (right - 6, top + 8)]
-        pen.line(tick, _CARD, 4)
+        pen.rounded_rectangle((right - 22, top + 8, right - 8, bottom - 8), radius / 2, fill=color)

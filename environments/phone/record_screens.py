@@ -10,11 +10,10 @@ from swarm_ui.environments.phone.effects import (
     Copy,
     Flip,
     Go,
-    Insert,
     Remove,
+    Save,
     Search,
     SetSetting,
-    Update,
 )
 from swarm_ui.environments.phone.state import App, Device, Effect, Row, Screen, Table, Widget
 
@@ -38,14 +37,14 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
     if kind == "list":
         return listing(device, table)
     if kind == "new":
-        return form(table, device.draft, Insert(table))
+        return form(table, device.draft, Save(table))
     if kind == "remove":
         return record_list(device, table, "confirm")
     row = device.tables[table.name][screen.row]
     if kind == "detail":
         return detail(table, screen.row, row)
     if kind == "edit":
-        return form(table, device.draft, Update(table, screen.row))
+        return form(table, device.draft, Save(table, screen.row))
     return [
         Widget("dialog", f"{table.delete} {row[table.title]} ?"),
         Widget("button", table.delete, effect=Remove(table, screen.row)),

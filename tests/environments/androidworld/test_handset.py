@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -22,9 +20,7 @@ from swarm_ui.environments.phone.state import Screen
 
 MARKOR = "/storage/emulated/0/Documents/Markor"
 EXPENSES = "/data/data/com.arduia.expense/databases/accounting.db"
-SONGS = "/data/data/code.name.monkey.retromusic/databases"
 TASKS = "/data/data/org.tasks/databases/database"
-OSMAND = "/storage/emulated/0/Android/data/net.osmand/files"
 
 
 @pytest.fixture
@@ -172,73 +168,6 @@ def test_an_amount_that_the_database_cannot_hold_is_not_saved(
     assert rows(handset, EXPENSES, "SELECT count(*) FROM expense") == ["0"]
 
 
-def test_an_event_is_in_the_month_and_refused_if_it_ends_before_it_starts(
-    handset: Handset,
-) -> None:
-    touch(handset, "simple calendar pro", "18", "New Event")
-    write(handset, "Title", "Call")
-    for end, toast in (("15:00", "The event ends before it starts"), ("16:45", "Event saved")):
-        long_press(handset, *place(handset, "End time"))
-        type_text(handset, end)
-        touch(handset, "Weekly", "Save")
-        assert handset.toast == toast
-    (row,) = handset.tables["event"].values()
-    start = datetime(2023, 10, 18, 16, tzinfo=UTC).timestamp()
-    assert (int(row["start"]), int(row["end"])) == (start, start + 45 * 60)
-    assert (row["repeat_interval"], row["repeat_rule"]) == ("604800", "4")
-    press(handset, "BACK")
-    said = [one.widget.description for one in lay_out(handset).placed]
-    for day, count in ((11, 0), (18, 1), (19, 0), (25, 1)):
-        assert f"October {day} 2023, {count} events" in said
-
-
-def test_a_stopwatch_counts_touches(handset: Handset) -> None:
-    touch(handset, "clock", "Stopwatch", "Start")
-    handset.now += 60
-    touch(handset, "Pause")
-    assert seen(handset)[0] == "01 01 00"
-
-
-def mp3(seconds: int) -> bytes:
-    """An ID3 tag, and the first frame of an MPEG 1 file."""
-    frames = round(seconds * 44_100 / 1152)
-    head = bytes((0xFF, 0xFB, 0x90, 0xC0)) + bytes(17)
-    tag = b"ID3\x04\0\0\0\0\x01\x02" + bytes(130)
-    return tag + head + b"Info" + (1).to_bytes(4) + frames.to_bytes(4)
-
-
-def test_songs_are_added_in_the_order_in_which_they_were_ticked(handset: Handset) -> None:
-    for number, title in enumerate(("Alpha", "Beta", "Gamma")):
-        handset.write(f"/sdcard/Music/{title}.mp3", mp3(60 + number))
-    handset.write("/sdcard/Music/noise.mp3", b"no music")
-    touch(handset, "retro music", "Gamma", "Alpha", "Add to playlist", "New playlist")
-    write(handset, "Playlist name", "Mix")
-    touch(handset, "Create")
-    titles = "select title from SongEntity order by song_key"
-    assert rows(handset, f"{SONGS}/playlist.db", titles) == ["Gamma", "Alpha"]
-    touch(handset, "Beta", "Add to playing queue", "Playlists", "Mix", "Save as file")
-    queue = "select title from playing_queue"
-    assert rows(handset, f"{SONGS}/music_playback_state.db", queue) == ["Beta"]
-    exported = handset.read("/sdcard/Download/Mix.m3u").decode().splitlines()
-    assert exported[:2] == ["#EXTM3U", "#EXTINF:62,Gamma"]
-
-
-def test_videos_are_added_to_playlists(handset: Handset) -> None:
-    for name in ("a.mp4", "b.mp4", "c.txt"):
-        handset.write(f"/sdcard/VLCVideos/{name}", b"film")
-    touch(handset, "vlc", "VLCVideos")
-    assert "c.txt" not in seen(handset)
-    touch(handset, "b.mp4", "Add to playlist", "New playlist")
-    write(handset, "Playlist name", "Trip")
-    touch(handset, "Create", "a.mp4", "Add to playlist", "Trip")
-    query = (
-        "select name, filename, position from PlaylistMediaRelation join Playlist on "
-        "id_playlist = playlist_id join Media on id_media = media_id order by position"
-    )
-    library = "/data/data/org.videolan.vlc/app_db/vlc_media.db"
-    assert rows(handset, library, query) == ["Trip|b.mp4|0", "Trip|a.mp4|1"]
-
-
 def test_rows_put_into_a_database_file_are_on_the_screen_and_back(
     handset: Handset, tmp_path: Path
 ) -> None:
@@ -256,27 +185,6 @@ def test_rows_put_into_a_database_file_are_on_the_screen_and_back(
     assert rows(handset, EXPENSES, "SELECT amount, note FROM expense") == ["1999|Urgent"]
     touch(handset, "Taxi Fare", "Delete", "Delete")
     assert rows(handset, EXPENSES, "SELECT count(*) FROM expense") == ["0"]
-
-
-def test_a_place_becomes_a_favorite_a_marker_and_a_point_of_a_track(handset: Handset) -> None:
-    touch(handset, "osmand")
-    write(handset, "Search", "Vaduz")
-    touch(handset, "47.14100, 9.52090", "Add favorite", "47.14100, 9.52090", "Add marker")
-    touch(handset, "Plan a route")
-    for town, at in (("Schaan", "47.16630, 9.51030"), ("47.5, 9.25", "47.50000, 9.25000")):
-        long_press(handset, *place(handset, "Search"))
-        write(handset, "Search", town)
-        touch(handset, at)
-    write(handset, "Track name", "trip")
-    touch(handset, "Save")
-    gpx = {"g": "http://www.topografix.com/GPX/1/1"}
-    favorites = ET.fromstring(handset.read(f"{OSMAND}/favorites/favorites.gpx"))
-    assert [one.text for one in favorites.findall("g:wpt/g:name", gpx)] == ["Vaduz"]
-    markers = "/data/data/net.osmand/databases/map_markers_db"
-    assert rows(handset, markers, "select title from map_markers") == ["Vaduz"]
-    track = ET.fromstring(handset.read(f"{OSMAND}/tracks/trip.gpx"))
-    points = [point.attrib["lat"] for point in track.findall("g:trk/g:trkseg/g:trkpt", gpx)]
-    assert points == ["47.1663000", "47.5000000"]
 
 
 @pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)

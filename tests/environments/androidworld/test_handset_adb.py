@@ -176,23 +176,7 @@ def test_messages_come_in_and_are_queried_newest_first(adb: Adb) -> None:
     assert sh(adb, "content query --uri content://sms") == "No result found.\n"
 
 
-def test_the_clipboard_app_answers_only_in_front(adb: Adb) -> None:
-    assert "result=0" in sh(adb, "am broadcast -a clipper.get")
-    sh(adb, "am start -W -n ca.zgrs.clipper/ca.zgrs.clipper.Main")
-    sh(adb, "am", "broadcast", "-a", "clipper.set", "-e", "text", "It\\'s\\ here")
-    assert sh(adb, "am broadcast -a clipper.get").endswith('result=-1, data="It\'s here"\n')
-
-
 @given(st.text(st.characters(codec="ascii", exclude_characters="\x00"), min_size=1))
 def test_any_text_survives_single_quotes(text: str) -> None:
     quoted = "'" + text.replace("'", "'\"'\"'") + "'"
     assert sh(Adb(Handset(APPS)), f"echo {quoted}") == f"{text}\n"
-
-
-@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), min_size=1))
-def test_any_word_typed_with_backslashes_arrives(text: str) -> None:
-    adb = Adb(Handset(APPS))
-    adb.handset.launch("phone")
-    adb.handset.focus = "number"
-    adb.run(["shell", "input", "text", "".join(f"\\{char}" for char in text)])
-    assert adb.handset.draft["number"] == text.replace("%s", " ")

@@ -57,7 +57,7 @@ def hand_for(task: str, phrase: str) -> Hand:
 def new_contact(hand: Hand) -> None:
     name, phone = hand.words()
     hand.click("contacts", "add")
-    hand.type("name", name)
+    hand.type("name", f"  {name.title()} ")  # case and blanks do not matter
     hand.type("phone", phone)
     hand.click("save")
 
@@ -67,19 +67,9 @@ def test_adding_a_contact_by_hand_succeeds_once_declared() -> None:
     name, _ = hand.words()
     new_contact(hand)
     assert hand.screen.app == "contacts"
-    assert {name, "saved"} <= {e.text for e in hand.screen.elements}
+    assert {name.title(), "saved"} <= {e.text for e in hand.screen.elements}
     step = hand.do(COMPLETE)
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
-
-
-def test_case_and_blanks_of_typed_text_do_not_matter() -> None:
-    hand = hand_for("contacts-add", "add a contact with name")
-    name, phone = hand.words()
-    hand.click("contacts", "add")
-    hand.type("name", f"  {name.title()} ")
-    hand.type("phone", phone)
-    hand.click("save")
-    assert hand.do(COMPLETE).reward == 1.0
 
 
 def test_saving_a_form_without_its_title_saves_nothing() -> None:

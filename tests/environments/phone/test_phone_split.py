@@ -62,23 +62,6 @@ def cases() -> Iterator[tuple[str, int, int]]:
             yield task, SEEDS[(number + agents) % len(SEEDS)], agents
 
 
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("agents", [4, 5, 6, 7, 8, 9, 10])
-def test_the_solver_solves_every_task_with_every_number_of_apps(agents: int, whole: bool) -> None:
-    phone = SplitPhone(agents=agents, whole=whole)
-    for number, task in enumerate(phone.tasks):
-        at_once(phone.reset(task=task, seed=SEEDS[number % len(SEEDS)]))
-        planned, done = phone.distance(), 0
-        while True:
-            action = phone.expert()
-            assert phone.grade(action) == 1.0
-            step, done = at_once(phone.step(action)), done + 1
-            if step.ended:
-                break
-        assert (step.reward, done) == (1.0, planned)
-        assert planned <= phone.assign(task, 0).template.steps + 1
-
-
 def test_a_value_is_on_the_screen_of_one_agent_only() -> None:
     for task, seed, agents in cases():
         phone = SplitPhone(agents=agents)
@@ -123,17 +106,6 @@ def test_apps_without_a_fact_hold_a_wrong_value_under_the_same_name() -> None:
         names = [words[key] for key in NAMES if key in words]
         for app in set(shown) - {spec.acting, *spec.sources, "settings"}:
             assert any(says(texts(shown[app]), name) for name in names)
-
-
-def test_every_goal_text_is_read_back_as_its_template_and_words() -> None:
-    phone = SplitPhone()
-    for task in phone.tasks:
-        for seed in range(20):
-            given = phone.assign(task, seed)
-            spec, words = read_goal(given.text)
-            assert spec.name == task and {**words, "text": given.text} == given.words
-    with pytest.raises(ConfigError):
-        read_goal("add a contact")
 
 
 @pytest.mark.parametrize("task", SPLIT_TEMPLATES)
@@ -221,11 +193,6 @@ def test_a_wrong_number_of_agents_is_named(agents: int) -> None:
         SplitPhone(agents=agents)
 
 
-def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(ConfigError):
-        at_once(SplitPhone().reset(task="contacts-add", seed=0))
-
-
 @pytest.mark.parametrize(
     ("rule", "values", "text"),
     [
@@ -239,4 +206,4 @@ def test_an_unknown_task_is_named() -> None:
     ],
 )
 def test_rules(rule: str, values: list[str], text: str) -> None:
-    assert RULES[rule](values) == text  # type: ignore[arg-type]
+    assert RULES[rule](values) == text  # type: ignore[index]

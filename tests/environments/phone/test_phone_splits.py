@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 
 import pytest
@@ -146,14 +145,6 @@ def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> N
             if step.ended:
                 break
             screen = step.observation
-
-
-def test_every_template_has_two_or_three_texts_that_name_its_parameters() -> None:
-    for template in CORE.values():
-        assert 2 <= len(template.texts) <= 3, template.name
-        words = PHONE.assign(template.name, 1).words
-        named = [set(re.findall(r"\{(\w+)\}", text)) for text in template.texts]
-        assert all(names == named[0] and names <= set(words) for names in named), template.name
 
 
 def test_twins_have_the_texts_of_the_tasks_that_cannot_be_done() -> None:
