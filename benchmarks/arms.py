@@ -29,7 +29,6 @@ from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
-from swarm_ui.optim.update import rehearsal
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Policy, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
@@ -288,7 +287,8 @@ class Train:
             adversary=roles.adversary, teacher=roles.teacher, config=config, folder=folder,
             edges=EdgeDistribution(graph, density=given.get("team.density", 0.5)),
         )  # fmt: skip
-        trainer.rehearse = rehearsal(rehearsal_for(model), self.rehearsal)
+        if self.rehearsal:
+            trainer.rehearse = rehearsal_for(model, self.rehearsal)
         calls, began = [0], time.process_time()
 
         def count(iteration: int, episodes: Sequence[Episode]) -> None:

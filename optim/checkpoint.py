@@ -3,6 +3,7 @@
     checkpoints/iteration-0003/
         state.json           counters, settings and metrics
         edges.safetensors
+        edge_optimizer.pt
         adapters/
 
 A checkpoint gets its name when all of it is written; then the one before it is removed.
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import torch
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import append_line, replacing_folder, write_atomic
@@ -24,7 +27,7 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.settings import expect_same
 
-_VERSION = 2
+_VERSION = 3
 _MAY_CHANGE = {"iterations", "concurrency", "patience", "micro_batch_tokens", "checkpointing"}
 """Settings that a resumed run may change."""
 
@@ -49,17 +52,24 @@ class TeamState(msgspec.Struct, kw_only=True):
     """The adapter of each agent."""
 
 
-def save(folder: Path, state: TeamState, model: Trainable, edges: EdgeDistribution) -> None:
-    """Write a checkpoint, remove the others, and append the newest metrics to ``metrics.jsonl``.
+class Edges(NamedTuple):
+    """What is learned of the edges."""
 
-    Raises:
-        ConfigError: a file cannot be written. The checkpoint before it, or this one, is whole.
-    """
+    distribution: EdgeDistribution
+    optimizer: torch.optim.Optimizer
+
+
+def save(folder: Path, state: TeamState, model: Trainable, edges: Edges) -> None:
+    """Write a checkpoint, remove the others, and append the newest metrics to ``metrics.jsonl``.
+    Raises ``ConfigError`` if a file cannot be written; then the checkpoint before it, or this one,
+    is whole."""
     path = folder / "checkpoints" / f"iteration-{state.iteration:04d}"
     try:
         with replacing_folder(path) as part:
             model.save_adapters(part / "adapters")
-            edges.save(part / "edges.safetensors")
+            edges.distribution.save(part / "edges.safetensors")
+            torch.save(edges.optimizer.state_dict(), state_of_edges := BytesIO())
+            (part / "edge_optimizer.pt").write_bytes(state_of_edges.getvalue())
             text = msgspec.json.format(msgspec.json.encode(state))
             (part / "state.json").write_bytes(text)
         for other in path.parent.glob("*iteration-*"):  # also parts that a kill has left
@@ -74,13 +84,9 @@ def save(folder: Path, state: TeamState, model: Trainable, edges: EdgeDistributi
 
 
 def load(
-    folder: Path,
-    model: Trainable,
-    edges: EdgeDistribution,
-    config: TeamConfig,
-    adapters: Mapping[str, str],
+    folder: Path, model: Trainable, edges: Edges, config: TeamConfig, adapters: Mapping[str, str]
 ) -> TeamState | None:
-    """Restore the weights and edges of the last complete iteration, and remove lines of later
+    """Restore weights and edges of the last complete iteration, and remove lines of later
     iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint.
 
     Raises:
@@ -99,20 +105,15 @@ def load(
             "copy, or start a new run in another folder"
         ) from error
     then = {**state.config, "adapters": state.adapters, "version": state.version}
-    now = {**settings_of(config), "adapters": dict(adapters), "version": _VERSION}
+    now = {**msgspec.to_builtins(config), "adapters": dict(adapters), "version": _VERSION}
     advice = "resume with those, or start a new run in another folder"
     expect_same(folder, then, now, advice, free=_MAY_CHANGE)
     saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
-    edges.load_state_dict(saved.state_dict())
+    edges.distribution.load_state_dict(saved.state_dict())
+    edges.optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt"))
     model.load_adapters(found[-1] / "adapters")
     _rewrite_metrics(folder / "metrics.jsonl", state)
     return state
-
-
-def settings_of(config: TeamConfig) -> dict[str, Any]:
-    """The settings as JSON values."""
-    found: dict[str, Any] = msgspec.to_builtins(config)
-    return found
 
 
 def _rewrite_metrics(path: Path, state: TeamState) -> None:

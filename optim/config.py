@@ -7,13 +7,10 @@ library and were found on the embedded phone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Any, Literal
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Share, check
-
-if TYPE_CHECKING:
-    from torch import nn
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")
@@ -26,13 +23,6 @@ GUIDE = 0.7
 """Probability of guidance if there is a judge and nothing else is set."""
 _SMALL = 5_000_000
 """Parameters below which a model gets the defaults that were tuned on the embedded agent."""
-
-
-class HasModule(Protocol):
-    """A model with a network."""
-
-    @property
-    def module(self) -> nn.Module: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +126,7 @@ class TeamConfig:
         """Number of graphs of an iteration."""
         return self.graphs or (4 if self.edges == "learned" else 1)
 
-    def filled(self, model: HasModule) -> TeamConfig:
+    def filled(self, model: Any) -> TeamConfig:
         """These settings with values for those that depend on the model's size."""
         small = sum(p.numel() for p in model.module.parameters()) < _SMALL
         update, shared = self.update, self.shared_steps

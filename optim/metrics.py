@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from swarm_ui.action import Action, unfit
@@ -21,7 +20,7 @@ from swarm_ui.optim.preferences import (
 from swarm_ui.optim.update import UpdateStats
 from swarm_ui.rollout import WAIT
 from swarm_ui.stats import wilson_of
-from swarm_ui.trace.records import EdgeName, Episode, Trace
+from swarm_ui.trace.records import Episode, Trace
 
 Metrics = dict[str, Any]
 """One line of ``metrics.jsonl``: numbers, texts and lists by name; ``None``: not measured.
@@ -40,7 +39,7 @@ Metrics = dict[str, Any]
 - ``graphs``: the edges of each graph that was played; for learned edges ``edge/SENDER>LISTENER``,
   the probabilities after the iteration, ``edges_moved``: the largest change of one, and
   ``edges_entropy`` in nats.
-- ``rollout_seconds``, ``update_seconds``, ``cpu_seconds`` of this process, ``peak_memory_mb``.
+- ``rollout_seconds``, ``update_seconds``, ``cpu_seconds`` of this process.
 """
 
 
@@ -101,12 +100,6 @@ def numbers(metrics: Metrics) -> dict[str, float]:
 _NOT_IN_NAMES = re.compile(r"[^\w\-./ ]", re.ASCII)
 
 
-def edge_probabilities(metrics: Mapping[str, Any]) -> dict[EdgeName, float]:
-    """The probabilities of learned edges in a line of metrics."""
-    edges = {key.removeprefix("edge/"): p for key, p in metrics.items() if key.startswith("edge/")}
-    return {(a, b): p for (a, _, b), p in ((key.partition(">"), p) for key, p in edges.items())}
-
-
 def success_rate(episodes: Sequence[Episode]) -> float | None:
     """Success rate of the episodes that were not masked; ``None`` if all were masked."""
     return mean([float(e.success) for e in episodes if e.success is not None])
@@ -127,14 +120,8 @@ def decision_credit(episodes: Sequence[Episode]) -> float | None:
 def why_nothing_was_learned(
     episodes: Sequence[Episode], config: TeamConfig, *, source: str, examples: int
 ) -> str:
-    """Why no adapter was trained, and what to change.
-
-    Args:
-        episodes: the episodes of the iteration, with their credit.
-        config: the settings of the training.
-        source: the name of the source of credit.
-        examples: the number of pairs or scored replies.
-    """
+    """Why no adapter was trained, and what to change: from the episodes with their credit, the name
+    of its source, and the number of pairs or scored replies."""
     played = [episode for episode in episodes if episode.fault is None]
     records = [record for episode in played for record in episode.steps]
     scores = [v for r in records for v in credit_by_message(r.trace, r.credit or ()).values()]
@@ -162,20 +149,6 @@ def why_nothing_was_learned(
                "were left out (easy_share); use more episodes"),
     )  # fmt: skip
     return next(reason for applies, reason in reasons if applies)
-
-
-def peak_memory_mb() -> float | None:
-    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not report
-    it."""
-    status = Path("/proc/self/status")
-    if status.exists():  # on Linux, getrusage may give the peak of the process before exec
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
-        return None if found is None else int(found.group(1)) / 2**10
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS: bytes
 
 
 def mean(values: Sequence[float]) -> float | None:

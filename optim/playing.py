@@ -8,30 +8,22 @@ answers. Task and seed determine an episode, so the result is the same as withou
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec.structs import replace
-
 from swarm_ui.credit import Credit, Critic
 from swarm_ui.engine.scheduler import together
-from swarm_ui.errors import Failure, FailureKind, ModelError, ModelUnavailable
+from swarm_ui.errors import Failure, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.node import derive
-from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.guidance import Guidance
-from swarm_ui.optim.preferences import preference_pairs, scored_replies
-from swarm_ui.optim.update import Examples
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two attempts, doubled each time."""
-_BY_A_MODEL: tuple[FailureKind, ...] = ("model", "node", "timeout")
 
 
 @dataclass
@@ -54,12 +46,12 @@ class Patience:
     def __init__(self, seconds: float, tell: Callable[[str], object]) -> None:
         """``tell`` gets a text when the waiting begins."""
         self._seconds, self._tell = seconds, tell
-        self._began: float | None = None
-        self._pause = FIRST_PAUSE
+        self.answered()
 
     def answered(self) -> None:
         """The model answers again."""
-        self._began, self._pause = None, FIRST_PAUSE
+        self._began: float | None = None
+        self._pause = FIRST_PAUSE
 
     async def wait(self, what: str, error: ModelUnavailable | Failure) -> None:
         """Sleep until the next attempt. Raises ``ModelUnavailable`` when all seconds are over."""
@@ -82,7 +74,7 @@ async def play_graphs(
     graphs: Sequence[GraphRollout],
     environments: MakeEnvironment | Rollouts,
     *,
-    publisher: Any = None,
+    publisher: Any,
     concurrency: int,
     max_steps: int | None,
     patience: Callable[[], Patience],
@@ -97,81 +89,74 @@ async def play_graphs(
             played, each time before some are.
         concurrency: maximum number of episodes at the same time, of all graphs together.
         max_steps: see :func:`swarm_ui.rollout.rollout_many`.
-        patience: makes the patience of one graph; see :func:`play_with_retries`.
+        patience: makes the patience of one graph.
         on_progress: called with (episodes done, all episodes).
+
+    Raises:
+        ModelUnavailable: the patience of a graph is over.
+        ModelError: a model failed in all episodes of a graph, and waiting does not help.
     """
     done, total = [0] * len(graphs), sum(len(graph.jobs) for graph in graphs)
     places = max(1, concurrency // len(graphs))
     open_rollouts = isinstance(environments, Rollouts)
     free = asyncio.Semaphore(len(graphs) if open_rollouts else concurrency // places)
 
-    async def play_one(number: int, graph: GraphRollout) -> None:
+    async def play(number: int, graph: GraphRollout, jobs: Sequence[Job]) -> list[Episode]:
         def count(finished: int, *_: object) -> None:
             done[number] = finished
             on_progress(sum(done), total)
 
-        async def play(some: Sequence[Job]) -> list[Episode]:
-            try:
-                if hasattr(publisher, "prepare"):
-                    await publisher.prepare()
-            except ModelUnavailable as error:  # masked episodes for jobs that could not begin
-                lost = Failure.of(error)
-                return [Episode(environment="", task=t, seed=s, fault=lost) for t, s in some]
-            return await rollout_many(
-                environments,
-                GraphPolicy(graph.team, name="training team"),
-                some,
-                concurrency=places,
-                progress=count if some is graph.jobs else None,
-                intervention=graph.guidance,
-                max_steps=max_steps,
-            )
+        try:
+            if hasattr(publisher, "prepare"):
+                await publisher.prepare()
+        except ModelUnavailable as error:  # masked episodes for jobs that could not begin
+            lost = Failure.of(error)
+            return [Episode(environment="", task=t, seed=s, fault=lost) for t, s in jobs]
+        return await rollout_many(
+            environments,
+            GraphPolicy(graph.team, name="training team"),
+            jobs,
+            concurrency=places,
+            progress=count if jobs is graph.jobs else None,
+            intervention=graph.guidance,
+            max_steps=max_steps,
+        )
 
+    async def whole(number: int, graph: GraphRollout) -> None:
         async with free:
-            graph.episodes, graph.again = await play_with_retries(play, graph.jobs, patience())
+            graph.episodes = await play(number, graph, graph.jobs)
+            await _completed(graph, lambda jobs: play(number, graph, jobs), patience())
 
-    await together([play_one(k, graph) for k, graph in enumerate(graphs)])
+    await together([whole(k, graph) for k, graph in enumerate(graphs)])
 
 
-async def play_with_retries(
-    play: Callable[[Sequence[Job]], Awaitable[list[Episode]]],
-    jobs: Sequence[Job],
-    patience: Patience,
-) -> tuple[list[Episode], int]:
-    """Play jobs, and play those again in which a model could not be reached.
-
-    While the model is unreachable, one episode is tried from time to time. Returns the episodes in
-    the order of the jobs, and how many were played again.
-
-    Raises:
-        ModelUnavailable: the patience is over.
-        ModelError: all episodes were masked, and a model failed for a reason other than being
-            unreachable.
-    """
-    episodes = await play(jobs)
-    waiting = [k for k, episode in enumerate(episodes) if unanswered(episode)]
-    lost = len(waiting)
+async def _completed(
+    graph: GraphRollout, play: Callable[[Sequence[Job]], Any], patience: Patience
+) -> None:
+    """Play again what a model did not answer. While it cannot be reached, one episode is tried."""
+    waiting = [k for k, episode in enumerate(graph.episodes) if unanswered(episode)]
+    graph.again = len(waiting)
     while waiting:
-        why = unanswered(episodes[waiting[0]])
+        why = unanswered(graph.episodes[waiting[0]])
         assert why is not None
-        await patience.wait(f"{len(waiting)} of {len(jobs)} episodes", why)
-        for some in (waiting[:1], waiting[1:]):
-            for k, episode in zip(some, await play([jobs[k] for k in some]), strict=True):
-                episodes[k] = episode
-            missed = [k for k in some if unanswered(episodes[k])]
+        await patience.wait(f"{len(waiting)} of {len(graph.jobs)} episodes", why)
+        for some in filter(None, (waiting[:1], waiting[1:])):
+            found = await play([graph.jobs[k] for k in some])
+            for k, episode in zip(some, found, strict=True):
+                graph.episodes[k] = episode
+            missed = [k for k in some if unanswered(graph.episodes[k])]
             if len(missed) < len(some):  # the model has answered, if only some
                 patience.answered()
             if missed:
                 break
-        waiting = [k for k in waiting if unanswered(episodes[k])]
-    faults = [episode.fault for episode in episodes]
-    ours = [fault for fault in faults if fault is not None and fault.kind in _BY_A_MODEL]
+        waiting = [k for k in waiting if unanswered(graph.episodes[k])]
+    faults = [episode.fault for episode in graph.episodes]
+    ours = [f for f in faults if f is not None and f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
         raise ModelError(
-            f"all {len(episodes)} episodes were lost to faults; expected models that answer, got: "
+            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
             f"{ours[0]}"
         )
-    return episodes, lost
 
 
 async def credit_with_retries(
@@ -191,17 +176,3 @@ def unanswered(episode: Episode) -> Failure | None:
     said = [episode.fault]
     said += [call.error for record in episode.steps for call in record.trace.calls]
     return next((each for each in said if each is not None and each.kind == "unavailable"), None)
-
-
-def examples_of(
-    graphs: Sequence[GraphRollout], config: TeamConfig, iteration: int, staleness: int
-) -> Examples:
-    """Preference pairs of the episodes, or scored replies for a policy gradient. Each records how
-    many updates older the weights were that played its episode."""
-    if config.update.method in POLICY_GRADIENT:
-        replies = scored_replies([e for graph in graphs for e in graph.episodes])
-        return [replace(reply, staleness=staleness) for reply in replies]
-    rng = random.Random(derive(config.seed, "pairs", iteration))
-    share = config.easy_share
-    made = [preference_pairs(graph.episodes, easy_share=share, rng=rng) for graph in graphs]
-    return [replace(pair, staleness=staleness) for pairs in made for pair in pairs]

@@ -11,6 +11,9 @@ another loop, copy this file, or begin with the functions that it calls.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import random
+import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import torch
 
 from swarm_ui.credit import Critic, Judge, credited
@@ -29,8 +33,8 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher
-from swarm_ui.optim.checkpoint import TeamState
-from swarm_ui.optim.config import GUIDE, TeamConfig
+from swarm_ui.optim.checkpoint import Edges, TeamState
+from swarm_ui.optim.config import GUIDE, POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.critic import judge_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.optim.credit.trust import Trust
@@ -39,6 +43,7 @@ from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import Loss
 from swarm_ui.optim.metrics import (
@@ -46,24 +51,17 @@ from swarm_ui.optim.metrics import (
     decision_credit,
     episode_metrics,
     numbers,
-    peak_memory_mb,
     success_rate,
     update_metrics,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.playing import (
-    GraphRollout,
-    Patience,
-    credit_with_retries,
-    examples_of,
-    play_graphs,
-)
-from swarm_ui.optim.team import check_roles, models_of, with_adapters
+from swarm_ui.optim.playing import GraphRollout, Patience, credit_with_retries, play_graphs
+from swarm_ui.optim.preferences import preference_pairs, scored_replies
 from swarm_ui.optim.update import (
+    Examples,
     Rehearse,
     UpdateStats,
     follow,
-    in_thread,
     untrained,
     update_team,
 )
@@ -106,13 +104,12 @@ class TeamTrainer:
     - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
       whether pairs or scored replies are learned from;
     - ``rehearse``: draws earlier examples for each update, in its thread, so that the agents do
-      not forget what they could do before (:func:`~swarm_ui.optim.update.rehearsal`);
-    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``, which has
-      no state (that of another one is not in checkpoints);
+      not forget what they could do before: a function of their number and a random generator;
+    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``;
     - ``max_steps``: maximum number of steps of an episode; default: the environment's limit;
     - ``log``: called with the numbers of each iteration, such as ``wandb.log``;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
-      done, total);
+      done, total); for the update in its thread;
     - ``on_episodes``: called with an iteration and its episodes with their credit, before the
       update;
     - ``warn``: called with a text when a model cannot be reached, nothing was learned, or ``log``
@@ -162,15 +159,15 @@ class TeamTrainer:
         """
         if not isinstance(make_environment, Rollouts):
             check_factory(make_environment)
-        self.model, self._acting = models_of(team)
+        self.model, self._acting = _models_of(team)
         self.config = (config or TeamConfig()).filled(self.model)
         self.adapters = {a: getattr(team.nodes[a], "adapter", None) or a for a in team.agents}
-        self.team = with_adapters(team, self.adapters)
+        self.team = _with_adapters(team, self.adapters)
         self._judge = judge or judge_of(critic)
         self._critic = critic or Outcome()
         self._compares = not isinstance(self._critic, Outcome)
         scores = critic if self._compares else None
-        check_roles(self.config, scores, self._judge, teacher)
+        _check_roles(self.config, scores, self._judge, teacher)
         self._environments, self._sample_jobs = make_environment, sample_jobs
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
         self.edges = EdgeDistribution(team) if edges is None else edges
@@ -237,7 +234,7 @@ class TeamTrainer:
         credit_began = time.perf_counter()
         episodes = await self._answered(self._credited(begun.graphs))
         self.on_episodes(iteration, episodes)
-        examples = examples_of(begun.graphs, self.config, iteration, iteration - begun.updates)
+        examples = self._examples(begun.graphs, iteration, iteration - begun.updates)
         seconds += time.perf_counter() - credit_began
         if self.config.overlap and iteration + 1 < self.config.iterations:
             self._ahead.append(self._begin(iteration + 1, iteration))
@@ -246,14 +243,7 @@ class TeamTrainer:
                 await asyncio.wait({self._ahead[-1].task})
         began = time.perf_counter()
         shared = iteration < self.config.shared_iterations and bool(self._fresh)
-        updates = await in_thread(
-            update_team, self.model, examples, self.adapters, self.config, iteration,
-            together=self._fresh if shared else (),
-            loss=self.loss,
-            rehearse=self.rehearse,
-            processes=self._processes,
-            on_progress=partial(self.on_progress, iteration, "update"),
-        )  # fmt: skip
+        updates = await self._updated(examples, iteration, self._fresh if shared else ())
         edges = self._update_edges(begun.graphs)
         source, trust = name_of(self._critic), self._trust
         return {
@@ -272,7 +262,6 @@ class TeamTrainer:
             "rollout_seconds": seconds,
             "update_seconds": time.perf_counter() - began,
             "cpu_seconds": time.process_time() - cpu,
-            "peak_memory_mb": peak_memory_mb(),
         }
 
     def _begin(self, iteration: int, updates: int) -> _Begun:
@@ -358,6 +347,45 @@ class TeamTrainer:
             graph.episodes = [next(settled) for _ in graph.episodes]
         return [episode for graph in graphs for episode in graph.episodes]
 
+    def _examples(self, graphs: Sequence[GraphRollout], iteration: int, staleness: int) -> Examples:
+        """Preference pairs of the episodes, or scored replies for a policy gradient. Each records
+        how many updates older the weights were that played its episode."""
+        stale = partial(msgspec.structs.replace, staleness=staleness)
+        if self.config.update.method in POLICY_GRADIENT:
+            return [stale(r) for r in scored_replies([e for g in graphs for e in g.episodes])]
+        rng, share = (
+            random.Random(derive(self.config.seed, "pairs", iteration)),
+            self.config.easy_share,
+        )
+        made = [preference_pairs(g.episodes, easy_share=share, rng=rng) for g in graphs]
+        return [stale(pair) for pairs in made for pair in pairs]
+
+    async def _updated(
+        self, examples: Examples, iteration: int, together: Sequence[str]
+    ) -> list[UpdateStats]:
+        """Update the adapters in a thread, which a cancellation ends before its next step."""
+        stop, told = threading.Event(), list[tuple[int, int]]()
+
+        def check(done: int, total: int) -> None:
+            if stop.is_set():
+                raise asyncio.CancelledError
+            if told[-1:] != [(done, total)]:
+                told.append((done, total))
+                self.on_progress(iteration, "update", done, total)
+
+        thread = asyncio.ensure_future(
+            asyncio.to_thread(
+                update_team, self.model, examples, self.adapters, self.config, iteration,
+                together=together, loss=self.loss, rehearse=self.rehearse,
+                processes=self._processes, check=check,
+            )
+        )  # fmt: skip
+        try:
+            return await asyncio.shield(thread)
+        finally:
+            stop.set()
+            await asyncio.wait({thread})
+
     def _update_edges(self, graphs: Sequence[GraphRollout]) -> Metrics:
         """Update the edge distribution, if edges are learned."""
         samples = [graph.sample for graph in graphs if graph.sample is not None]
@@ -384,6 +412,10 @@ class TeamTrainer:
     # -- what it needs ------------------------------------------------------------------------
 
     @property
+    def _learned(self) -> Edges:
+        return Edges(self.edges, self.edge_optimizer)
+
+    @property
     def _trust(self) -> Trust | None:
         """The critic, if its weight is learned."""
         return self._critic if isinstance(self._critic, Trust) else None
@@ -404,7 +436,7 @@ class TeamTrainer:
             return self.team
         versions: Mapping[str, str] = acting.publish()
         exact = {agent: versions.get(name, name) for agent, name in self.adapters.items()}
-        return with_adapters(self.team, exact)
+        return _with_adapters(self.team, exact)
 
     def _patience(self, iteration: int) -> Patience:
         """For models in the rollouts or the credit of an iteration."""
@@ -435,7 +467,7 @@ class TeamTrainer:
                 "with run(resume=True), or choose another folder"
             )
         if folder is not None and resume:
-            state = checkpoint.load(folder, self.model, self.edges, self.config, self.adapters)
+            state = checkpoint.load(folder, self.model, self._learned, self.config, self.adapters)
         if state is not None and state.trust is not None and self._trust is not None:
             self._trust.load_state_dict(state.trust)
         self._add_adapters()
@@ -451,9 +483,9 @@ class TeamTrainer:
         iteration, metrics = state.iteration - 1, state.history[-1]
         self.on_progress(iteration, "checkpoint", 0, 1)
         if self._folder is not None:
-            state.config, state.adapters = checkpoint.settings_of(self.config), self.adapters
+            state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
             state.trust = None if self._trust is None else self._trust.state_dict()
-            checkpoint.save(self._folder, state, self.model, self.edges)
+            checkpoint.save(self._folder, state, self.model, self._learned)
         if self.log is not None:
             try:
                 self.log(numbers(metrics))
@@ -470,3 +502,51 @@ class TeamTrainer:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     self.model.add_adapter(name, self.config.rank, 2 * self.config.rank)
+
+
+def _models_of(team: CollabGraph) -> tuple[Trainable, object]:
+    """The model that is trained, and the one that answers the agents with its adapters."""
+    asked = {id(m): m for a in team.agents if (m := getattr(team.nodes[a], "model", None))}
+    acting = next(iter(asked.values()), None)
+    learner = getattr(acting, "learner", acting)
+    if len(asked) != 1 or not isinstance(learner, Trainable):
+        shown = ", ".join(map(repr, asked.values())) or "agents without a model"
+        raise ConfigError(
+            "team training: expected agents that ask one model in this process whose adapters can "
+            f"be trained, such as LocalModel.load() or CausalModel.named('smollm2'), got {shown}"
+        )
+    return learner, acting
+
+
+def _with_adapters(team: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph:
+    """The team, in which each agent uses the adapter that is given for it. Agents that are not
+    dataclasses with a field ``adapter`` choose their adapter themselves."""
+    for agent, adapter in adapters.items():
+        node: Any = team.nodes[agent]
+        own = "adapter" in getattr(type(node), "__dataclass_fields__", {})
+        if own and node.adapter != adapter:
+            team = team.with_node(dataclasses.replace(node, adapter=adapter), name=agent)
+    return team
+
+
+def _check_roles(config: TeamConfig, critic: object, judge: Judge | None, teacher: object) -> None:
+    """Raise ``ConfigError`` for an object that cannot play its role in a training, and for a role
+    or a setting that needs another role."""
+    for role, given, method in (
+        ("critic", critic, "__call__"),
+        ("judge", judge, "grade"),
+        ("teacher", teacher, "show"),
+    ):
+        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
+            raise ConfigError(
+                f"team training: expected a {role}, an object with {method}(), got {given!r:.80}"
+            )
+    needs = [name_of(teacher)] * (teacher is not None and judge is None)
+    needs += ["guide"] * (bool(config.guide) and judge is None)
+    needs += ["edge_credit"] * (bool(config.edge_credit) and critic is None)
+    if needs:
+        raise ConfigError(
+            f"team training: {' and '.join(needs)} would not be used, because no critic scores "
+            "messages and no judge grades actions; give TeamTrainer(critic=...) or (judge=...), or "
+            f"leave {'it' if len(needs) == 1 else 'them'} out"
+        )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from contextvars import copy_context
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import torch
@@ -25,14 +22,11 @@ from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule,
 from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
 from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
-T = TypeVar("T")
 BOOTSTRAP = 0.5
 """Share of the other agents' examples that each adapter also learns from, drawn for each one."""
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
-Draw = Callable[[int, random.Random], Sequence[PreferencePair]]
-"""``(number, rng) -> examples``."""
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
 """``(count, rng) -> examples`` of what the agents could do before, for an update on ``count``
 others."""
@@ -47,8 +41,6 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     loss: float | None
     """Mean loss over the last quarter of the steps; ``None`` if there were no steps."""
-    first_loss: float | None
-    """Mean loss over the first quarter of the steps."""
     seconds: float
 
 
@@ -63,14 +55,6 @@ class Task(msgspec.Struct, frozen=True):
     seed: int
     """Seed of dropout."""
     settings: UpdateConfig
-
-
-def rehearsal(draw: Draw, share: float) -> Rehearse | None:
-    """Draws earlier examples so that they are this share of an update, in [0, 1), before equal
-    ones are merged; ``None`` for a share of 0."""
-    if not share:
-        return None
-    return lambda count, rng: draw(round(share / (1.0 - share) * count), rng)
 
 
 def loss_of(settings: UpdateConfig) -> Loss:
@@ -143,47 +127,6 @@ def update_team(
     return stats
 
 
-async def in_thread(
-    function: Callable[..., T], *given: Any, on_progress: Callable[[int, int], None], **named: Any
-) -> T:
-    """Call ``function(*given, check=..., **named)`` in a thread, with ``on_progress`` called in the
-    event loop by what it tells ``check``.
-
-    Afterwards no thread goes on, also after a cancellation or an error of a callback: the next
-    ``check`` then ends the function.
-    """
-    loop, stop = asyncio.get_running_loop(), threading.Event()
-    errors, told = list[BaseException](), list[tuple[int, int]]()
-
-    def report(done: int, total: int) -> None:
-        try:
-            on_progress(done, total)
-        except Exception as error:  # raised below: the event loop would only log it
-            errors.append(error)
-            stop.set()
-
-    def check(done: int, total: int) -> None:
-        if stop.is_set():
-            raise asyncio.CancelledError
-        if told[-1:] != [(done, total)]:
-            told.append((done, total))
-            loop.call_soon_threadsafe(report, done, total)
-
-    work = partial(copy_context().run, function, *given, check=check, **named)
-    thread = loop.run_in_executor(None, work)
-    try:
-        await asyncio.wait({thread})
-    finally:
-        stop.set()
-        while not thread.done():
-            with suppress(asyncio.CancelledError):  # the first one is raised at the end
-                await asyncio.wait({thread})
-        thread.exception()  # a cancelled training does not report it
-    if errors:
-        raise errors[0]
-    return thread.result()
-
-
 def untrained(model: Trainable, adapters: Iterable[str]) -> list[str]:
     """The adapters of one shape that nothing has trained yet, so that they change nothing: those
     that the first iterations may train as one. Fewer than two are none."""
@@ -244,14 +187,7 @@ def fit(
     processes: Processes | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> UpdateStats:
-    """Make an update of one adapter in place. Other adapters do not change.
-
-    Args:
-        model: holds the adapter.
-        task: examples, batches and settings (:func:`prepare`).
-        loss: ``None``: that of the task's method.
-        processes: share every batch and add up their gradients; all of them call this.
-        check: called before each step; what it raises ends the update.
+    """Make an update of one adapter in place; for the arguments see :func:`update_team`.
 
     Raises:
         LearningError: a loss or a gradient was not a number. The adapter is restored, as after any
@@ -293,7 +229,6 @@ def fit(
         examples=len(task.examples),
         steps=len(losses),
         loss=sum(losses[-quarter:]) / quarter if losses else None,
-        first_loss=sum(losses[:quarter]) / quarter if losses else None,
         seconds=time.perf_counter() - began,
     )
 
@@ -332,7 +267,6 @@ def accumulate(loss: Loss, model: Trainable, batch: Batch, tokens: int) -> float
 
 
 def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: float) -> None:
-    """Raise ``LearningError`` for a value that is infinite or not a number."""
     for what, value in values.items():
         if not math.isfinite(value):
             raise LearningError(

@@ -141,25 +141,18 @@ SCREENS = Mix(questions=0.0, demonstrations=0.0)
 tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """Draws samples on invented screens, for ``rehearsal``."""
+def rehearsal_for(model: Any, share: float) -> Callable[[int, random.Random], Sequence[Any]]:
+    """Draws samples on invented screens as pairs without a rejected side, in the prompt format of a
+    model or of its adapters, so that they are this share of an update."""
+    start = next(iter(model.adapters), None)  # an adapter may have a format of its own
+    form = format_named(model.format_of(start) or "json")
 
-    known: tuple[str, ...]
-    """Words that the agents' tokenizer has tokens for."""
-    mix: Mix = SCREENS
-    prompt_format: str = "json"
-    """Format of prompts and replies of the agents."""
-
-    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
-        """``count`` pairs without a rejected side; equal ``rng`` states give equal pairs."""
-        stream = Stream(rng.getrandbits(31), self.known, self.mix)
-        form = format_named(self.prompt_format)
+    def draw(count: int, rng: random.Random) -> Sequence[PreferencePair]:
+        stream = Stream(rng.getrandbits(31), KNOWN_WORDS, SCREENS)
         pairs: list[PreferencePair] = []
-        while len(pairs) < count:
+        while len(pairs) < round(share / (1.0 - share) * count):
             sample = stream.draw(questions=0.0)
             assert isinstance(sample, ActionSample) and isinstance(sample.action, Action)
-            screen = sample.decision.observation
             pairs.append(
                 PreferencePair(
                     node="",
@@ -167,17 +160,13 @@ class Rehearsal:
                     chosen=sample.action,
                     rejected=None,
                     source="rehearsal",
-                    chosen_text=form.write(sample.action, screen),
+                    chosen_text=form.write(sample.action, sample.decision.observation),
                     prompt_format=form.name,
                 )
             )
         return pairs
 
-
-def rehearsal_for(model: Any) -> Rehearsal:
-    """A rehearsal with replies in the prompt format of a model or of its adapters."""
-    start = next(iter(model.adapters), None)  # an adapter may have a format of its own
-    return Rehearsal(KNOWN_WORDS, prompt_format=model.format_of(start) or "json")
+    return draw
 
 
 async def demonstrate(

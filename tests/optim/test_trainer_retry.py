@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -26,9 +26,9 @@ from swarm_ui.nodes import OpenAIModel
 from swarm_ui.optim import playing
 from swarm_ui.optim.adversary import LLMAdversary
 from swarm_ui.optim.credit.llm import LLMCritic
-from swarm_ui.optim.playing import Patience, play_with_retries
+from swarm_ui.optim.guidance import Guidance
+from swarm_ui.optim.playing import GraphRollout, Patience, play_graphs
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, patience=20.0)
@@ -184,41 +184,35 @@ async def test_a_budget_that_is_used_up_is_said_at_once() -> None:
             await trained(server, TinyModel(), None, critic={"max_calls": 3})
 
 
-def episode(fault: Failure | None = None) -> Episode:
-    return Episode(environment="e", task="t", seed=0, success=None if fault else True, fault=fault)
-
-
 AWAY = Failure(kind="unavailable", message="model 'm': no answer", error="ModelUnavailable")
 
 
-async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> None:
-    asked: list[int] = []
-    answers = iter([False, False, False, True, True, True])
+def test_a_model_that_answered_during_the_replay_is_waited_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The replay takes longer than the patience, and one of its episodes is missed once more. While
+    the model is away, one episode is tried."""
+    missed, asked = Counter({seed: 1 + (seed == 3) for seed in range(5)}), list[int]()
 
-    async def play(jobs: Sequence[Job]) -> list[Episode]:
+    async def rollouts(make: object, policy: object, jobs: Any, **_: object) -> list[Episode]:
         asked.append(len(jobs))
-        back = next(answers)
-        return [episode(None if back or seed == 0 else AWAY) for _, seed in jobs]
-
-    patience = Patience(10.0, [].append)
-    episodes, again = await play_with_retries(play, [("t", k) for k in range(5)], patience)
-    assert asked == [5, 1, 1, 1, 3]
-    assert [e.fault for e in episodes] == [None] * 5 and again == 4
-
-
-def test_a_model_that_answered_during_the_replay_is_waited_for_again() -> None:
-    """The replay takes longer than the patience, and one of its episodes is missed once more."""
-    tries: Counter[int] = Counter()
-
-    async def play(jobs: Sequence[Job]) -> list[Episode]:
+        await asyncio.sleep(30.0 * len(jobs))
         found = []
-        for _, seed in jobs:
-            await asyncio.sleep(30.0)
-            tries[seed] += 1
-            found.append(episode(AWAY if tries[seed] <= 1 + (seed == 3) else None))
+        for task, seed in jobs:
+            fault = AWAY if missed[seed] > 0 else None
+            missed[seed] -= 1
+            end = None if fault else True
+            found.append(Episode(environment="e", task=task, seed=seed, success=end, fault=fault))
         return found
 
-    jobs = [("t", seed) for seed in range(5)]
-    episodes, _ = in_virtual_time(play_with_retries(play, jobs, Patience(60.0, [].append)))
-    assert [e.fault for e in episodes] == [None] * 5
-    assert tries == {0: 2, 1: 2, 2: 2, 3: 3, 4: 2}
+    monkeypatch.setattr(playing, "rollout_many", rollouts)
+    jobs = [("press", seed) for seed in range(5)]
+    graph = GraphRollout(button_team(TinyModel()), None, jobs, Guidance(None))
+    in_virtual_time(
+        play_graphs(
+            [graph], ButtonWorld, publisher=None, concurrency=5, max_steps=None,
+            patience=lambda: Patience(60.0, [].append), on_progress=lambda done, total: None,
+        )
+    )  # fmt: skip
+    assert [e.fault for e in graph.episodes] == [None] * 5 and graph.again == 5
+    assert set(missed.values()) == {-1} and asked == [5, 1, 4, 1]

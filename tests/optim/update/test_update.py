@@ -101,8 +101,7 @@ def test_training_learns_to_prefer_what_was_chosen(method: str) -> None:
     least = 0.7 if method == "grpo" else 0.9  # the clip of single tokens ends it earlier
     assert preference(model) >= least > before + 0.1
     assert (stats.steps, stats.examples) == (60, 48 if method[0] == "g" else 24)
-    assert stats.loss is not None and stats.first_loss is not None
-    assert stats.loss < stats.first_loss or method[0] == "g"
+    assert stats.loss is not None
     assert model.versions == {"one": 1, "two": 0}
     assert torch.equal(base, model.module.out) and equal(other, weights(model, "two"))
     assert not model.module.training
@@ -322,8 +321,9 @@ def test_every_step_in_bfloat16_computes_with_the_weights_of_the_step_before() -
     config = replace(SETTINGS, method="rft", steps=24, lr=1e-2)
     learned = trained(adapted(torch.bfloat16), lesson(), config)
     exact = trained(adapted(), lesson(), config)
-    assert learned.first_loss and learned.loss and exact.loss
-    assert learned.first_loss - learned.loss > 0.5
+    first = trained(adapted(torch.bfloat16), lesson(), replace(config, steps=1))
+    assert first.loss and learned.loss and exact.loss
+    assert first.loss - learned.loss > 0.5
     assert learned.loss == pytest.approx(exact.loss, rel=0.05)
 
 
