@@ -20,8 +20,7 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
-    from swarm_ui.nodes.models.acting.limits import share_limits
-    from swarm_ui.nodes.models.acting.published_model import PublishedModel
+    from swarm_ui.nodes.models.acting.published import PublishedModel
     from swarm_ui.nodes.models.acting.ray_model import hold_model
     from swarm_ui.nodes.models.openai.model import OpenAIModel, ServedModel
     from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
@@ -40,13 +39,12 @@ __all__ = [
     "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
     "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "ServedModel", "Tool",
     "UsageTotals", "VLLMModel", "VisionModel", "adapter_folder", "function_node", "hold_model",
-    "mcp_tools", "model_folder", "pulled_folder", "share_limits",
+    "mcp_tools", "model_folder", "pulled_folder",
 ]  # fmt: skip
 
 _LAZY = {
     "acting.actor_model": ("ActorModel",),
-    "acting.limits": ("share_limits",),
-    "acting.published_model": ("PublishedModel",),
+    "acting.published": ("PublishedModel",),
     "acting.ray_model": ("hold_model",),
     "openai.model": ("OpenAIModel", "ServedModel"),
     "openai.options": ("ChatOptions", "RateLimits", "UsageTotals"),

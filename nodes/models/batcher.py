@@ -1,8 +1,8 @@
 """Collects concurrent requests into batches.
 
 When no coroutine of the event loop can continue without an answer, the queue is answered in
-batches, first come, first served. No clock is involved (unless ``linger`` is set), so with
-in-process environments the batches are the same in every run.
+batches, first come, first served. No clock is involved, so with in-process environments the batches
+are the same in every run.
 
 A batch is computed in a thread of its own, so that the event loop goes on, and connections with it;
 or in the loop's thread if that thread uses the network itself at the moment (``inline``).
@@ -80,9 +80,6 @@ class Batcher(Generic[Item, Answer]):
         """
         self._answer, self._length, self._inline = answer, length, inline
         self._max_rows, self._max_tokens = max_rows, max_tokens
-        self.linger = 0.0
-        """Seconds to wait for more items after the loop has become idle: 0 for in-process
-        environments, a few milliseconds if observations come over a socket."""
         self._queue: deque[_Entry[Item, Answer]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="swarm-ui model")
@@ -160,7 +157,3 @@ class Batcher(Generic[Item, Answer]):
             await asyncio.sleep(0)
             idle = idle + 1 if len(self._queue) == size else 0
             size = len(self._queue)
-            if idle == _IDLE_TURNS and self.linger > 0:
-                await asyncio.sleep(self.linger)
-                idle = _IDLE_TURNS if len(self._queue) == size else 0
-                size = len(self._queue)

@@ -71,6 +71,7 @@ class VLLMModel:
         self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
         self._book = VersionBook[Any](lambda version, lora: self._removed.append(lora))
         """vLLM's LoRA request of each version that can be asked."""
+        self.lease, self.release = self._book.lease, self._book.release
         self._kept: set[str] = set()
         """Versions that stay until :meth:`unload_version`."""
         self._removed: list[Any] = []
@@ -158,21 +159,6 @@ class VLLMModel:
 
     # -- adapters -----------------------------------------------------------------------------
 
-    async def load_adapter(self, folder: Path, name: str) -> str:
-        """Load an adapter in peft's format, also while requests are in flight.
-
-        Returns:
-            Its version. No number is given twice, also if the name was unloaded in between. The
-            older version is removed when no run leases it.
-
-        Raises:
-            ConfigError: the engine refuses the adapter.
-        """
-        async with self._changing:
-            version = self._book.publish(name, await self._added(name, folder))
-        await self._remove()
-        return version
-
     async def load_version(self, version: str, folder: Path) -> None:
         """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
         It stays until :meth:`unload_version`. Raises ``ConfigError`` if the engine refuses the
@@ -196,16 +182,6 @@ class VLLMModel:
         if self._book.numbers.get(name) == number:
             self._book.retire(name)
         await self._remove()
-
-    def lease(self, adapter: str) -> str:
-        """Return the current version of an adapter, which stays loaded until :meth:`release`.
-
-        Raises ``ModelError`` if there is no such adapter or version."""
-        return self._book.lease(adapter)
-
-    def release(self, version: str) -> None:
-        """Give up one lease. Raises ``ModelError`` if the version is not leased."""
-        self._book.release(version)
 
     async def _added(self, name: str, folder: Path) -> Any:
         from vllm.lora.request import LoRARequest

@@ -26,8 +26,8 @@ from swarm_ui.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from swarm_ui.nodes import OpenAIModel
 
-_SERVED, _PUBLISHED = "served", "published"
-"""Folders in a run that a server, or workers and actors, read new adapters from."""
+_SERVED = "served"
+"""Folder in a run that a server reads new adapters from."""
 
 
 class WorkerBase(NamedTuple):
@@ -100,15 +100,14 @@ async def _acting_in_workers(
             acting = open_actor(actor, learner, run, kept=kept, cluster=True)
             yield await stack.enter_async_context(acting)
             return
-        from swarm_ui.nodes.models.acting.published_model import PublishedModel
+        from swarm_ui.nodes import PublishedModel
 
         # The adapters to start from are published by the learner like all later versions.
         elsewhere: Any = partial(model_of_process, base)
         if model_actors(config):
             bare = config.model_copy(update={"model": base})
             elsewhere = await stack.enter_async_context(opened_in_actors(bare))
-        folder = run.resolve() / _PUBLISHED if config.place.shared_folder else None
-        model = PublishedModel(learner, elsewhere, folder)
+        model = PublishedModel(learner, elsewhere)
         stack.push_async_callback(model.close)
         yield model
 
@@ -125,11 +124,11 @@ async def open_actor(
         run: the directory of the run, which the server can read; what its earlier processes spent
             counts in the budget.
         kept: published versions of each adapter that the server keeps.
-        cluster: whether workers of a cluster ask the server too, within limits that hold for all
-            of them together.
+        cluster: whether workers of a cluster ask the server too.
 
     Raises:
-        ConfigError: the server serves several models, or a model other than the learner's.
+        ConfigError: the server serves several models, or a model other than the learner's; or a
+            limit is set that each process of a cluster would count for itself.
         ModelUnavailable: it does not answer.
     """
     if section is None:
@@ -138,12 +137,13 @@ async def open_actor(
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
 
     engine = await _engine(section)
+    if cluster and engine.limited:
+        raise ConfigError(
+            "model.actor: max_calls, max_tokens_total and rate_limit hold for one process, and on "
+            "Ray each worker asks the server itself; leave them out, or use --on local"
+        )
     async with AsyncExitStack() as stack:
         stack.enter_context(spending(engine, RunDirectory(run)))
-        if cluster and engine.limited:
-            from swarm_ui.nodes import share_limits
-
-            stack.push_async_callback(share_limits(engine).close)
         model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)
         stack.push_async_callback(model.close)
         await model.check()

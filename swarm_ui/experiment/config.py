@@ -132,9 +132,6 @@ class Ray(Section):
     for an embedded agent."""
     gpus_per_model: Amount = 0.0
     """Share of a GPU for each actor that holds the model."""
-    shared_folder: bool = False
-    """Training: all machines see the folder of the run under the same path, and adapters are
-    published there. If not, they are sent through Ray's object store."""
 
     @field_validator("address")
     @classmethod

@@ -81,7 +81,7 @@ async def open_model(section: AnyModel, loaded: Any = None) -> AsyncIterator[Cha
     if loaded is not None:
         model = loaded
     elif isinstance(section, Endpoint):
-        model = _endpoint(section)
+        model = endpoint_model(section)
         await model.check()
     else:
         model = made_model(section)
@@ -246,7 +246,8 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
 # -- endpoints and scripts ------------------------------------------------------------------------
 
 
-def _endpoint(section: Endpoint) -> OpenAIModel:
+def endpoint_model(section: Endpoint) -> OpenAIModel:
+    """A model at an endpoint. Nothing is asked yet."""
     from swarm_ui.nodes import ChatOptions
 
     options = ChatOptions(

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.budget import Budget
 from swarm_ui.environments.benchmark import Benchmark, Opened
+from swarm_ui.errors import ModelUnavailable
 from swarm_ui.experiment.benchmarks import opened
 from swarm_ui.experiment.config import Config, FilledTeam, Local, Ray
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint, Language
-from swarm_ui.experiment.models import adapter_names, made_model, open_model
+from swarm_ui.experiment.models import adapter_names, endpoint_model, made_model, open_model
 from swarm_ui.experiment.spending import spending
 from swarm_ui.experiment.teams import Arm, arm_of, policy_in
 from swarm_ui.graph.topology import Edge
+from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel
 from swarm_ui.rollout import (
     Acting,
@@ -170,21 +173,39 @@ async def open_shared_model(
     """The model that is sent to all workers, or ``None`` if each worker opens its own."""
     async with AsyncExitStack() as stack:
         if isinstance(config.model, Endpoint):
-            # The client takes longer to import than all that other commands need.
-            from swarm_ui.nodes.models.openai.model import OpenAIModel
-
-            model = await stack.enter_async_context(open_model(config.model))
-            if run is not None:
-                stack.enter_context(spending(model, run))
-            if isinstance(model, OpenAIModel) and model.limited:
-                from swarm_ui.nodes import share_limits
-
-                stack.push_async_callback(share_limits(model).close)
+            model: Any = await stack.enter_async_context(open_model(config.model))
+            if model.limited:
+                if run is not None:
+                    stack.enter_context(spending(model, run))
+                model = await stack.enter_async_context(_counted(config.model, model.budget))
             yield model
         elif model_actors(config):
             yield await stack.enter_async_context(opened_in_actors(config))
         else:
             yield None
+
+
+@asynccontextmanager
+async def _counted(section: Endpoint, budget: Budget) -> AsyncIterator[RayModel]:
+    """A model at an endpoint in one actor, which all workers ask, so that its limits hold for all
+    of them together. What ``budget`` has counted counts; afterwards it counts their calls too."""
+    from swarm_ui.nodes import hold_model
+
+    spent = budget.calls, budget.tokens
+    held = await hold_model(partial(_client, section, *spent), cpus=0.0, restarts=0)
+    try:
+        yield held
+    finally:
+        with suppress(ModelUnavailable):  # the actor is lost
+            calls, tokens = await held.used()
+            budget.count(Usage(prompt_tokens=tokens - spent[1]), calls - spent[0])
+        await held.close()
+
+
+def _client(section: Endpoint, calls: int, tokens: int) -> ChatModel:
+    model = endpoint_model(section)
+    model.budget.count(Usage(prompt_tokens=tokens), calls)
+    return model
 
 
 @asynccontextmanager

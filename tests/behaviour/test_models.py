@@ -92,16 +92,6 @@ async def test_a_version_that_is_loaded_twice_at_once_is_held_once(
     assert engine.held == {} and model.loaded == ()
 
 
-async def test_adapters_that_are_loaded_at_once_under_one_name_have_two_versions(
-    engine: Engine, tmp_path: Path
-) -> None:
-    model = VLLMModel("base")
-    folders = [tmp_path / name for name in ("one", "two")]
-    versions = await asyncio.gather(*(model.load_adapter(each, "agent") for each in folders))
-    assert list(versions) == ["agent@0", "agent@1"]
-    assert model.loaded == ("agent@1",) and list(engine.held.values()) == [str(folders[1])]
-
-
 _MADE: list[weakref.ref[LocalModel]] = []
 
 
@@ -115,8 +105,8 @@ async def test_a_process_does_not_keep_every_published_model(tmp_path: Path) -> 
     _MADE.clear()
     learner = with_adapters(1)
     asked = Request(decision=screen(), adapter="agent_0", max_tokens=1)
-    for k in range(6):
-        model = PublishedModel(learner, copied, tmp_path / str(k))
+    for _ in range(6):
+        model = PublishedModel(learner, copied)
         model.publish()
         for _ in range(2):  # a team is sent in every iteration
             copy = pickle.loads(pickle.dumps(model))
@@ -131,8 +121,8 @@ async def test_a_process_does_not_keep_every_published_model(tmp_path: Path) -> 
 async def test_a_published_model_in_use_outlives_newer_ones(tmp_path: Path) -> None:
     learner = with_adapters(1)
     copies = []
-    for k in range(6):
-        model = PublishedModel(learner, copied, tmp_path / str(k))
+    for _ in range(6):
+        model = PublishedModel(learner, copied)
         model.publish()
         copies.append(pickle.loads(pickle.dumps(model)))
         copies[-1].lease("agent_0")

@@ -23,7 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(PRETRAINED, "tiny", TINY)
     for name in ("OPENAI_BASE_URL", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("swarm_ui.nodes.models.pretrained.pull._converter", lambda: copy_as_folder)
+    monkeypatch.setattr("swarm_ui.nodes.models.pretrained.pull.convert_gguf", copy_as_folder)
     return tmp_path / "cache"
 
 

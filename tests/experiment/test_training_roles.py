@@ -171,9 +171,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
 
     LOADED.clear()
     section = Language(name=str(base))
-    published = PublishedModel(
-        learner, partial(models.model_of_process, section), tmp_path / "published"
-    )
+    published = PublishedModel(learner, partial(models.model_of_process, section))
     published.publish()
     async with open_critics(config, learner, WorkerBase(published.name, section)) as roles:
         assert name_of(roles.critic).startswith("learned critic")

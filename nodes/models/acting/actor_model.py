@@ -16,7 +16,9 @@ process published (:meth:`ActorModel.publish`).
 
 from __future__ import annotations
 
+import shutil
 import time
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +29,9 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
+from swarm_ui.files import replacing_folder
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.board import FolderBoard, Published, PublishedCopy
+from swarm_ui.nodes.models.acting.published import PublishedCopy, save_version
 from swarm_ui.nodes.models.batcher import Counters
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
@@ -97,10 +100,14 @@ class ActorModel:
         kept: int = 2,
     ) -> None:
         self.name = engine.name
-        self._engine, self.learner, self._board = engine, learner, FolderBoard(folder)
+        self._engine, self.learner, self._folder = engine, learner, folder.resolve()
         self._constrained = constrained
         self.counters = Counters()
-        self._published = Published(learner, self._board, kept)
+        # The learner scores with the same weights, and knows the versions.
+        self.score, self.lease, self.release = learner.score, learner.lease, learner.release
+        self._last: deque[dict[str, str]] = deque(maxlen=kept)
+        """The versions of the last calls of :meth:`publish`."""
+        self._written: set[str] = set()
         self._key = uuid4().hex
         self._asking, self._since = 0, 0.0
 
@@ -108,11 +115,11 @@ class ActorModel:
         return f"ActorModel({self._engine!r}, trained in this process)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        current = self._published.current
-        if not current:
+        if not self._last:
             raise not_sent(f"the learner of '{self.name}'")
+        current = self._last[-1]
         prompts = self.learner.prompt_reader(sorted(current.values()))
-        sent = self._engine, prompts, self._board, current, self._constrained
+        sent = self._engine, prompts, self._folder, current, self._constrained
         return _received, (self._key, *sent)
 
     @property
@@ -123,7 +130,7 @@ class ActorModel:
     @property
     def loaded(self) -> tuple[str, ...]:
         """The learner's versions that the engine holds."""
-        return tuple([each for each in self._engine.loaded if each in self._published.there])
+        return tuple([each for each in self._engine.loaded if each in self._written])
 
     async def check(self) -> None:
         """Check that the engine answers, and that it reads a chat as the learner does.
@@ -149,30 +156,15 @@ class ActorModel:
         with at_leased_versions(self, requests) as exact, self._timed():
             prompts = [self.learner.prompt(request) for request in exact]
             for version in _versions(exact):
-                self._published.put(version)
+                self._write(version)
             done = await ask_engine(
-                self._engine, exact, prompts, self._board, constrained=self._constrained
+                self._engine, exact, prompts, self._folder, constrained=self._constrained
             )
             await self._tidy()
-        counters = self.counters
-        counters.calls += len(done)
-        counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
-        counters.completion_tokens += sum(each.usage.completion_tokens for each in done)
+        self.counters.calls += len(done)
+        self.counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
+        self.counters.completion_tokens += sum(each.usage.completion_tokens for each in done)
         return done
-
-    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`; the learner computes it, with the same
-        weights."""
-        return await self.learner.score(requests, replies)
-
-    def lease(self, adapter: str) -> str:
-        """Return the current version of an adapter, which stays available, also in the engine,
-        until :meth:`release`. Raises ``ModelError`` if there is no such adapter or version."""
-        return self.learner.lease(adapter)
-
-    def release(self, version: str) -> None:
-        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        self.learner.release(version)
 
     async def close(self) -> None:
         """Unload all versions from the engine if it answers, and close the engine."""
@@ -182,8 +174,8 @@ class ActorModel:
         except ModelUnavailable:
             pass  # it is gone, and its adapters with it
         finally:
-            for version in [*self._published.there]:
-                self._published.drop(version)
+            for version in self._written:
+                shutil.rmtree(self._folder / version, ignore_errors=True)
             await self._engine.close()
 
     def publish(self) -> Mapping[str, str]:
@@ -198,7 +190,12 @@ class ActorModel:
                 f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
                 f"OpenAIModel as the engine, got {type(self._engine).__name__}"
             )
-        return self._published.publish()
+        current = {name: self.lease(name) for name in self.adapters}
+        for version in current.values():
+            self._write(version)
+            self.release(version)
+        self._last.append(current)
+        return dict(current)
 
     async def prepare(self) -> None:
         """Load published versions that the server lacks, for example after it was restarted, and
@@ -206,21 +203,41 @@ class ActorModel:
         engine = self._engine
         assert isinstance(engine, OpenAIModel)
         served = {model.name: model.root for model in await engine.served()}
-        for version in sorted(self._published.needed):
+        for version in sorted(self._needed()):
             if engine.loaded.get(version) not in served:
-                await engine.load_version(version, self._board.path(version))
+                await engine.load_version(version, self._folder / version)
         await self._tidy()
         for name, root in served.items():
-            left = root is not None and Path(root).parent == self._board.root
+            left = root is not None and Path(root).parent == self._folder
             if left and name not in engine.loaded.values():
                 await engine.unload_version(name)
 
+    def _needed(self) -> set[str]:
+        return {version for current in self._last for version in current.values()}
+
+    def _write(self, version: str) -> None:
+        """Write a version for the engine if it is not there."""
+        if version in self._written:
+            return
+        place = self._folder / version
+        try:
+            with replacing_folder(place) as made:
+                save_version(version, self.learner, made)
+            place.chmod(0o755)  # the reader may be another user
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {version} of '{self.name}' to '{place}': {error}. To do: make room, "
+                "or choose a folder that this process can write"
+            ) from error
+        self._written.add(version)
+
     async def _tidy(self) -> None:
         """Remove the versions that are neither published nor current nor leased."""
-        for version in self._published.there - self._published.needed:
+        for version in self._written - self._needed():
             if not self.learner.has_version(version):
+                self._written.discard(version)
                 await self._engine.unload_version(version)
-                self._published.drop(version)
+                shutil.rmtree(self._folder / version, ignore_errors=True)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -247,7 +264,7 @@ class ActorCopy(PublishedCopy):
         key: str,
         engine: OpenAIModel,
         prompts: PromptReader,
-        board: FolderBoard,
+        folder: Path,
         current: Mapping[str, str],
         constrained: bool | None,
     ) -> None:
@@ -256,17 +273,17 @@ class ActorCopy(PublishedCopy):
             key: identifies the actor model, so that a process has one client for it.
             engine: the server.
             prompts: makes the prompts of the published versions, as the learner does.
-            board: where the server reads the versions.
+            folder: where the server reads the versions.
             current: the version of each adapter.
             constrained: see :class:`ActorModel`.
         """
         super().__init__(current)
         self.name = engine.name
-        self._key, self._engine, self._prompts, self._board = key, engine, prompts, board
+        self._key, self._engine, self._prompts, self._folder = key, engine, prompts, folder
         self._constrained = constrained
 
     def __reduce__(self) -> tuple[Any, ...]:
-        sent = self._engine, self._prompts, self._board, self.current, self._constrained
+        sent = self._engine, self._prompts, self._folder, self.current, self._constrained
         return _received, (self._key, *sent)
 
     async def close(self) -> None:
@@ -276,7 +293,7 @@ class ActorCopy(PublishedCopy):
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
         prompts = [self._prompts.prompt(request) for request in requests]
         return await ask_engine(
-            self._engine, requests, prompts, self._board, constrained=self._constrained
+            self._engine, requests, prompts, self._folder, constrained=self._constrained
         )
 
 
@@ -295,17 +312,17 @@ async def ask_engine(
     engine: Engine,
     requests: Sequence[Request],
     prompts: Sequence[ChatPrompt],
-    board: FolderBoard,
+    folder: Path,
     *,
     constrained: bool | None,
 ) -> list[Completion]:
-    """The replies of an engine, which loads the versions that it lacks.
+    """The replies of an engine, which loads the versions that it lacks from a folder.
 
     Args:
         engine: the engine.
         requests: each for an exact version of its adapter, or for the base model.
         prompts: the prompts of the requests, as the learner reads them.
-        board: where the versions are.
+        folder: has a folder for each version.
         constrained: see :class:`ActorModel`.
     """
     asked = [
@@ -324,12 +341,12 @@ async def ask_engine(
     ]
     versions = _versions(requests)
     for version in versions - {*engine.loaded}:
-        await engine.load_version(version, board.path(version))
+        await engine.load_version(version, folder / version)
     try:
         replies = await engine.generate(asked)
     except AdapterLost:  # the server was restarted
         for version in versions:
-            await engine.load_version(version, board.path(version))
+            await engine.load_version(version, folder / version)
         replies = await engine.generate(asked)
     return [
         msgspec.structs.replace(

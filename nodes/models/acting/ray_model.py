@@ -17,16 +17,15 @@ from typing import Any, Self
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Request, ScoringModel, close_model
-from swarm_ui.nodes.models.acting.board import (
-    Board,
+from swarm_ui.nodes.models.acting.published import (
+    Files,
+    LoadingModel,
     PublishedCopy,
-    PullingModel,
     ScoringCopy,
 )
-from swarm_ui.nodes.models.acting.calls import ActorLost, answered
-from swarm_ui.rollout.cluster import connected
+from swarm_ui.rollout.cluster import connected, imported, reason
 
 Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
 """Makes the model in the process that holds it."""
@@ -38,6 +37,10 @@ _PATIENCE = 300.0
 """Seconds to wait for room on a machine."""
 _ATTEMPTS = 3
 """Maximum number of attempts of a call to a live actor, such as after a broken connection."""
+
+
+class ActorLost(ModelUnavailable):
+    """An actor or its node was lost, or cannot be reached."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +61,7 @@ class HeldModel:
     def __init__(self, factory: Factory) -> None:
         """``factory``: makes the model."""
         self._factory = factory
-        self._making: asyncio.Task[PullingModel] | None = None
+        self._making: asyncio.Task[LoadingModel] | None = None
 
     async def ready(self) -> int:
         """The process id of the actor, which shows that the actor was placed."""
@@ -71,28 +74,29 @@ class HeldModel:
         return About(name=model.name, scores=isinstance(model, ScoringModel), adapters=held.own)
 
     async def ask(
-        self, method: str, requests: Sequence[Request], *others: object, board: Board | None = None
+        self, method: str, files: Mapping[str, Files], requests: Sequence[Request], *others: object
     ) -> Any:
-        """Call ``generate`` or ``score`` of the model; see :class:`swarm_ui.model.ScoringModel`. A
-        version that is not in memory is pulled from the board."""
-        return await (await self._held()).ask(method, board, requests, *others)
+        """Call ``generate`` or ``score`` of the model; see
+        :meth:`~swarm_ui.nodes.models.acting.published.LoadingModel.ask`."""
+        return await (await self._held()).ask(method, files, requests, *others)
 
-    async def versions(self) -> tuple[str, ...]:
-        """The versions from the board that are in memory."""
-        return tuple((await self._held()).recent)
+    async def used(self) -> tuple[int, int]:
+        """Calls and tokens that the budget of the model counts."""
+        budget = (await self._held()).model.budget
+        return budget.calls, budget.tokens
 
     async def close(self) -> None:
         """Close the model, if it was made."""
         if self._making is not None:
             await close_model((await self._held()).model)
 
-    async def _held(self) -> PullingModel:
+    async def _held(self) -> LoadingModel:
         failed = self._making is not None and self._making.done() and self._making.exception()
         if self._making is None or failed:
             self._making = asyncio.ensure_future(self._make())
         return await asyncio.shield(self._making)
 
-    async def _make(self) -> PullingModel:
+    async def _make(self) -> LoadingModel:
         made = self._factory()
         model: Any = await made if inspect.isawaitable(made) else made
         if not isinstance(model, ChatModel):
@@ -100,15 +104,15 @@ class HeldModel:
                 f"the factory of a held model returned a {type(model).__name__}; expected a model "
                 "with a name and generate(requests)"
             )
-        return PullingModel(model)
+        return LoadingModel(model)
 
 
 class RayModel(PublishedCopy):
     """Asks the actors that hold a model; made by :func:`hold_model`.
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
-    can be sent to other processes. It has no weights. A request names an adapter, or a version of
-    one on the board.
+    can be sent to other processes. It has no weights. Limits and the budget of the model hold for
+    all processes together.
 
     An actor that is lost is restarted by Ray, and its calls are repeated. If it was lost too often,
     the other replicas are asked; without any, calls raise ``ModelUnavailable``.
@@ -118,19 +122,19 @@ class RayModel(PublishedCopy):
         self,
         actors: Sequence[Any],
         about: About,
-        adapter_names: Mapping[str, str] | None = None,
-        board: Board | None = None,
+        current: Mapping[str, str] | None = None,
+        files: Mapping[str, Files] | None = None,
     ) -> None:
         """
         Args:
             actors: Ray's handles of the replicas.
             about: the model.
-            adapter_names: version of each adapter; ``None``: those with which the model was loaded.
-            board: where the actors find versions that they lack.
+            current: version of each adapter; ``None``: those with which the model was loaded.
+            files: of versions that the actors may lack.
         """
-        super().__init__(about.adapters if adapter_names is None else adapter_names)
+        super().__init__(about.adapters if current is None else current)
         self.name = about.name
-        self._actors, self._about, self._board = tuple(actors), about, board
+        self._actors, self._about, self._files = tuple(actors), about, files or {}
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
         self._open = [0] * len(self._actors)
         """Calls under way, of this process, by replica."""
@@ -141,24 +145,23 @@ class RayModel(PublishedCopy):
         return f"RayModel({self._where})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._actors, self._about, self.current, self._board
+        return self._actors, self._about, self.current, self._files
 
     def __setstate__(self, sent: tuple[Any, ...]) -> None:
         RayModel.__init__(self, *sent)
         self._own = False
 
-    def with_versions(self, adapter_names: Mapping[str, str], board: Board | None = None) -> Self:
+    def with_versions(self, current: Mapping[str, str], files: Mapping[str, Files]) -> Self:
         """The same actors, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them. ``board``: where the
-        versions are that the actors lack."""
-        other = type(self)(self._actors, self._about, adapter_names, board)
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them."""
+        other = type(self)(self._actors, self._about, current, files)
         other._own = False
         return other
 
-    async def versions(self) -> tuple[tuple[str, ...], ...]:
-        """The versions from the board in the memory of each replica."""
-        asked = [answered(actor.versions.remote(), self._where) for actor in self._actors]
-        return tuple(await asyncio.gather(*asked))
+    async def used(self) -> tuple[int, int]:
+        """Calls and tokens that the budget of the only actor counts."""
+        found: tuple[int, int] = await answered(self._actors[0].used.remote(), self._where)
+        return found
 
     async def close(self) -> None:
         """End the actors. In a process that the model was sent to, nothing happens."""
@@ -176,7 +179,7 @@ class RayModel(PublishedCopy):
             actor = self._actors[place]
             self._open[place] += 1
             try:
-                ref = actor.ask.remote(method, requests, *others, board=self._board)
+                ref = actor.ask.remote(method, self._files, requests, *others)
                 return await answered(ref, self._where)
             except ActorLost as error:
                 failed += 1
@@ -281,3 +284,21 @@ async def _placed(actors: Sequence[Any], needs: str) -> None:
             f"{_NEEDED_FOR}: expected room for {len(actors)} actors of {needs} each within "
             f"{_PATIENCE:g} s, got no room in the Ray cluster. Ask for less, or add machines"
         ) from None
+
+
+async def answered(ref: Any, who: str) -> Any:
+    """The result of a call of an actor (``who``, for errors). Cancelling this coroutine cancels the
+    call. Raises :class:`ActorLost`, or what the call itself raised in the actor."""
+    ray = imported()
+    try:
+        return await ref
+    except asyncio.CancelledError:
+        ray.cancel(ref)
+        raise
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, Exception):
+            raise cause from None
+        raise ModelError(f"{who} failed: {reason(error)}") from error
+    except ray.exceptions.RayError as error:
+        raise ActorLost(f"{who} does not answer: {reason(error)}") from error

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import openai
+from asyncio_throttle.throttler import Throttler
 
 from swarm_ui.addresses import (
     basic_credentials,
@@ -24,13 +26,13 @@ from swarm_ui.addresses import (
     secrets_of,
     without_credentials,
 )
-from swarm_ui.budget import Price
+from swarm_ui.budget import Budget, Hold, Price
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures
 from swarm_ui.nodes.models.openai.failures import NEVER_CONNECTED, RequestRejected
-from swarm_ui.nodes.models.openai.limits import Admission, Permit
-from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream
+from swarm_ui.nodes.models.openai.options import RateLimits
+from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream, within
 
 OPENAI_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -42,7 +44,8 @@ _SHOWN_OF_FAILURE = 400
 
 @dataclass
 class ChatCall:
-    """One chat, and the attempts at it. Each is admitted before it is sent, and settled."""
+    """One chat, and the attempts at it. Each reserves its part of the budget before it is sent, and
+    settles it afterwards."""
 
     where: str
     """The model, for errors."""
@@ -53,19 +56,8 @@ class ChatCall:
     price: Price | None
     attempts: int = 0
     cost: float = 0.0
-    permit: Permit | None = None
+    hold: Hold | None = None
     """That of the attempt under way, whose reply is being read."""
-
-    async def begin(self, admission: Admission) -> None:
-        """Wait until an attempt may be sent."""
-        self.permit = await admission.acquire(self.most, self.price, self.where)
-        self.attempts += 1
-
-    def end(self, used: Usage | None) -> None:
-        """Settle the attempt under way, if any. ``used``: as in :class:`Permit`."""
-        if self.permit is not None:
-            self.cost += self.permit.settle(used)
-            self.permit = None
 
 
 _CALL: ContextVar[ChatCall | None] = ContextVar("call", default=None)
@@ -73,30 +65,32 @@ _CALL: ContextVar[ChatCall | None] = ContextVar("call", default=None)
 
 
 class _AdmittedHttp(openai.DefaultAsyncHttpxClient):
-    """Sends each attempt of a chat when it is admitted. An attempt that the server refused costs
+    """Sends each attempt of a chat within the limits. An attempt that the server refused costs
     nothing, nor does one that reached no server, which a hook of httpx would not see."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(event_hooks={"response": [limit_body]})
-        self._endpoint = endpoint
-        self._admission: Admission | None = None
+        super().__init__(event_hooks={"response": [partial(limit_body, endpoint.timeout)]})
+        self._endpoint, limits = endpoint, endpoint.limits
+        self._rate: AbstractAsyncContextManager[None] = nullcontext()
+        if limits.requests is not None:
+            self._rate = Throttler(limits.requests, limits.period)
 
     async def send(self, request: Any, **options: Any) -> Any:
-        call = _CALL.get()
+        call, endpoint = _CALL.get(), self._endpoint
         if call is None:  # not a chat
-            return await super().send(request, **options)
-        self._admission = self._admission or self._endpoint.admission()
-        await call.begin(self._admission)
+            return await within(endpoint.timeout, super().send(request, **options))
+        async with self._rate:
+            call.hold = endpoint.budget.reserve(call.most, call.where, call.price)
+        call.attempts += 1
         try:
-            async with asyncio.timeout(self._endpoint.timeout):
-                response = await super().send(request, **options)
+            response = await within(endpoint.timeout, super().send(request, **options))
         except TimeoutError:  # ours, which the openai client does not repeat: see replies()
             raise
         except Exception as error:
-            call.end(Usage() if type(error).__name__ in NEVER_CONNECTED else None)
+            endpoint.settle(call, Usage() if type(error).__name__ in NEVER_CONNECTED else None)
             raise
         if response.is_error:
-            call.end(Usage())
+            endpoint.settle(call, Usage())
         return response
 
 
@@ -116,11 +110,11 @@ class _Connection:
             base_url=urlunsplit((parts.scheme, host, parts.path, "", "")),
             default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
             max_retries=endpoint.max_retries,
-            timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, timeout)),
             default_headers=headers,
             http_client=_AdmittedHttp(endpoint),
         )
-        self.slots = asyncio.Semaphore(endpoint.concurrency)
+        self.slots = asyncio.Semaphore(endpoint.limits.concurrency)
         self.closing = self._closing()
 
     async def _closing(self) -> AsyncGenerator[None]:
@@ -140,11 +134,10 @@ class Endpoint:
     url: str
     key: str | None
     key_env: str
-    concurrency: int
+    limits: RateLimits
+    budget: Budget
     max_retries: int
     timeout: float
-    admission: Callable[[], Admission]
-    """Creates the object that gives permits to the calls of one event loop."""
     key_sent: bool = False
     """Whether the key was an argument in the process that sent this endpoint here."""
     _connections: dict[asyncio.AbstractEventLoop, _Connection] = field(default_factory=dict)
@@ -211,12 +204,12 @@ class Endpoint:
                                 yield piece
                     return
                 except Exception as error:
-                    broken_off = call.permit is not None
+                    broken_off = call.hold is not None
                     failed = self._failure(error, "a chat completion", call.attempts)
                     if failed is None:
                         raise
                 finally:
-                    call.end(None)
+                    self.settle(call, None)
                 # Outside of the block, so that no traceback shows the words of the server.
                 if not broken_off or call.attempts > self.max_retries:
                     raise failed
@@ -235,14 +228,20 @@ class Endpoint:
             _CALL.reset(token)
         if not stream:
             reply = read_chat(response, call.longest)
-            call.end(reply.usage)
+            self.settle(call, reply.usage)
             yield reply
             return
         async with response, aclosing(read_stream(response, call.longest)) as pieces:
             async for piece in pieces:
                 if not isinstance(piece, str):
-                    call.end(piece.usage)
+                    self.settle(call, piece.usage)
                 yield piece
+
+    def settle(self, call: ChatCall, used: Usage | None) -> None:
+        """End the attempt under way, if any; see :meth:`swarm_ui.budget.Budget.settle`."""
+        if call.hold is not None:
+            call.cost += self.budget.settle(call.hold, used)
+            call.hold = None
 
     async def ask(
         self, route: str, body: Mapping[str, object] | None, wanted: str, **options: Any

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +20,6 @@ from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
 from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
-from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
 from swarm_ui.nodes.models.versions import Leases
 from swarm_ui.prompts import (
@@ -133,10 +131,10 @@ class OpenAIModel:
             base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL,
             key=api_key,
             key_env=api_key_env,
-            concurrency=self.limits.concurrency,
+            limits=self.limits,
+            budget=self.budget,
             max_retries=max_retries,
             timeout=timeout,
-            admission=partial(LocalAdmission, self.limits, self.budget),
         )
         self.spent = UsageTotals()
         """Total usage of this model."""
@@ -152,14 +150,6 @@ class OpenAIModel:
 
     # -- other processes ----------------------------------------------------------------------
 
-    def admit_by(self, admission: Callable[[], Admission]) -> None:
-        """Replace the model's limits on requests.
-
-        ``admission``: creates the :class:`Admission` of one event loop; it is sent with the model
-        to other processes. Call this before the first chat request.
-        """
-        self._endpoint.admission = admission
-
     @property
     def limited(self) -> bool:
         """Whether a rate or a budget limits the calls."""
@@ -168,12 +158,11 @@ class OpenAIModel:
     def __getstate__(self) -> dict[str, Any]:
         """The settings, without secrets. Raises ``ConfigError`` if each process would count only
         its own calls, or would not know the address."""
-        admission = self._endpoint.admission
-        if self.limited and isinstance(admission, partial) and admission.func is LocalAdmission:
+        if self.limited:
             raise ConfigError(
                 f"{self._endpoint.where}: each copy in another process would count its rate limit "
-                "or budget for itself. Let one process keep the limits for all: limits = "
-                "share_limits(model), from swarm_ui.nodes"
+                "or budget for itself. Let one actor make the model, and ask for all: hold_model("
+                "partial(OpenAIModel, ...)), from swarm_ui.nodes"
             )
         return vars(self) | {"spent": UsageTotals(), "_leases": Leases()}
 
@@ -374,7 +363,7 @@ class OpenAIModel:
         self, request: Request, adapter: str | None, without: Collection[str], *, stream: bool
     ) -> _Prepared:
         options, where = self._options, self._endpoint.where
-        by_field = options.tools == "api" and "tools" not in without and request.decision is None
+        by_field = "tools" not in without and request.decision is None
         tools = request.tools if by_field else ()
         worded = _key("response_format", request) in without
         decision, chat = self._chat(request, with_tools=not by_field, worded=worded)

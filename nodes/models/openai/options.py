@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -42,8 +41,7 @@ class ChatOptions:
     """What each request contains.
 
     Raises:
-        ConfigError: ``extra_body`` cannot be written as JSON, or another value is not one of those
-            that are described here.
+        ConfigError: a value is not one of those that are described here.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -63,26 +61,15 @@ class ChatOptions:
     """Maximum number of tokens of a decision's prompt, by an estimate on the high side
     (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see
     :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
-    tools: Literal["api", "text"] = "api"
-    """How the tools of a request are offered: by the endpoint's own tool calls, or in the text of
-    the chat. If an endpoint rejects ``"api"``, they are in the text from then on."""
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)
-        for name, one, other in (
-            ("tools", "api", "text"),
-            ("token_field", "max_tokens", "max_completion_tokens"),
-        ):
-            if (value := getattr(self, name)) not in (one, other):
-                raise ConfigError(
-                    f"ChatOptions: {name} must be {one!r} or {other!r}, got {value!r}"
-                )
+        if self.token_field not in (fields := ("max_tokens", "max_completion_tokens")):
+            raise ConfigError(
+                f"ChatOptions: expected token_field {' or '.join(fields)}, got {self.token_field!r}"
+            )
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
-        try:
-            json.dumps(dict(self.extra_body))
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"ChatOptions: extra_body must be JSON: {error}") from None
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,11 +6,12 @@ fields that are used are checked here.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from openai import AsyncStream
@@ -24,6 +25,7 @@ from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts import picture_size
 from swarm_ui.prompts.tool_calls import call_id
 
+T = TypeVar("T")
 LARGEST_BODY = 16 * 2**20
 """Maximum size of a reply in bytes; applies to streams too."""
 _LONGEST_TOKEN, _SPARE_CHARACTERS = 128, 16_384
@@ -259,8 +261,31 @@ class _Parts:
         )
 
 
-async def limit_body(response: Any) -> None:
-    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large."""
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for ``work`` for at most ``seconds``. Raises ``TimeoutError``, and cancels the work.
+
+    The time is counted in short pieces. While something else blocks the event loop, at most one
+    piece passes, so a reply that has arrived is not lost.
+    """
+    task = asyncio.ensure_future(work)
+    left = seconds
+    try:
+        while not task.done() and left > 0:
+            piece = min(left, seconds / 4, 1.0)
+            await asyncio.wait({task}, timeout=piece)
+            left -= piece
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+
+async def limit_body(seconds: float, response: Any) -> None:
+    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large, and
+    ``TimeoutError`` when no data comes for some seconds."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":  # a small body could become a large one
         raise MalformedReply(f"a reply with the content encoding '{encoding}', not requested")
@@ -269,7 +294,7 @@ async def limit_body(response: Any) -> None:
     async def limited(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         left = LARGEST_BODY
         async with aclosing(read(chunk_size)) as parts:
-            async for part in parts:
+            while part := await within(seconds, anext(parts, b"")):
                 left -= len(part)
                 if left < 0:
                     raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")

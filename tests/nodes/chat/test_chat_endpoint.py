@@ -11,12 +11,11 @@ from loopback_client import model, no_proxy
 
 from swarm_ui import (
     CollabGraph,
-    ConfigError,
     RunFailed,
     Trace,
 )
 from swarm_ui.engine.events import Event, Token
-from swarm_ui.nodes import ChatNode, ChatOptions, OpenAIModel
+from swarm_ui.nodes import ChatNode, OpenAIModel
 
 __all__ = ["no_proxy"]  # a fixture
 
@@ -89,15 +88,6 @@ async def test_a_server_without_tool_calls_gets_them_as_text() -> None:
     assert ["tools" in body for body in asked] == [True, False, False]  # it is not asked again
     assert "You can call tools" in asked[1]["messages"][0]["content"]
     assert "You can call tools" in trace.calls[1].prompt
-
-
-async def test_tools_can_be_offered_as_text_from_the_start() -> None:
-    async with Loopback([Reply("no need")]) as server:
-        await run(model(server, options=ChatOptions(tools="text")), tools=[add])
-    body = server.requests[0].body
-    assert "tools" not in body and "You can call tools" in body["messages"][0]["content"]
-    with pytest.raises(ConfigError, match="tools must be 'api' or 'text'"):
-        ChatOptions(tools="none")  # type: ignore[arg-type]
 
 
 async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_once() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import json
+import time
 import traceback
 from typing import Any
 
@@ -19,6 +20,7 @@ from loopback_client import (
     records,
 )
 from PIL import Image
+from vllm_stand_in import StandIn
 
 from swarm_ui.addresses import without_credentials
 from swarm_ui.budget import Price
@@ -288,7 +290,6 @@ async def test_check_lists_models_and_names_what_is_wrong() -> None:
         {"base_url": "localhost:8000"},
         {"api_key": "  "},
         {"api_key_env": ""},
-        {"extra_body": {"top_k": object()}},
         {"max_cost": -0.5},
         {"max_cost": 1.0},
         {"max_cost": float("inf"), "prices": {"tiny": Price(prompt=1, completion=1)}},
@@ -300,3 +301,17 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         OpenAIModel("tiny", **records(**({"base_url": NOWHERE} | wrong)))
     with pytest.raises(ConfigError, match="model"):
         OpenAIModel(" ", NOWHERE)
+
+
+async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -> None:
+    def reply(body: object) -> str:
+        time.sleep(0.2)
+        return GOOD
+
+    with StandIn("tiny", reply=reply) as server:
+        client = OpenAIModel("tiny", f"{server.address}/v1", max_retries=0, timeout=0.6)
+        asked = asyncio.create_task(client.generate([ask()]))
+        await asyncio.sleep(0.1)
+        time.sleep(1.0)  # such as the forward pass of a model
+        assert [each.text for each in await asked] == [GOOD]
+        await client.close()

@@ -103,7 +103,7 @@ def test_an_address_with_a_password_comes_from_the_environment_of_each(
     ids=lambda given: next(iter(given)),
 )
 def test_limits_that_each_copy_would_count_for_itself_are_not_sent(limited: Any) -> None:
-    with pytest.raises(ConfigError, match=r"share_limits\(model\)"):
+    with pytest.raises(ConfigError, match="hold_model"):
         sent(OpenAIModel("tiny", "http://127.0.0.1:9/v1", **limited))
 
 

@@ -136,10 +136,12 @@ async def test_greedy_replies_and_logprobs_are_those_of_transformers(
 async def test_each_version_answers_as_itself(model: VLLMModel, tmp_path: Path) -> None:
     assert isinstance(model, VersionedModel)
     base = await text(model, None)
-    first = await model.load_adapter(saved_adapter(tmp_path / "1", 1), "agent_0")
+    first = "agent_0@0"
+    await model.load_version(first, saved_adapter(tmp_path / "1", 1))
     old = await text(model, "agent_0")
     held = model.lease("agent_0")
-    second = await model.load_adapter(saved_adapter(tmp_path / "2", 2), "agent_0")
+    second = "agent_0@1"
+    await model.load_version(second, saved_adapter(tmp_path / "2", 2))
     assert (first, held, second) == ("agent_0@0", "agent_0@0", "agent_0@1")
     new = await text(model, "agent_0")
     assert len({base, old, new}) == 3
@@ -147,7 +149,7 @@ async def test_each_version_answers_as_itself(model: VLLMModel, tmp_path: Path) 
     assert (await text(model, held), await text(model, "agent_0@1")) == (old, new)
     assert set(model.loaded) == {"agent_0@0", "agent_0@1"}
     model.release(held)
-    await model.generate([ask("agent_0")])
+    await model.unload_version("agent_0@0")
     assert model.loaded == ("agent_0@1",)
     with pytest.raises(ModelError, match="no adapter 'agent_0@0'"):
         await model.generate([ask("agent_0@0")])
