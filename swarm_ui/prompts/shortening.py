@@ -5,17 +5,12 @@ last message first; then elements. Elements are kept longest if a message refers
 are focused or editable, or if their label shares a word with the goal. Among equal ones, those at
 the end of the screen are left out first. Elements keep their indices, and the prompt gives the
 number of missing ones. The goal is always kept.
-
-Tokens are counted for a few prompts only: the next prompt to try is estimated from the lengths in
-characters.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -26,9 +21,7 @@ from swarm_ui.observation import Element
 from swarm_ui.prompts.message_text import LEFT_OUT, reason_of
 
 _SLACK = 0.03
-"""The shortening ends when a prompt leaves at most this share of the allowed tokens unused."""
-_GUESSES = 4
-"""After this many estimates, the range of prompts is halved instead."""
+"""The shortening ends when a prompt leaves at most this share of the tokens unused."""
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset({
     "a", "an", "and", "are", "at", "by", "for", "from", "in", "into", "is", "it", "of", "on", "or",
@@ -66,48 +59,25 @@ def shortened(
     if length <= limit:
         return decision, whole
     order = _order(decision)
-
-    @cache
-    def written(parts: int) -> Chat:
-        return chat(_without(decision, order[:parts]))
-
     few, most = 0, len(order)  # the first does not fit, the second does
-    best = read(written(most))
-    least = tokens(best)
-    if least > limit:
+    best = read(chat(_without(decision, order)))
+    if (least := tokens(best)) > limit:
         raise ModelError(
             f"the prompt has {length} tokens, and {least} without history, reasons and elements; "
             f"at most {limit} may be used. Raise prompt_tokens, if the model accepts more, or "
             "shorten the goal"
         )
-    longest = length  # tokens of the prompt that does not fit
-    slack = _SLACK * (limit - least)
-    for guesses in range(len(order)):
-        if most - few <= 1 or limit - least <= slack:
-            break
+    while most - few > 1:
         tried = (few + most) // 2
-        if guesses < _GUESSES:
-            share = (limit - least) / max(1, longest - least)
-            tried = _estimate(lambda n: _characters(written(n)), few, most, share)
-        prompt = read(written(tried))
-        counted = tokens(prompt)
-        if counted <= limit:
-            most, best, least = tried, prompt, counted
+        prompt = read(chat(_without(decision, order[:tried])))
+        unused = limit - tokens(prompt)
+        if unused >= 0:
+            most, best = tried, prompt
+            if unused <= _SLACK * limit:
+                break
         else:
-            few, longest = tried, counted
+            few = tried
     return _without(decision, order[:most]), best
-
-
-def _estimate(size: Callable[[int], int], few: int, most: int, share: float) -> int:
-    """The number of parts to leave out at which a prompt has this share of the characters between
-    those of two bounds."""
-    wanted = size(most) + share * (size(few) - size(most))
-    tried = range(few + 1, most - 1)
-    return few + 1 + bisect_left(tried, True, key=lambda parts: size(parts) <= wanted)
-
-
-def _characters(chat: Chat) -> int:
-    return sum(len(turn.content) for turn in chat)
 
 
 def _order(decision: Decision) -> list[tuple[str, int]]:
@@ -125,7 +95,6 @@ def _order(decision: Decision) -> list[tuple[str, int]]:
     told = {i for heard in decision.heard if heard.action for i in heard.action.targets}
 
     def rank(element: Element) -> tuple[bool, int, int, int]:
-        """A key that is greater for elements that are kept longer."""
         needed = int(element.index in told) + int(element.focused)
         shared = len(goal & _words(element.label))
         return bool(needed or shared or element.editable), needed, shared, -element.index
@@ -140,7 +109,6 @@ def _order(decision: Decision) -> list[tuple[str, int]]:
 
 
 def _without(decision: Decision, parts: Sequence[tuple[str, int]]) -> Decision:
-    """The decision without some parts."""
     if not parts:
         return decision
     before = decision.dropped or Dropped()

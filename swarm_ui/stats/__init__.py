@@ -46,21 +46,7 @@ from swarm_ui.stats.paired_clustered import (
 )
 
 __all__ = [
-    "Interval",
-    "Measure",
-    "Outcome",
-    "Outcomes",
-    "Row",
-    "clustered_difference",
-    "clustered_mean",
-    "markdown",
-    "outcomes",
-    "over_seeds",
-    "paired_difference",
-    "percentile_interval",
-    "score_difference",
-    "table",
-    "tango",
-    "wilson",
-    "wilson_of",
-]
+    "Interval", "Measure", "Outcome", "Outcomes", "Row", "clustered_difference",
+    "clustered_mean", "markdown", "outcomes", "over_seeds", "paired_difference",
+    "percentile_interval", "score_difference", "table", "tango", "wilson", "wilson_of",
+]  # fmt: skip

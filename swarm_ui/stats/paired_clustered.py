@@ -28,25 +28,15 @@ _STEPS = 60
 def clustered_mean(
     values: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
 ) -> Interval | None:
-    """Mean outcome with a percentile interval from a hierarchical bootstrap.
+    """Mean outcome with a percentile interval from a hierarchical bootstrap; ``None`` if nothing is
+    left unmasked.
 
     Each resample draws, with replacement, training runs, then templates, then the episodes of each
-    template that was drawn. All drawn runs are evaluated on the same drawn episodes. With one run
-    and one episode in each template, this is the plain bootstrap over episodes.
-
-    The interval is about new templates. If all episodes are of one template, it is about new
-    episodes of that template. Few runs say little about the variance between runs; see
-    :func:`over_seeds`. If all outcomes are 1 or all are 0, every resample is the same, and the
-    interval is Wilson's. Each template then counts as one observation, or, if all episodes are of
-    one template, each episode, in however many runs it was played.
-
-    Args:
-        values: outcomes; masked ones are left out.
-        seed: the seed of the resamples.
-        resamples: number of resamples.
-
-    Returns:
-        ``None`` if nothing is left unmasked.
+    template that was drawn. All drawn runs are evaluated on the same drawn episodes. The interval
+    is about new templates; with one template, about its episodes. Few runs say little about the
+    variance between runs; see :func:`over_seeds`. If all outcomes are 1 or all are 0, every
+    resample is the same, and the interval is Wilson's, of as many observations as there are
+    templates (or episodes, with one template).
     """
     kept = {o.value for o in values if o.value is not None}
     if kept in ({0.0}, {1.0}):
@@ -59,15 +49,14 @@ def clustered_mean(
 def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
     """Mean of ``ours - theirs`` on the same episodes: the interval of every table and report.
 
-    It is that of :func:`~swarm_ui.stats.score_difference` for one training run and outcomes of 0
-    and 1, and that of :func:`clustered_difference` for several runs or other scores.
+    It is that of :func:`score_difference` for one training run and outcomes of 0 and 1, and that of
+    :func:`clustered_difference` for several runs or other scores.
 
     Raises:
         ConfigError: the two sides are not the same episodes.
     """
     both = [*ours, *theirs]
-    one_run = len({o.run for o in both}) == 1
-    if one_run and {o.value for o in both} <= {None, 0.0, 1.0}:
+    if len({o.run for o in both}) == 1 and {o.value for o in both} <= {None, 0.0, 1.0}:
         return score_difference(ours, theirs)
     return clustered_difference(ours, theirs)
 
@@ -75,35 +64,34 @@ def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Int
 def clustered_difference(
     ours: Sequence[Outcome], theirs: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
 ) -> Interval | None:
-    """Mean of ``ours - theirs``, paired by run, template and episode, with an interval.
+    """Mean of ``ours - theirs``, paired by run, template and episode, with the interval of
+    :func:`clustered_mean`.
 
-    The interval is that of :func:`clustered_mean`. An episode that is masked on one side is left
-    out of both. If all differences are equal, the interval is that of
-    :func:`~swarm_ui.stats.score_difference`, with the observations of :func:`clustered_mean`.
+    An episode that is masked on one side is left out of both. If all differences are equal, the
+    interval is Tango's, with the observations of :func:`clustered_mean`.
 
     Raises:
         ConfigError: the two sides are not the same episodes.
     """
     deltas = differences(ours, theirs)
     values = [float(o.value) for o in deltas if o.value is not None]
-    equal = constant_difference(values, _observations(deltas)) if values else None
-    return equal or _clustered(deltas, seed, resamples)
+    if values and set(values) in ({-1.0}, {0.0}, {1.0}):
+        n, first = _observations(deltas), values[0]
+        low, high = tango(n * (first > 0), n * (first < 0), n)
+        return Interval(mean=first, low=low, high=high, n=len(values))
+    return _clustered(deltas, seed, resamples)
 
 
 def _observations(values: Sequence[Outcome]) -> int:
-    """Number of outcomes that count as independent if all outcomes are equal.
-
-    It is the number of templates, because a second episode of a template may say nothing new. If
-    all episodes are of one template, it is the number of episodes. Runs do not count, because all
-    of them play the same episodes.
-    """
+    """Number of outcomes that count as independent if all are equal: the templates, because a
+    second episode of a template may say nothing new; of one template, the episodes. All runs play
+    the same episodes."""
     kept = [key for key, outcome in by_episode(values).items() if outcome.value is not None]
     templates = {template for _, template, _, _ in kept}
     return len(templates) if len(templates) > 1 else len({key[1:] for key in kept})
 
 
 def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval | None:
-    """The hierarchical bootstrap of :func:`clustered_mean`."""
     templates: dict[str, dict[tuple[int, int], list[tuple[int, float]]]] = {}
     for (run, template, episode, repeat), outcome in by_episode(values).items():
         if outcome.value is not None:
@@ -116,8 +104,8 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
 
     @cache
     def clusters(drawn: tuple[int, ...]) -> list[list[complex]]:
-        """Sum (real) and number (imaginary) of the outcomes of the drawn runs, by template and
-        episode. Complex numbers, because both are then added at once."""
+        # Sum (real) and number (imaginary) of the outcomes of the drawn runs, by template and
+        # episode. Complex numbers, because both are then added at once.
         return [
             [
                 complex(
@@ -145,33 +133,20 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
     return percentile_interval(mean, means, len(kept))
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_KEPT)  # a run writes its table after each arm, a report an interval often
 def _resampled_bounds(
     clusters: tuple[tuple[float, ...], ...], seed: int, resamples: int
 ) -> tuple[float, float]:
-    """The percentiles of :func:`_resampled_means`.
-
-    The result is cached, because a run writes its table again after each arm, and a report shows
-    the same interval in several places.
-    """
-    means = _resampled_means(clusters, random.Random(seed), resamples)
-    found = percentile_interval(0.0, means, len(means))
-    return found.low, found.high
-
-
-def _resampled_means(
-    clusters: Sequence[Sequence[float]], rng: random.Random, resamples: int
-) -> list[float]:
-    """Means of resamples of clusters and of the values of each drawn cluster.
+    """Percentiles of the means of resamples of clusters and of the values of each drawn cluster.
 
     If a cluster has few different values, the sum of its draws is drawn from its exact
     distribution, which takes one random number instead of one for each value.
     """
+    rng, means = random.Random(seed), list[float]()
     sums = [
         (values, *(_sum_distribution(values) if len(set(values)) <= 3 else ([], [])))
         for values in clusters
     ]
-    means = []
     for _ in range(resamples):
         total, count = 0.0, 0
         for values, support, cumulative in rng.choices(sums, k=len(sums)):
@@ -183,7 +158,8 @@ def _resampled_means(
                 total += support[min(bisect(cumulative, rng.random()), len(support) - 1)]
             count += len(values)
         means.append(total / count)
-    return means
+    found = percentile_interval(0.0, means, len(means))
+    return found.low, found.high
 
 
 def _sum_distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -201,43 +177,33 @@ def _sum_distribution(values: Sequence[float]) -> tuple[list[float], list[float]
 
 
 def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
-    """Mean of ``ours - theirs``, paired by template and episode, with Tango's score interval.
+    """Mean of ``ours - theirs``, paired by template and episode, with Tango's score interval;
+    ``None`` if nothing is left unmasked.
 
-    It is valid for few episodes, and also if the two sides never or always differ. The normal
-    interval is not, nor is a bootstrap, whose resamples are then all equal.
-
-    Episodes of one template resemble each other. The counts are therefore divided by the design
-    effect of the templates (Rao and Scott, 1992), which is estimated from the differences and is at
-    least 1. If all differences are equal, it cannot be estimated, and each template counts as one
-    observation. If all episodes are of one template, the interval is about new episodes of that
-    template. Few templates say little about how much templates differ.
-
-    Args:
-        ours, theirs: outcomes 0 or 1 of one run each. An episode that is masked on one side is
-            left out of both.
-
-    Returns:
-        ``None`` if nothing is left unmasked.
+    It is valid for few episodes, and also if the two sides never or always differ. The counts are
+    divided by the design effect of the templates (Rao and Scott, 1992), which is estimated from the
+    differences and is at least 1. If all differences are equal, it cannot be estimated, and each
+    template counts as one observation. Of one template, the interval is about its episodes. An
+    episode that is masked on one side is left out of both.
 
     Raises:
-        ConfigError: the two sides are not the same episodes, an outcome is neither 0 nor 1, or
-            there are several training runs (for which there is
-            :func:`~swarm_ui.stats.clustered_difference`).
+        ConfigError: the two sides are not the same episodes of one run, or an outcome is neither 0
+            nor 1; for others there is :func:`clustered_difference`.
     """
     kept = [o for o in differences(ours, theirs) if o.value is not None]
-    if len({o.run for o in kept}) > 1:
-        raise ConfigError(
-            "a score interval is for one run on each side; use clustered_difference for several"
-        )
     values = [float(o.value or 0.0) for o in kept]
     if not values:
         return None
-    if not {-1.0, 0.0, 1.0}.issuperset(values):
+    if len({o.run for o in kept}) > 1 or not {-1.0, 0.0, 1.0}.issuperset(values):
         raise ConfigError(
-            "a score interval needs outcomes of 0 or 1; use clustered_difference for others"
+            "a score interval is for outcomes of 0 or 1 of one run on each side; use "
+            "clustered_difference for others"
         )
-    n, templates = len(values), _by_template(kept)
-    share = 1 / _design_effect(templates, sum(values) / n)
+    templates: dict[str, list[float]] = {}
+    for outcome, value in zip(kept, values, strict=True):
+        templates.setdefault(outcome.template, []).append(value)
+    n = len(values)
+    share = 1 / _design_effect([*templates.values()], sum(values) / n)
     if len(set(values)) == 1 and len(templates) > 1:
         share = len(templates) / n
     low, high = tango(share * values.count(1.0), share * values.count(-1.0), share * n)
@@ -245,19 +211,15 @@ def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Inte
 
 
 def tango(better: float, worse: float, n: float) -> tuple[float, float]:
-    """Tango's 95 % score interval of the difference of two paired proportions.
+    """Tango's 95 % score interval of the difference of two paired proportions, in [-1, 1].
 
     It contains the differences that the score test does not reject. For a difference of 0, this is
     McNemar's test without continuity correction. Source: T. Tango, Statistics in Medicine 17
     (1998), 891-908.
 
     Args:
-        better: pairs of which only the first succeeded.
-        worse: pairs of which only the second succeeded.
+        better, worse: pairs of which only the first, or only the second, succeeded.
         n: all pairs. The three need not be whole numbers.
-
-    Returns:
-        The bounds, from -1 to 1.
     """
     estimate = (better - worse) / n
 
@@ -277,18 +239,6 @@ def tango(better: float, worse: float, n: float) -> tuple[float, float]:
         return inside
 
     return bound(-1.0), bound(1.0)
-
-
-def constant_difference(values: Sequence[float], observations: int) -> Interval | None:
-    """The score interval of differences that are all -1, all 0 or all 1; ``None`` for others.
-
-    ``observations``: how many of them count as independent.
-    """
-    first = values[0]
-    if set(values) != {first} or first not in (-1.0, 0.0, 1.0):
-        return None
-    low, high = tango(observations * (first > 0), observations * (first < 0), observations)
-    return Interval(mean=first, low=low, high=high, n=len(values))
 
 
 def differences(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[Outcome]:
@@ -323,18 +273,9 @@ def by_episode(values: Sequence[Outcome]) -> dict[tuple[int, str, int, int], Out
     return found
 
 
-def _by_template(values: Sequence[Outcome]) -> list[list[float]]:
-    found: dict[str, list[float]] = {}
-    for outcome in values:
-        found.setdefault(outcome.template, []).append(float(outcome.value or 0.0))
-    return list(found.values())
-
-
 def _design_effect(templates: Sequence[Sequence[float]], mean: float) -> float:
-    """The ratio of the variance of the mean to its variance for independent values.
-
-    At least 1, and at most what it is where all values of a template are equal.
-    """
+    """The variance of the mean by that of independent values; at least 1, and at most what it is
+    where all values of a template are equal."""
     count, n = len(templates), sum(map(len, templates))
     squares = sum((value - mean) ** 2 for values in templates for value in values)
     if count < 2 or squares == 0.0:
@@ -357,12 +298,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table(results: Mapping[str, Sequence[Outcome]], *, against: str | None = None) -> list[Row]:
-    """One row for each policy, all run on the same episodes. Intervals are clustered by template.
+    """One row for each policy, all run on the same episodes; see :func:`paired_difference`.
 
     Args:
         results: outcomes by label, in the order of the rows; see :func:`~swarm_ui.stats.outcomes`.
-        against: label of the row that the others are compared with, by
-            :func:`~swarm_ui.stats.paired_difference`.
+        against: label of the row that the others are compared with.
     """
     if against is not None and against not in results:
         raise ConfigError(f"no row '{against}' to compare with; there are {', '.join(results)}")

@@ -160,7 +160,7 @@ def test_what_the_goal_names_and_what_can_be_typed_into_stays(form: PromptFormat
     assert {150, 160, 170, 180} < left
     assert left - {150, 160, 170, 180} == set(range(len(left) - 4))  # then the first on the page
     assert tokens(prompt) >= 0.9 * limit
-    assert reader.calls <= 6  # of more than 200 possible prompts
+    assert reader.calls <= 10  # of more than 200 possible prompts
 
 
 @both
