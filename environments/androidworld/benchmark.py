@@ -7,15 +7,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import ClassVar, Literal
 
-from swarm_ui.environments.androidworld.environment import FAMILIES
 from swarm_ui.environments.androidworld.suite import suite
 from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Opened
 from swarm_ui.rollout import Job
 
 
 class _Devices(Benchmark):
-    family: str = "android_world"
-    """Upstream's family of tasks."""
     suite_seed: Natural | None = None
     """Play upstream's suite for this seed, in upstream's order; ``None``: our own episodes."""
     combinations: Count = 1
@@ -34,7 +31,6 @@ class _Devices(Benchmark):
         make = partial(
             AndroidWorldProcess,
             emulator or "handset",
-            family=self.family,
             screenshots=self.screenshots,
         )
         opened = Opened(make, max_concurrency=1 if emulator else None)
@@ -55,8 +51,6 @@ class _Devices(Benchmark):
 
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         yield from super().mistakes(splits)
-        if self.family not in FAMILIES:
-            yield "family", f"no family '{self.family}'; expected {', '.join(FAMILIES)}"
         if self.combinations > 1 and self.suite_seed is None:
             yield "combinations", "combinations are those of a suite: give env.suite_seed"
 

@@ -33,8 +33,6 @@ INSTALL_HINT = (
     "set SWARM_UI_ANDROID_WORLD_PYTHON to its python."
 )
 STEPS_PER_COMPLEXITY = 10
-FAMILIES = ("android_world", "android", "information_retrieval", "miniwob", "miniwob_subset")
-"""Task families of upstream's registry."""
 NO_DATA = "not done: the app has no data yet"
 Device = Emulator | Literal["handset"]
 _Result = TypeVar("_Result")
@@ -44,14 +42,12 @@ class AndroidWorldEnvironment(Episodic):
     """Upstream's tasks, rewards and step budget (``int(10 * complexity)``) on one device.
 
     An episode is a success only if the agent ended it (``status``) and upstream's check returns
-    1.0. The step's ``note`` gives a smaller share. A web page of the MiniWoB families ends its
-    episode itself. ``input_text`` replaces the contents of a field; with ``clear_text=False`` it
-    appends to them. Upstream's calls block, so they run in a thread; a call that hangs cannot be
-    stopped, but :class:`AndroidWorldProcess` can end the whole process.
+    1.0. The step's ``note`` gives a smaller share. ``input_text`` replaces the contents of a field;
+    with ``clear_text=False`` it appends to them. Upstream's calls block, so they run in a thread; a
+    call that hangs cannot be stopped, but :class:`AndroidWorldProcess` can end the whole process.
 
     Args:
         device: an emulator, or ``"handset"`` for the simulated handset.
-        family: task family of upstream's registry, see :data:`FAMILIES`.
         pause: seconds between an action and the next observation; ``None`` waits until the
             screen is stable.
         screenshots: put a PNG into every observation.
@@ -66,24 +62,18 @@ class AndroidWorldEnvironment(Episodic):
         self,
         device: Device,
         *,
-        family: str = "android_world",
         pause: float | None = 1.0,
         screenshots: bool = False,
     ) -> None:
-        if family not in FAMILIES:
-            raise ConfigError(f"AndroidWorld: no family {family!r}; known: {', '.join(FAMILIES)}")
-        self._place, self._family, self._pause = device, family, pause
-        self._screenshots = screenshots
+        self._place, self._pause, self._screenshots = device, pause, screenshots
         self._device: Any = None
         self._task: Any = None
         self._state: Any = None
         """Upstream's state of the screen after the last action."""
-        self._page = False
-        """Whether the task is a web page of the MiniWoB families."""
 
     @property
     def name(self) -> str:
-        return self._family
+        return "android_world"
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -94,14 +84,13 @@ class AndroidWorldEnvironment(Episodic):
     def _kinds(self) -> dict[str, Any]:
         """Upstream's classes of the tasks."""
         registry = _upstream("android_world.registry").TaskRegistry()
-        return dict(registry.get_registry(self._family))
+        return dict(registry.get_registry("android_world"))
 
     async def begin(self, task: str, rng: random.Random) -> str:
         if self._device is None:
             self._device = await _guarded("launch", self._open)
         kind, seed = self._kinds[task], self.seed
         self._state = await _guarded(f"set up {task}", lambda: self._set_up(kind, seed))
-        self._page = task.lower().startswith("miniwob")
         self.budget = int(STEPS_PER_COMPLEXITY * self._task.complexity)
         return str(self._task.goal)
 
@@ -134,11 +123,11 @@ class AndroidWorldEnvironment(Episodic):
 
     async def act(self, action: Action, element: Any) -> Acted:
         if action.action_type == "status":
-            return await self._declared()
+            share, note = await _guarded("is_successful", self._check)
+            partly = f"partly done: {share:.2f}" if 0.0 < share < 1.0 else ""
+            return Done(reward=1.0 if share >= 1.0 else 0.0, note=note or partly)
         fields = self._fields(action, element)
         self._state, note = await _guarded(str(action), lambda: self._perform(fields))
-        if self._page and await _guarded("look at the page", self._page_over):
-            return await self._declared()
         return note
 
     async def end(self) -> None:
@@ -233,16 +222,6 @@ class AndroidWorldEnvironment(Episodic):
             return self._device.get_state(wait_to_stabilize=True)
         time.sleep(self._pause)  # in a worker thread
         return self._device.get_state(wait_to_stabilize=False)
-
-    def _page_over(self) -> bool:
-        """Whether a MiniWoB page has ended its episode, by the check of upstream's runner."""
-        ended = _upstream("android_world.task_evals.miniwob.miniwob_base").is_episode_terminated
-        return bool(ended(self._device))
-
-    async def _declared(self) -> Done:
-        share, note = await _guarded("is_successful", self._check)
-        partly = f"partly done: {share:.2f}" if 0.0 < share < 1.0 else ""
-        return Done(reward=1.0 if share >= 1.0 else 0.0, note=note or partly)
 
     def _check(self) -> tuple[float, str]:
         """Upstream's verdict, and a note.

@@ -40,7 +40,7 @@ class AndroidWorldProcess(ProcessEnvironment):
     Args:
         device: an emulator, which is restarted if it is dead when an episode begins and its
             ``start`` is given; or ``"handset"`` for the simulated handset, which needs no pauses.
-        family, pause, screenshots: see :class:`AndroidWorldEnvironment`.
+        pause, screenshots: see :class:`AndroidWorldEnvironment`.
         step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
         python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
         log: file to which upstream's output is appended; ``None`` drops the output.
@@ -50,18 +50,20 @@ class AndroidWorldProcess(ProcessEnvironment):
         self,
         device: Device,
         *,
-        family: str = "android_world",
         pause: float | None = 1.0,
         screenshots: bool = False,
         step_timeout: float = STEP,
         python: str | None = None,
         log: Path | None = None,
     ) -> None:
-        settings = {"family": family, "pause": pause, "screenshots": screenshots}
         super().__init__(
             f"{__name__}:make",
-            {"device": msgspec.to_builtins(device), **settings},
-            name=f"{family} (simulated)" if device == "handset" else family,
+            {
+                "device": msgspec.to_builtins(device),
+                "pause": pause,
+                "screenshots": screenshots,
+            },
+            name="android_world (simulated)" if device == "handset" else "android_world",
             python=python or os.environ.get(PYTHON),
             step_timeout=step_timeout,
             log=log,

@@ -1,4 +1,4 @@
-"""The benchmarks on the command line: families and suites of AndroidWorld, and AutoWebBench."""
+"""The benchmarks on the command line: suites of AndroidWorld, and AutoWebBench."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Device(Lamp):
 
     seen: ClassVar[list[Any]] = []
 
-    def __init__(self, device: str, *, family: str, screenshots: bool) -> None:
-        self.seen.append(family)
-        self.name = family
+    def __init__(self, device: str, *, screenshots: bool) -> None:
+        self.seen.append(device)
+        self.name = "android_world"
         self.tasks: Sequence[str] = ()
 
     async def start(self) -> None:
@@ -35,10 +35,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 
 
 def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:  # noqa: F811
-    line = "eval handset env.family=miniwob_subset env.suite_seed=30 env.combinations=2"
+    line = "eval handset env.suite_seed=30 env.combinations=2"
     done = shell(f"{line} -m script:mixed.txt --per-task --out r --json")
     assert done.code == 0, done.err
-    assert set(device.seen) == {"miniwob_subset"}
+    assert set(device.seen) == {"handset"}
     assert [(row["task"], row["counted"]) for row in done.json["tasks"]] == [
         ("BrowserMaze", 2), ("WifiOn", 2),
     ]  # fmt: skip
@@ -62,7 +62,6 @@ def test_what_there_is_not_is_said_before_anything_starts(
     device: type[Device],
 ) -> None:
     for line, said in (
-        ("eval handset env.family=miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
         ("eval handset env.combinations=2", "combinations are those of a suite"),
         ("eval autowebbench", "env.data=PATH"),
         ("train autowebbench env.data=x", "'autowebbench' has only tests"),

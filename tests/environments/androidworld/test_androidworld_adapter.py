@@ -135,7 +135,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
     class Registry:
         def get_registry(self, family: str) -> dict[str, Any]:
-            return {"WifiOn": FakeTask, "MiniWoBClick": FakeTask}
+            return {"WifiOn": FakeTask}
 
     parts: dict[str, dict[str, Any]] = {
         "android_world": {"__path__": []},
@@ -143,11 +143,6 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
         "android_world.registry": {"TaskRegistry": Registry},
         "android_world.env.env_launcher": {"load_and_setup_env": lambda **launch: made},
         "android_world.env.json_action": {"JSONAction": FakeJSONAction},
-        "android_world.task_evals": {"__path__": []},
-        "android_world.task_evals.miniwob": {"__path__": []},
-        "android_world.task_evals.miniwob.miniwob_base": {
-            "is_episode_terminated": lambda device: bool(device.done)
-        },
     }
     for name, members in parts.items():
         module = ModuleType(name)
@@ -294,14 +289,6 @@ async def test_screenshots_are_png(device: FakeDevice) -> None:
     assert screen.png.startswith(b"\x89PNG")
 
 
-async def test_a_page_ends_its_episode_itself(env: AndroidWorldEnvironment) -> None:
-    await env.reset(task="MiniWoBClick", seed=1)
-    step = await env.step(CLICK)
-    assert (step.reward, step.terminated) == (1.0, True)
-    await env.reset(task="WifiOn", seed=1)
-    assert not (await env.step(CLICK)).ended
-
-
 async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
     env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,8 +302,6 @@ async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
 async def test_errors_say_what_to_do(
     env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigError, match="ios_world"):
-        AndroidWorldEnvironment(Emulator(), family="ios_world")
     with pytest.raises(ConfigError, match="WifiOff"):
         await env.reset(task="WifiOff", seed=1)
     monkeypatch.setattr(Emulator, "listens", lambda emulator: False)
