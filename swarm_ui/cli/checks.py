@@ -93,25 +93,17 @@ def _extras() -> Iterator[Check]:
 
 def _plugins() -> Iterator[Check]:
     """The names that other packages add. Each is imported, to report what is wrong with it."""
-    from swarm_ui.experiment.benchmarks import ENVIRONMENTS
-    from swarm_ui.experiment.loggers import LOGGERS
-    from swarm_ui.experiment.mistakes import CRITICS
-    from swarm_ui.experiment.plugins import KINDS, load, plugins
-    from swarm_ui.experiment.wrapping import WRAPPERS
+    from swarm_ui.experiment.plugins import KINDS, load, package_of, plugins
 
-    ours = {*ENVIRONMENTS, *SHIPPED_AGENTS, *WRAPPERS, *LOGGERS, *CRITICS}
-    for added in (found for kind in KINDS for found in plugins(kind)):
-        problem = ""
-        try:
-            load(added.kind, added.name)
-        except ConfigError as error:
-            problem = str(error)
-        if added.name in ours:
-            problem = (f"{added} has a name of swarm-ui, which comes first; use "
-                       f"{added.place}")  # fmt: skip
-        found = f"{added.kind.removesuffix('s')} of {added.package} ({added.place})"
-        yield _check("plug-in", f"plug-in {added.name}", not problem, "" if problem else found,
-                     problem)  # fmt: skip
+    for kind in KINDS:
+        for name, entry in plugins(kind).items():
+            problem = ""
+            try:
+                load(kind, name)
+            except ConfigError as error:
+                problem = str(error)
+            found = f"{kind.removesuffix('s')} of {package_of(entry)} ({entry.value})"
+            yield _check("plug-in", f"plug-in {name}", not problem, found, problem)
 
 
 def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:

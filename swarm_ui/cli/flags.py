@@ -17,7 +17,6 @@ import typer
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
-from swarm_ui.experiment.plugins import Kind, plugin_names
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import AGENT_ADAPTERS, PRETRAINED
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
@@ -37,20 +36,11 @@ def one_of(*names: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def named(kind: Kind, *names: str) -> Callable[[str], list[str]]:
-    """Completion for names of this package and of plug-ins."""
-
-    def complete(incomplete: str) -> list[str]:
-        return one_of(*names, *plugin_names(kind))(incomplete)
-
-    return complete
-
-
 def words_of(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completion for an environment, and then for its tasks and for settings."""
     given = [word for word in ctx.params.get("words") or () if "=" not in word]
     if not given:
-        return named("environments", *ENVIRONMENTS)(incomplete)
+        return one_of(*ENVIRONMENTS)(incomplete)
     from swarm_ui.experiment.loading import setting_names
 
     kind = kind_of_environment(given[0])
@@ -264,7 +254,7 @@ MODEL = option(
     "model", str, "NAME",
     "base, general, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, "
     "module:factory, or a model that --url serves", "-m",
-    setting="model.name", complete=named("models", *SHIPPED_AGENTS, *PRETRAINED),
+    setting="model.name", complete=one_of(*SHIPPED_AGENTS, *PRETRAINED),
 )  # fmt: skip
 URL = option("url", str, "URL", _URL, setting="model.url")
 ADAPTERS = option(

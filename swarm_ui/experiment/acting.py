@@ -30,14 +30,6 @@ _SERVED = "served"
 """Folder in a run that a server reads new adapters from."""
 
 
-class WorkerBase(NamedTuple):
-    """The base model of the agents in workers that play."""
-
-    name: str
-    section: Agent | Language
-    """The settings without adapters; see :func:`~swarm_ui.experiment.models.model_of_process`."""
-
-
 class TrainingPlace(NamedTuple):
     """The models and environments for the rollouts of a training."""
 
@@ -46,8 +38,8 @@ class TrainingPlace(NamedTuple):
     """The model of the agents."""
     judging: Any
     """The model of a critic that asks the agents' own."""
-    in_workers: WorkerBase | None = None
-    """The base model that workers hold for the critic; ``None``: this process plays."""
+    in_workers: Agent | Language | None = None
+    """The agents' base model in workers; ``None``: this process plays."""
 
 
 @asynccontextmanager
@@ -83,7 +75,7 @@ async def open_training_place(
             _acting_in_workers(config, actor, learner, run, base) as model,
             rollouts(split, environment) as playing,
         ):
-            yield TrainingPlace(playing, model, model, WorkerBase(learner.name, base))
+            yield TrainingPlace(playing, model, model, base)
 
 
 @asynccontextmanager

@@ -17,7 +17,8 @@ from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstration
 from swarm_ui.environments.web.benchmark import Web
 from swarm_ui.experiment.plugins import (
     named_by_user,
-    plugin,
+    plugins,
+    told,
     unknown_name,
     user_environment,
 )
@@ -65,8 +66,9 @@ def kind_of_environment(name: str) -> type[Benchmark]:
 
 def note_on(env: Benchmark) -> str:
     """The note below tables of results in an environment."""
-    added = plugin("environments", env.name) if isinstance(env, UserBenchmark) else None
-    return str(added or env.name) if isinstance(env, UserBenchmark) else env.label
+    if not isinstance(env, UserBenchmark):
+        return env.label
+    return told("environments", env.name) if env.name in plugins("environments") else env.name
 
 
 @asynccontextmanager

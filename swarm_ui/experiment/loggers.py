@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import MissingExtra, brief
 from swarm_ui.experiment.plugins import load, make, named_by_user, unknown_name
-from swarm_ui.report.results import ArmResult, Results
+from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import without_secrets
 
 Log = Callable[[Mapping[str, float]], object]
@@ -20,83 +21,49 @@ Settings = Mapping[str, Any]
 """Settings of a run by dotted names, without secrets."""
 
 
-class _TensorBoard:
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise MissingExtra("tensorboard", "TensorBoard", error.name or "tensorboard") from error
-        self._open: Any = lambda: SummaryWriter(str(folder / "tensorboard"))
-        self._writer: Any = None
+@contextmanager
+def _tensorboard(folder: Path, settings: Settings) -> Iterator[Log]:
+    from torch.utils.tensorboard import SummaryWriter
 
-    def __call__(self, numbers: Mapping[str, float]) -> None:
-        self._writer = self._writer or self._open()
-        for name, value in numbers.items():
-            self._writer.add_scalar(name, value, int(numbers.get("iteration", 0)))
-        self._writer.flush()
+    with SummaryWriter(str(folder / "tensorboard")) as writer:  # type: ignore[no-untyped-call]
 
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        def log(numbers: Mapping[str, float]) -> None:
+            for name, value in numbers.items():
+                writer.add_scalar(name, value, int(numbers.get("iteration", 0)))  # type: ignore[no-untyped-call]
+            writer.flush()  # type: ignore[no-untyped-call]
+
+        yield log
 
 
-class _Wandb:
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        try:
-            import wandb
-        except ImportError as error:
-            raise MissingExtra("wandb", "Weights & Biases", error.name or "wandb") from error
-        quiet = wandb.Settings(
-            console="off", save_code=False, disable_git=True, disable_job_creation=True,
-            x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True,
-        )  # fmt: skip
-        project = os.environ.get("WANDB_PROJECT") or "swarm-ui"
-        self._open: Any = lambda: wandb.init(
-            project=project, name=folder.resolve().name, dir=str(folder), resume="auto",
-            config=dict(settings), settings=quiet,
-        )  # fmt: skip
-        self._run: Any = None
+@contextmanager
+def _wandb(folder: Path, settings: Settings) -> Iterator[Log]:
+    import wandb
 
-    def __call__(self, numbers: Mapping[str, float]) -> None:
-        self._run = self._run or self._open()
-        self._run.log(dict(numbers), step=int(numbers.get("iteration", 0)))
-
-    def close(self) -> None:
-        if self._run is not None:
-            self._run.finish()
+    quiet = wandb.Settings(
+        console="off", save_code=False, disable_git=True, disable_job_creation=True,
+        x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True,
+    )  # fmt: skip
+    project, name = os.environ.get("WANDB_PROJECT") or "swarm-ui", folder.resolve().name
+    with wandb.init(project=project, name=name, dir=str(folder), resume="auto",
+                    config=dict(settings), settings=quiet) as run:  # fmt: skip
+        yield lambda numbers: run.log(dict(numbers), step=int(numbers.get("iteration", 0)))
 
 
-class _MLflow:
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        try:
-            import mlflow
-        except ImportError as error:
-            raise MissingExtra("mlflow", "MLflow", error.name or "mlflow") from error
-        self._mlflow, self._name, self._settings = mlflow, folder.resolve().name, settings
-        self._run: Any = None
+@contextmanager
+def _mlflow(folder: Path, settings: Settings) -> Iterator[Log]:
+    import mlflow
 
-    def __call__(self, numbers: Mapping[str, float]) -> None:
-        if self._run is None:
-            if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
-                self._mlflow.set_experiment("swarm-ui")
-            self._run = self._mlflow.start_run(run_name=self._name)
-            self._mlflow.log_params({k: str(v)[:500] for k, v in self._settings.items()})
-        self._mlflow.log_metrics(dict(numbers), step=int(numbers.get("iteration", 0)))
-
-    def close(self) -> None:
-        if self._run is not None:
-            self._mlflow.end_run()
+    if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+        mlflow.set_experiment("swarm-ui")
+    with mlflow.start_run(run_name=folder.resolve().name):
+        mlflow.log_params({name: str(value)[:500] for name, value in settings.items()})
+        yield lambda numbers: mlflow.log_metrics(
+            dict(numbers), step=int(numbers.get("iteration", 0))
+        )
 
 
-LOGGERS: dict[str, Callable[[Path, Settings], Log]] = {
-    "tensorboard": _TensorBoard,
-    "wandb": _Wandb,
-    "mlflow": _MLflow,
-}
-"""Those of this package by name. Each is made from the folder and the settings of the run, and
-begins to write with the first numbers."""
-_LOCAL = ("tensorboard",)
-"""Loggers that only write into the folder of the run."""
+LOGGERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
+"""Those of this package by name, which is also that of the Python package and of the extra."""
 
 
 @contextmanager
@@ -113,13 +80,8 @@ def opened_log(
         folder: the folder of the run.
         settings: the settings of the run, which may be nested and hold secrets.
         warn: called with one line when a logger fails.
-
-    Raises:
-        MissingExtra: a package is not installed.
-        ConfigError: a factory cannot be called, or returns no function.
     """
-    shown = _flat(without_secrets(settings))
-    made = {name: _made(name, folder, shown) for name in names}
+    shown, made = _flat(without_secrets(settings)), dict[str, Log]()
 
     def attempt(name: str, call: Callable[[], object]) -> None:
         try:
@@ -134,18 +96,22 @@ def opened_log(
         for name, each in tuple(made.items()):
             attempt(name, lambda each=each: each(numbers))  # type: ignore[misc]
 
+    open_ones = {name: ExitStack() for name in names}
+
+    def open_one(name: str) -> None:
+        if name in LOGGERS:
+            made[name] = open_ones[name].enter_context(LOGGERS[name](folder, shown))
+            return
+        made[name] = make("loggers", name, folder, shown)
+        open_ones[name].callback(getattr(made[name], "close", lambda: None))
+
+    for name in names:
+        attempt(name, lambda name=name: open_one(name))  # type: ignore[misc]
     try:
         yield log
     finally:
-        for name, each in tuple(made.items()):
-            attempt(name, getattr(each, "close", lambda: None))
-
-
-def _made(name: str, folder: Path, settings: Settings) -> Log:
-    if name in LOGGERS:
-        return LOGGERS[name](folder, settings)
-    made: Log = make("loggers", name, folder, settings)
-    return made
+        for name, each in open_ones.items():
+            attempt(name, each.close)
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -154,11 +120,9 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in config.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, list | tuple):
-            found[f"{prefix}{name}"] = ", ".join(map(str, value))
         else:
-            plain = value is None or isinstance(value, bool | int | float | str)
-            found[f"{prefix}{name}"] = value if plain else str(value)
+            listed = isinstance(value, list | tuple)
+            found[f"{prefix}{name}"] = ", ".join(map(str, value)) if listed else value
     return found
 
 
@@ -172,17 +136,17 @@ def logger_mistakes(names: Sequence[str]) -> Iterator[str]:
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Import the loggers, before anything is written.
+    """Check that the loggers can be imported, before anything is written.
 
     Raises:
         MissingExtra: a package is not installed.
         ConfigError: a factory cannot be imported.
     """
     for name in names:
-        if name in LOGGERS:
-            LOGGERS[name](Path(), {})  # imports its package, and writes nothing
-        else:
+        if name not in LOGGERS:
             load("loggers", name)
+        elif find_spec(name) is None:
+            raise MissingExtra(name, f"the logger '{name}'", name)
 
 
 def logger_demands(names: Sequence[str]) -> Iterator[str]:
@@ -190,23 +154,19 @@ def logger_demands(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         if name not in LOGGERS:
             yield f"import and call '{name}' (a logger)"
-        elif name not in _LOCAL:
+        elif name != "tensorboard":  # which only writes into the folder of the run
             yield f"send settings and metrics to {name}"
 
 
 def result_scalars(results: Results) -> Mapping[str, float]:
     """The results of an evaluation as metrics by name: ``success/SPLIT``, with its interval, and
     costs."""
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     for arm in results.arms:
-        name = _name(arm)
-        interval = arm.success
-        if interval is not None:
-            found |= {
-                f"success/{name}": interval.mean,
-                f"success/{name}_low": interval.low,
-                f"success/{name}_high": interval.high,
-            }
+        name = arm.name or arm.split.replace("/", "-") or "episodes"
+        if (interval := arm.success) is not None:
+            ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
+            found |= {f"success/{name}{end}": value for end, value in ends.items()}
         found |= {
             f"episodes/{name}": arm.counted,
             f"masked/{name}": arm.masked,
@@ -214,9 +174,4 @@ def result_scalars(results: Results) -> Mapping[str, float]:
             f"tokens/{name}": arm.work.tokens,
             f"seconds/{name}": arm.work.seconds,
         }
-    return {name: float(value) for name, value in found.items()}
-
-
-def _name(arm: ArmResult) -> str:
-    """The split, with the seed if a run has several."""
-    return arm.name or arm.split.replace("/", "-") or "episodes"
+    return found

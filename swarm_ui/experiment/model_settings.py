@@ -18,7 +18,7 @@ from pydantic import (
 
 from swarm_ui.environments.benchmark import Count
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.plugins import plugin, plugin_names
+from swarm_ui.experiment.plugins import plugins
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     is_hub_name,
@@ -169,7 +169,7 @@ def kind_of(name: str, url: str = "") -> str:
     known = name in PRETRAINED
     if known and pulled_folder(name) is not None:
         return "local"
-    if not known and plugin("models", name) is not None:
+    if not known and name in plugins("models"):
         return "code"
     if os.environ.get("OPENAI_BASE_URL"):
         return "endpoint"
@@ -179,7 +179,7 @@ def kind_of(name: str, url: str = "") -> str:
         return "code"
     if is_hub_name(name):
         return "local"
-    names = (*SHIPPED_AGENTS, *PRETRAINED, *plugin_names("models"))
+    names = (*SHIPPED_AGENTS, *PRETRAINED, *plugins("models"))
     near = difflib.get_close_matches(name, names, n=1)
     raise ConfigError(
         f"no model '{name}': expected {', '.join(names)}, the folder of a model, org/name on the "

@@ -24,7 +24,7 @@ from swarm_ui.experiment.model_settings import (
     Language,
     Script,
 )
-from swarm_ui.experiment.plugins import make, plugin
+from swarm_ui.experiment.plugins import make, plugins, told
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import AGENT_ADAPTERS, adapter_folder
@@ -47,7 +47,8 @@ def describe_model(model: AnyModel) -> str:
         where = without_credentials(model.actor.url)
         return f"{model.name} (learns in this process, acts at {where})"
     if isinstance(model, Code):
-        return str(plugin("models", model.name) or f"{model.name} (in this process)")
+        known = model.name in plugins("models")
+        return told("models", model.name) if known else f"{model.name} (in this process)"
     if isinstance(model, Agent) and model.name in SHIPPED_AGENTS:
         return f"the {model.name} agent that ships (in this process)"
     return model.name if isinstance(model, Script) else f"{model.name} (in this process)"

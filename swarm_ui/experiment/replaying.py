@@ -15,7 +15,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, FilledTeam
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
-from swarm_ui.experiment.plugins import called, named_in_code
+from swarm_ui.experiment.plugins import called, imported
 from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.graph import CollabGraph
@@ -283,9 +283,9 @@ def graph_named(place: str) -> CollabGraph:
     Raises:
         ConfigError: it cannot be imported, or is not a graph.
     """
-    found = named_in_code(place)
+    found = imported(place, f"'{place}'")
     if not isinstance(found, CollabGraph):
-        found = called(place, found)
+        found = called(f"'{place}'", found)
     if not isinstance(found, CollabGraph):
         raise ConfigError(
             f"'{place}' is a {type(found).__name__}; expected a CollabGraph, or a function that "

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import Credit, Critic, Judge
-from swarm_ui.errors import ConfigError, LearningError, MissingExtra, SwarmError
-from swarm_ui.experiment.acting import WorkerBase
+from swarm_ui.errors import ConfigError, LearningError, SwarmError
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.mistakes import CRITICS, asks_model, critic_kind
 from swarm_ui.experiment.model_settings import Agent, Language
 from swarm_ui.experiment.models import model_of_process, open_model
 from swarm_ui.experiment.plugins import described, function_of
 from swarm_ui.experiment.spending import spending
-from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.wrapping import ONLY_WATCH, wrapped
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
 from swarm_ui.observation import Observation
@@ -33,19 +30,16 @@ from swarm_ui.optim.adversary import (
     ScriptedTeacher,
     Teacher,
 )
+from swarm_ui.optim.credit.learned import learned_critic
 from swarm_ui.optim.credit.llm import LLMCritic
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 
-if TYPE_CHECKING:
-    from swarm_ui.optim.credit.learned import LearnedCritic
 
-
-@dataclass(frozen=True, slots=True)
-class TrainingRoles:
-    """The roles other than the agents in a training run."""
+class TrainingRoles(NamedTuple):
+    """The roles other than the agents in a training run, as arguments of the trainer."""
 
     critic: Critic | None = None
     """``None``: the outcome is the credit of every message."""
@@ -71,7 +65,7 @@ def describe_credit(config: Config) -> str:
 async def open_critics(
     config: Config,
     model: Any,
-    in_workers: WorkerBase | None = None,
+    in_workers: Agent | Language | None = None,
     run: RunDirectory | None = None,
 ) -> AsyncIterator[TrainingRoles]:
     """The critic, the judge, the adversary and the teacher of a training run, with the models that
@@ -98,20 +92,17 @@ async def open_critics(
                 other = await opened.enter_async_context(open_model(section.model))
                 if run is not None:
                     opened.enter_context(spending(other, run, role="critic"))
-        made: dict[str, Any] = {}
+        made: dict[str, Any] = {"outcome": None}
         if "scripted" in wanted:
             made["scripted"] = ScriptedCritic(_solver(config))
         if "llm" in wanted:
             made["llm"] = LLMCritic(other)
         if "learned" in wanted:
             folder = adapter_folder(section.folder)
-            if in_workers is not None:
-                _check_critic(folder)
             asked = await opened.enter_async_context(open_model(_critic_base(config, folder)))
-            made["learned"] = _learned_critic(asked, folder)
-        critic, judge = made.get(kind), made.get(section.judge)
-        if kind not in CRITICS:
-            critic = _UserCritic(kind)
+            made["learned"] = learned_critic(asked, folder)
+        critic = made[kind] if kind in CRITICS else _UserCritic(kind)
+        judge = made.get(section.judge)
         if in_workers is not None and (section.judge or kind) == "learned":
             judge = _WorkerJudge(_critic_in_workers(config, in_workers))
         if section.trust and critic is not None:
@@ -185,50 +176,24 @@ def _critic_base(config: Config, folder: Path) -> Language:
     return Language(name=base)
 
 
-def _learned_critic(model: Any, folder: Path, **options: str) -> LearnedCritic:
-    with _needs_train():
-        from swarm_ui.optim.credit.learned import learned_critic
-    return learned_critic(model, folder, **options)
-
-
-def _check_critic(folder: Path) -> None:
-    """Raise ``ConfigError`` for a wrong folder before workers start."""
-    with _needs_train():
-        from swarm_ui.optim.credit.learned import read_card
-    read_card(folder)
-
-
-def _critic_in_workers(config: Config, agents_base: WorkerBase) -> Callable[[], Judge]:
+def _critic_in_workers(config: Config, of_agents: Agent | Language) -> Callable[[], Judge]:
     """The learned critic of the configuration, made by each worker.
 
     If it was trained on the agents' base model, a worker holds only one copy of that model.
     """
-    with _needs_train():
-        from swarm_ui.optim.credit.learned import ADAPTER
     folder, agents = adapter_folder(config.critic.folder).absolute(), config.model
     base: Agent | Language = _critic_base(config, folder)
     if isinstance(agents, Language) and not (agents.quantize or agents.vision):
-        base = agents_base.section  # else its weights are others
-    adapter = ADAPTER
-    while adapter in agent_names(config.team.filled(learning=True).agents):
-        adapter += "_"
-    return partial(_made_in_worker, base, folder, adapter)
+        base = of_agents  # else its weights are others
+    return partial(_made_in_worker, base, folder)
 
 
 @cache
-def _made_in_worker(base: Agent | Language, folder: Path, adapter: str) -> Judge:
+def _made_in_worker(base: Agent | Language, folder: Path) -> Judge:
     try:
-        return _learned_critic(model_of_process(base), folder, adapter=adapter)
+        return learned_critic(model_of_process(base), folder)
     except (OSError, ConfigError) as error:
         raise ConfigError(
             f"a worker on {platform.node()} cannot load the learned critic '{folder}': {error}. To "
             "do: every machine needs the critic and its base model under the path of the command"
         ) from error
-
-
-@contextmanager
-def _needs_train() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtra("train", "a learned critic", error.name or "torch") from error

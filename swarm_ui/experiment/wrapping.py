@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_origin
+from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -29,43 +28,36 @@ _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
 
 
 class _Options(BaseModel):
-    """The options of a wrapper."""
+    """The options of a wrapper, which is made by :meth:`wrap`."""
 
     model_config = ConfigDict(extra="forbid")
-    example: ClassVar[str]
 
-    def wrap(self) -> Wrap:
+    def wrap(self, env: Environment) -> Environment:
         raise NotImplementedError
 
 
 class _StepLimit(_Options):
-    example: ClassVar[str] = "step-limit:steps=12"
-
     steps: Count
 
-    def wrap(self) -> Wrap:
-        return partial(StepLimit, steps=self.steps)
+    def wrap(self, env: Environment) -> Environment:
+        return StepLimit(env, steps=self.steps)
 
 
 class _ActionFilter(_Options):
-    example: ClassVar[str] = "action-filter:deny=payment,deny=sending,apps=contacts"
-
     deny: tuple[Literal["payment", "deletion", "sending", "nothing"], ...] = ("payment", "deletion")
     apps: tuple[str, ...] = ()
 
-    def wrap(self) -> Wrap:
+    def wrap(self, env: Environment) -> Environment:
         rules = [_RULES[name] for name in self.deny if name in _RULES]
-        return partial(ActionFilter, deny=rules, apps=self.apps or None)
+        return ActionFilter(env, deny=rules, apps=self.apps or None)
 
 
 class _Recorder(_Options):
-    example: ClassVar[str] = "recorder:path=episodes.jsonl"
-
     path: str
     actor: str = "recorded"
 
-    def wrap(self) -> Wrap:
-        return partial(Recorder, path=Path(self.path), actor=self.actor)
+    def wrap(self, env: Environment) -> Environment:
+        return Recorder(env, Path(self.path), actor=self.actor)
 
 
 WRAPPERS: dict[str, type[_Options]] = {
@@ -137,31 +129,24 @@ def is_users(text: str) -> bool:
 def _wrap_of(text: str) -> Wrap:
     if is_users(text):
         return lambda env: UserEnvironment(make("wrappers", text, env))
-    return _options_of(text).wrap()
+    return _options_of(text).wrap
 
 
 def _options_of(text: str) -> _Options:
     """The options in ``name:key=value,key=value``; a key that is repeated makes a list."""
     name, _, rest = text.partition(":")
-    kind = WRAPPERS[name]
-    given: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
+    kind, given = WRAPPERS[name], dict[str, Any]()
+    for key, _, value in (part.partition("=") for part in filter(None, rest.split(","))):
         field = kind.model_fields.get(key)
-        if not equals or field is None:
-            problem = f"expected KEY=VALUE with {', '.join(kind.model_fields)}, got '{part}'"
-            raise ConfigError(f"wrapper '{name}': {problem}; for example {kind.example}")
-        if get_origin(field.annotation) is tuple:
+        if field is not None and get_origin(field.annotation) is tuple:
             given.setdefault(key, []).append(value)
-        elif key in given:
-            raise ConfigError(f"wrapper '{name}': '{key}' is given twice")
         else:
             given[key] = value
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"][:1]))
+        first, known = error.errors()[0], ", ".join(kind.model_fields)
         raise ConfigError(
-            f"wrapper '{name}': '{where}': {first['msg'].lower()}; for example {kind.example}"
+            f"wrapper '{name}': '{first['loc'][0]}': {first['msg'].lower()}; expected "
+            f"{name}:KEY=VALUE,... with {known}"
         ) from error

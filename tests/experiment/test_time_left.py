@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from swarm_ui.experiment import learning
 
 from swarm_ui.experiment import progress
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
-from swarm_ui.experiment.training import stage2
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -97,7 +97,7 @@ def test_a_training_of_110_seconds(
     heard: list[float | None] = []
     clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
     with clock.display.bar("stage 2", 5, share=True) as bar:
-        recorder = stage2._Recorder(run, bar, 5)
+        recorder = learning._Recorder(run, bar, 5)
         for iteration in range(5):
             for k in range(1, 25):
                 clock.now += 10.6 if k == 1 else 0.2

@@ -22,7 +22,6 @@ from swarm_ui.credit import Judge
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import models
 from swarm_ui.experiment import roles as roles_module
-from swarm_ui.experiment.acting import WorkerBase
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS
 from swarm_ui.experiment.config import Config, Critic
 from swarm_ui.experiment.mistakes import critic_mistakes
@@ -173,7 +172,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     section = Language(name=str(base))
     published = PublishedModel(learner, partial(models.model_of_process, section))
     published.publish()
-    async with open_critics(config, learner, WorkerBase(published.name, section)) as roles:
+    async with open_critics(config, learner, section) as roles:
         assert name_of(roles.critic).startswith("learned critic")
         for _ in range(2):  # every iteration sends both anew
             agents, judge = sent((published, roles.judge))
@@ -189,7 +188,7 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
         model=Language(name=str(base)), critic=Critic(kind="learned", folder=str(folder))
     )
     section = Language(name=str(base))
-    async with open_critics(config, object(), WorkerBase("base", section)) as roles:
+    async with open_critics(config, object(), section) as roles:
         judge: Judge = sent(roles.judge)
         kept = folder.rename(tmp_path / "elsewhere")
         with pytest.raises(
@@ -201,5 +200,5 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
         assert await judge.grade(SCREEN, ACTIONS, None)  # a failure is not kept
         shutil.rmtree(folder)
     with pytest.raises(ConfigError, match="no critic in"):
-        async with open_critics(config, object(), WorkerBase("base", section)):
+        async with open_critics(config, object(), section):
             pass

@@ -16,7 +16,7 @@ from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.model_settings import Agent, Language, model_named
 from swarm_ui.experiment.models import SINGLE, load_in_process
-from swarm_ui.experiment.plugins import plugins
+from swarm_ui.experiment.plugins import package_of, plugins
 from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
@@ -53,12 +53,10 @@ def list_models(json: flags.Json = False) -> int:
                      ", ".join(own), where)  # fmt: skip
         rows.append({"name": name, "title": model.title, "licence": model.licence, "adapters": own,
                      "folder": None if folder is None else str(folder)})  # fmt: skip
-    for added in plugins("models"):
-        title = f"plug-in of {added.package}"
-        where = f"cannot be used: {added.problem}" if added.problem else added.place
-        made.add_row(added.name, title, "", "", "", where)
-        rows.append({"name": added.name, "title": title, "adapters": [],
-                     "place": added.place, "problem": added.problem})  # fmt: skip
+    for name, entry in plugins("models").items():
+        title = f"plug-in of {package_of(entry)}"
+        made.add_row(name, title, "", "", "", entry.value)
+        rows.append({"name": name, "title": title, "adapters": [], "place": entry.value})
     output.show(made)
     return output.done(models=rows)
 

@@ -22,6 +22,7 @@ from swarm_ui.experiment.learner_processes import (
     placed,
     tell_model,
 )
+from swarm_ui.experiment.learning import update_facts
 from swarm_ui.experiment.loading import expect_read, load
 from swarm_ui.experiment.models import describe_model
 from swarm_ui.experiment.place import describe_place
@@ -52,7 +53,7 @@ _UNREAD = ("eval.", "synthesize.", "finetune.", "place.concurrency")
     flags.option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), "
                  "llm, learned, outcome, or module:name; default: scripted where the environment "
                  "has one, else outcome", setting="critic.kind",
-                 complete=flags.named("critics", "scripted", "llm", "learned", "outcome")),
+                 complete=flags.one_of("scripted", "llm", "learned", "outcome")),
     flags.option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
     flags.MODEL, flags.ADAPTERS, flags.AGENTS, flags.ROUNDS, flags.EDGES,
     flags.ON, flags.OUT, *flags.ENDING,
@@ -174,7 +175,6 @@ def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
 
 def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, processes: int) -> int:
     from swarm_ui.experiment.roles import describe_credit
-    from swarm_ui.experiment.training.stage2 import update_facts
 
     if run is None:  # a dry run of a run that has begun makes no model
         asyncio.run(check_code(config, learning=True))

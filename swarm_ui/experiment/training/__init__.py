@@ -1,1 +1,0 @@
-"""Stage 2 by command: settings, roles other than the agents, and the training itself."""
