@@ -1,4 +1,4 @@
-"""Adapters as folders on the command line: listed, imported, merged, and where training starts."""
+"""Adapters as folders on the command line: listed, and where training starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from local_models import disturb, untrained
 from safetensors.torch import load_file
 from tiny_causal import save_llama
 
-from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 
@@ -74,24 +73,9 @@ def test_training_starts_from_given_adapters(shell: Shell, here: Path) -> None: 
     assert plan.json["start"] == "saved/final"
 
 
-def test_a_merged_model_is_a_model(shell: Shell, here: Path) -> None:  # noqa: F811
-    done = shell("models merge agent saved/final merged --json")
-    assert done.code == 0 and done.json["folder"] == "merged"
-    assert shell(f"eval {LAMP} light -n 1 --model merged --out run").code in (0, 1)
-    assert shell("models merge llama compact/final language").code == 0
-    assert read_metadata(here / "language").prompt_format == "compact"
-    assert shell("models merge agent saved/final merged").code == 2  # exists
-    assert shell("models merge agent saved/final merged --force").code == 0
-
-
 @pytest.mark.parametrize("line, said", [
     ("models adapters nowhere", "no adapters in 'nowhere': expected a run of swarm-ui train"),
     ("models adapters agent", "no adapters in 'agent'"),
-    ("models merge agent saved/final agent --force", "'agent' holds other files"),
-    ("models merge agent saved/final right.txt", "'right.txt' exists"),
-    ("models merge other saved/final out", "trained on another base, 'base-agent'"),
-    ("models merge llama saved/final out", "does not fit this model"),
-    ("models merge script:right.txt saved/final out", "it has no setting 'adapters'"),
     (f"eval {LAMP} light --model other --adapters saved/final", "trained on another base"),
     (f"eval {LAMP} light --model llama --adapters compact/final model.prompt_format=json",
      "'json' was requested"),

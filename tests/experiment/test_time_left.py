@@ -10,9 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
-from swarm_ui.experiment import learning
 
-from swarm_ui.experiment import progress
+from swarm_ui.experiment import learning, progress
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.storage.run_directory import RunDirectory
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +9,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from swarm_ui.adapter_metadata import METADATA_FILE
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
-from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.model_settings import Agent, Language, model_named
-from swarm_ui.experiment.models import SINGLE, load_in_process
+from swarm_ui.errors import MissingExtra
 from swarm_ui.experiment.plugins import package_of, plugins
 from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
@@ -25,12 +21,6 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     find_model,
     pulled_folder,
 )
-
-_Adapter = Annotated[
-    Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format; or the "
-                         "name of one in this package")
-]  # fmt: skip
-_Out = Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")]
 
 models = typer.Typer(help="Pretrained models by name, and LoRA adapters as folders.")
 
@@ -147,37 +137,6 @@ def list_adapters(
     return output.done(adapters=rows)
 
 
-@models.command("merge")
-def merge_adapter(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, general, smollm2, a folder, "
-                                         "or org/name on the Hugging Face Hub")],
-    adapter: _Adapter,
-    out: _Out,
-    force: flags.Force = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:  # fmt: skip
-    """Write a model with an adapter added to its weights, for --model.
-
-    The adapter's prompt format becomes that of the new model.
-    Example: [bold]swarm-ui models merge smollm2 final merged[/]
-    """
-    output = Output(machine=json, quiet=quiet)
-    _expect_replaceable(out, force)
-    facts = _files().one_adapter(adapter_folder(adapter))
-    section = model_named(model, adapters=str(facts.folder))
-    if not isinstance(section, Agent | Language):
-        raise ConfigError(
-            f"'{model}' is not a model that runs in this process; name a folder, or base"
-        )
-    with output.busy(f"loading {model} …"):
-        loaded = load_in_process(section)
-    _files().save_merged(loaded, SINGLE, out)
-    output.say(f"wrote {out}")
-    output.command("next", "swarm-ui", "eval", "phone", "contacts-add", "--model", str(out))
-    return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
-
-
 def _files() -> Any:
     """The functions that read adapters, which need the extra."""
     try:
@@ -185,17 +144,3 @@ def _files() -> Any:
     except ImportError as error:
         raise MissingExtra("train", "reading adapters", error.name or "peft") from error
     return adapter_files
-
-
-def _expect_replaceable(out: Path, force: bool) -> None:
-    """Raise ``ConfigError`` if a folder exists and must not be replaced.
-
-    A folder that these commands did not write is never deleted.
-    """
-    flags.expect_new(out, force)
-    ours: Sequence[str] = (METADATA_FILE, "versions.json")
-    empty = out.is_dir() and not any(out.iterdir())
-    if out.exists() and not empty and not any((out / name).is_file() for name in ours):
-        raise ConfigError(
-            f"'{out}' holds other files; --force replaces only what 'swarm-ui models' wrote"
-        )
