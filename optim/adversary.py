@@ -55,6 +55,8 @@ _POINTING = ("click", "double_tap", "long_press", "select")
 _TURNED: dict[Direction, Direction] = {
     "up": "down", "down": "up", "left": "right", "right": "left",
 }  # fmt: skip
+_ATTEMPTS, _CALLS = 4, 2
+"""Proposals for one negative, and calls to a model for one proposal."""
 _CLOSE, _FAR = 6.0, 1.0
 """Weights of a similar element or text, and of stopping or going back. The values are ours."""
 
@@ -62,40 +64,41 @@ _CLOSE, _FAR = 6.0, 1.0
 class Adversary(Protocol):
     """Writes a plausible wrong action."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
-        """An action that a careless agent might take instead of ``good``; ``None`` if there is
-        none.
+        """An action that a careless agent might take instead of ``good``, which is right;
+        ``None`` if there is none.
 
-        It differs from ``good`` and is possible on the screen, but may also be right.
+        It is possible on the screen, in whose indices both are, but it may also be right. Equal
+        arguments give equal answers.
+        """
+        ...
 
-        Args:
-            decision: the context; ``good`` and the result are in the indices of its screen.
-            good: an action that is right here.
-            seed: the seed of an adversary that draws at random; equal arguments give equal answers.
+
+class Teacher(Protocol):
+    """Shows an action that is right in a state."""
+
+    name: str
+
+    async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
+        """An action in the indices of the whole screen; ``None`` if the teacher knows none. The
+        judge of single actions grades it, and only right actions are used.
+
+        ``state`` is a snapshot of the environment at this decision; ``None`` if it makes none.
+        Equal arguments give equal answers.
         """
         ...
 
 
 async def negative(
-    adversary: Adversary,
-    decision: Decision,
-    good: Action,
-    grade: Grade,
-    *,
-    seed: int,
-    attempts: int = 4,
+    adversary: Adversary, decision: Decision, good: Action, grade: Grade, *, seed: int
 ) -> Action | None:
-    """Rejection sampling: the first of ``attempts`` proposals whose grade is below one half.
-
-    ``good`` (the action judged right) and the result are in the indices of the decision's screen.
-    Each different proposal is graded once; one of unknown grade is not kept.
-    """
+    """Rejection sampling: the first of four proposals whose grade is below one half. Each different
+    proposal is graded once; one of unknown grade is not kept."""
     rng = random.Random(seed)
     tried = {good.key}
-    for _ in range(attempts):
+    for _ in range(_ATTEMPTS):
         proposal = await adversary.oppose(decision, good, seed=rng.getrandbits(31))
         if proposal is None or proposal.key in tried:
             continue
@@ -129,22 +132,16 @@ class LLMAdversary:
     """Asks a language model for a mistake, and keeps it only if it is possible on the screen."""
 
     def __init__(
-        self,
-        model: ChatModel,
-        *,
-        temperature: float | None = 0.8,
-        max_tokens: int = 256,
-        attempts: int = 2,
+        self, model: ChatModel, *, temperature: float | None = 0.8, max_tokens: int = 256
     ) -> None:
-        """At most ``attempts`` calls are made for one proposal."""
         self.name, self._model = f"LLM adversary ({model.name})", model
-        self._temperature, self._max_tokens, self._attempts = temperature, max_tokens, attempts
+        self._temperature, self._max_tokens = temperature, max_tokens
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
         """See :class:`Adversary`. Raises ``ModelError`` if the model cannot answer."""
         chat = adversary_chat(decision, good)
         rng = random.Random(seed)
-        for _ in range(self._attempts):
+        for _ in range(_CALLS):
             request = Request(
                 chat=chat,
                 temperature=self._temperature,
@@ -158,25 +155,6 @@ class LLMAdversary:
             if fits(action, decision.observation):
                 return with_label(action, decision.observation)
         return None
-
-
-class Teacher(Protocol):
-    """Shows an action that is right in a state."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
-        """An action for this decision; ``None`` if the teacher knows none.
-
-        The judge of single actions grades it, and only right actions are used.
-
-        Args:
-            decision: the whole screen; the result is in the indices of this screen.
-            state: a snapshot of the environment at this decision; ``None`` if it makes none.
-            seed: the seed of a teacher that draws at random; equal arguments give equal answers.
-        """
-        ...
 
 
 class ScriptedTeacher:

@@ -60,13 +60,7 @@ class Trainable(Protocol):
         """A context in which only this adapter is active, and the module is in training mode."""
         ...
 
-    def reference(self) -> AbstractContextManager[object]:
-        """A context in which no adapter is active."""
-        ...
-
-    def encode(
-        self, decision: Decision, reply: str, *, adapter: str | None = None
-    ) -> tuple[list[int], list[int]]:
+    def encode(self, decision: Decision, reply: str, *, adapter: str | None = None) -> Row:
         """Token ids of the prompt, exactly as the policy gets it with this adapter, and of a reply,
         exactly as the policy would generate it, with its end token."""
         ...
@@ -114,14 +108,14 @@ class Example(NamedTuple):
     update and under the reference."""
 
     @property
-    def sides(self) -> int:
-        """Number of rows: 1, or 2 with a rejected reply."""
-        return 1 if self.rejected is None else 2
+    def rows(self) -> list[Row]:
+        """The chosen and the rejected reply, if there is one."""
+        return [self.chosen] if self.rejected is None else [self.chosen, self.rejected]
 
     @property
     def longest(self) -> int:
         """Number of tokens of the longest row."""
-        return max(length(row) for row in (self.chosen, self.rejected) if row is not None)
+        return max(map(_length, self.rows))
 
 
 class Batch(tuple[Example, ...]):
@@ -138,33 +132,21 @@ class Batch(tuple[Example, ...]):
     def parts(self, tokens: int) -> list[Batch]:
         """Micro-batches of at most ``tokens`` tokens each, padding included; a longer example is
         alone. The two sides of a pair stay together."""
-        if sum(e.sides for e in self) * max((e.longest for e in self), default=0) <= tokens:
+        if sum(len(e.rows) for e in self) * max((e.longest for e in self), default=0) <= tokens:
             return [self] if self else []
         parts: list[list[Example]] = []
         rows = 0
         for example in sorted(self, key=lambda e: e.longest):
-            if parts and (rows + example.sides) * example.longest <= tokens:
-                parts[-1].append(example)
-                rows += example.sides
-            else:
-                parts.append([example])
-                rows = example.sides
+            rows += len(example.rows)
+            if not parts or rows * example.longest > tokens:
+                parts.append([])
+                rows = len(example.rows)
+            parts[-1].append(example)
         return [Batch(part, self.whole) for part in parts]
 
 
-def length(row: Row) -> int:
-    """Number of tokens of a row."""
+def _length(row: Row) -> int:
     return len(row[0]) + len(row[1])
-
-
-def padded(rows: Sequence[Row], pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows padded on the right: ids, attention mask, and mask of the replies, each ``[B, T]``."""
-    marks = [[0] * len(prompt) + [1] * len(reply) for prompt, reply in rows]
-    return (
-        pad_sequence([torch.tensor(prompt + reply) for prompt, reply in rows], True, pad_id),
-        pad_sequence([torch.ones(len(mark), dtype=torch.long) for mark in marks], True),
-        pad_sequence([torch.tensor(mark) for mark in marks], True),
-    )
 
 
 def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
@@ -172,54 +154,40 @@ def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
 
     Each row comes with the name of its adapter. There is one forward for each adapter.
     """
-    order, found = _forwards(model, rows)
-    sums = torch.cat([tokens.sum(1) for tokens in found])
-    return sums if len(found) == 1 else sums[torch.tensor(order, device=sums.device)]
+    return token_logprobs(model, rows).sum(1)
 
 
 def token_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
     """Log-probability (nats) of each token of each reply, ``[rows, longest reply]``, with gradient;
     0 after the end of a reply. See :func:`reply_logprobs`."""
-    order, found = _forwards(model, rows)
-    names = dict.fromkeys(adapter for adapter, _ in rows)
-    own = [[row for adapter, row in rows if adapter == name] for name in names]
-    each = [
-        tokens for some, part in zip(found, own, strict=True) for tokens in _of_replies(some, part)
-    ]
-    return pad_sequence([each[k] for k in order], True)
-
-
-def _forwards(model: Trainable, rows: Sequence[tuple[str, Row]]) -> tuple[list[int], list[Tensor]]:
-    """Log-probabilities of tokens for the rows of each adapter, ``[rows, columns]``; before them
-    the place in these of each given row."""
-    device = next(model.module.parameters()).device
     training = model.module.training
-    order: list[int] = []
-    found: list[Tensor] = []
     names = list(dict.fromkeys(adapter for adapter, _ in rows))
+    found: dict[int, Tensor] = {}
     for name in names:
         own = [k for k, (adapter, _) in enumerate(rows) if adapter == name]
-        batch = padded([rows[k][1] for k in own], model.pad_id)
         with model.activate(name):
-            found.append(model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0])
-        order += own
+            found |= zip(own, _forward(model, [rows[k][1] for k in own]), strict=True)
     model.module.train(training)
     if len(names) > 1:  # whichever adapter was active last, the gradient reaches all
         for parameter in (p for name in names for p in model.adapter_parameters(name)):
             parameter.requires_grad_(True)
-    return sorted(range(len(order)), key=order.__getitem__), found
+    return pad_sequence([found[k] for k in range(len(rows))], True)
 
 
-def _of_replies(tokens: Tensor, rows: Sequence[Row]) -> list[Tensor]:
-    """The part of each row of a forward that is the reply's."""
-    start = max(map(length, rows)) - tokens.shape[1]  # the column of `ids` of the first one here
+def _forward(model: Trainable, rows: Sequence[Row]) -> list[Tensor]:
+    """Log-probabilities of the tokens of each reply under the active adapter."""
+    device = next(model.module.parameters()).device
+    marks = [[0] * len(prompt) + [1] * len(reply) for prompt, reply in rows]
+    ids = pad_sequence([torch.tensor([*a, *b]) for a, b in rows], True, model.pad_id)
+    attention = pad_sequence([torch.ones(len(m), dtype=torch.long) for m in marks], True)
+    replies = pad_sequence([torch.tensor(mark) for mark in marks], True)
+    batch = (tensor.to(device) for tensor in (ids, attention, replies))
+    tokens = model.forward_logprobs(*batch)[0]
+    start = ids.shape[1] - tokens.shape[1]  # the column of `ids` of the first one in `tokens`
     return [
         found[len(prompt) - start : len(prompt) - start + len(reply)]
         for found, (prompt, reply) in zip(tokens, rows, strict=True)
     ]
-
-
-# -- examples ---------------------------------------------------------------------------------
 
 
 def encode(
@@ -293,70 +261,38 @@ def with_reference(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply] | Sequence[Example],
     *,
-    base: bool = False,
     tokens: int = 65_536,
 ) -> list[Example]:
-    """The examples with their log-probabilities under the reference.
-
-    The reference is each adapter as it is now, or the base model with ``base``. The log-probability
-    of a scored reply under the sampling weights is that of the adapter now, if none is recorded.
+    """The examples with their log-probabilities under the reference: each adapter as it is now. It
+    also stands for the weights that sampled a scored reply, if none were recorded.
 
     Args:
         model: holds the adapters.
         examples: they are encoded first (:func:`encode`), if they are not yet.
-        base: use the model without adapters.
         tokens: the maximum of one forward, padding included.
     """
-    first = next(iter(examples), None)
     given = [e for e in examples if isinstance(e, Example)]
-    if not isinstance(first, Example | None):
+    if not given:
         given = encode(model, [e for e in examples if not isinstance(e, Example)])  # type: ignore[arg-type]
-    now = _scored(model, given, tokens, base=False)
-    under = _scored(model, given, tokens, base=True) if base else now
+    training = model.module.training
+    now: dict[tuple[int, int], tuple[float, ...]] = {}
+    places = [(k, side) for k, e in enumerate(given) for side in range(len(e.rows))]
+    for name in dict.fromkeys(e.adapter for e in given):
+        own = [(k, side) for k, side in places if given[k].adapter == name]
+        for part in full_batches(own, lambda at: _length(given[at[0]].rows[at[1]]), tokens):
+            with model.activate(name):
+                model.module.eval()
+                found = _forward(model, [given[k].rows[side] for k, side in part])
+            now |= zip(part, (tuple(each.tolist()) for each in found), strict=True)
+    model.module.train(training)
     return [
         e._replace(
-            reference=(anchor.chosen, anchor.rejected),
-            sampled=own.chosen if e.sampled is None else e.sampled,
-            by_token=(own.tokens, anchor.tokens),
+            reference=(sum(now[k, 0]), sum(now.get((k, 1), ()))),
+            sampled=sum(now[k, 0]) if e.sampled is None else e.sampled,
+            by_token=(now[k, 0], now[k, 0]),
         )
-        for e, own, anchor in zip(given, now, under, strict=True)
+        for k, e in enumerate(given)
     ]
-
-
-class _Sides(NamedTuple):
-    """Log-probabilities (nats) of both replies of an example, and of the chosen one's tokens."""
-
-    chosen: float = 0.0
-    rejected: float = 0.0
-    tokens: tuple[float, ...] = ()
-
-
-def _scored(
-    model: Trainable, examples: Sequence[Example], tokens: int, *, base: bool
-) -> list[_Sides]:
-    """The log-probabilities of both sides of each example, in evaluation mode."""
-    device = next(model.module.parameters()).device
-    training = model.module.training
-    values = [_Sides() for _ in examples]
-    rows = [(k, side, row) for k, e in enumerate(examples)
-            for side, row in enumerate((e.chosen, e.rejected)) if row is not None]  # fmt: skip
-    for name in [None] if base else list(dict.fromkeys(e.adapter for e in examples)):
-        own = [each for each in rows if name in (None, examples[each[0]].adapter)]
-        for part in full_batches(own, lambda each: length(each[2]), tokens):
-            batch = padded([row for _, _, row in part], model.pad_id)
-            with model.reference() if name is None else model.activate(name):
-                model.module.eval()
-                found = model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0]
-            each = _of_replies(found, [row for _, _, row in part])
-            for (k, side, _), value, own_tokens in zip(
-                part, found.sum(1).tolist(), each, strict=True
-            ):
-                if side:
-                    values[k] = values[k]._replace(rejected=value)
-                else:
-                    values[k] = values[k]._replace(chosen=value, tokens=tuple(own_tokens.tolist()))
-    model.module.train(training)
-    return values
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -385,7 +321,7 @@ def schedule(
         once = list(range(len(examples)))
         rng.shuffle(once)
         rows += once
-    rows = sorted(rows[:wanted], key=lambda k: length(examples[k].chosen) + rng.random() * 6.0)
+    rows = sorted(rows[:wanted], key=lambda k: _length(examples[k].chosen) + rng.random() * 6.0)
     batches = [rows[at : at + size] for at in range(0, len(rows), size)]
     rng.shuffle(batches)
     return batches

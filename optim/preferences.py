@@ -72,8 +72,6 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     """The exact prompt of the call, as the agent's model read it; empty: there was no call."""
     prompt_format: str = "json"
     """The format of both replies, see :mod:`swarm_ui.prompts`."""
-    staleness: int = 0
-    """Number of updates by which the acting weights lag behind the learning weights."""
 
     def __post_init__(self) -> None:
         if not self.chosen_text:

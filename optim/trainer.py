@@ -348,17 +348,15 @@ class TeamTrainer:
         return [episode for graph in graphs for episode in graph.episodes]
 
     def _examples(self, graphs: Sequence[GraphRollout], iteration: int, staleness: int) -> Examples:
-        """Preference pairs of the episodes, or scored replies for a policy gradient. Each records
-        how many updates older the weights were that played its episode."""
-        stale = partial(msgspec.structs.replace, staleness=staleness)
+        """Preference pairs of the episodes, or scored replies for a policy gradient, each with how
+        many updates older the weights were that played its episode."""
         if self.config.update.method in POLICY_GRADIENT:
-            return [stale(r) for r in scored_replies([e for g in graphs for e in g.episodes])]
-        rng, share = (
-            random.Random(derive(self.config.seed, "pairs", iteration)),
-            self.config.easy_share,
-        )
+            replies = scored_replies([e for graph in graphs for e in graph.episodes])
+            return [msgspec.structs.replace(reply, staleness=staleness) for reply in replies]
+        rng = random.Random(derive(self.config.seed, "pairs", iteration))
+        share = self.config.easy_share
         made = [preference_pairs(g.episodes, easy_share=share, rng=rng) for g in graphs]
-        return [stale(pair) for pairs in made for pair in pairs]
+        return [pair for pairs in made for pair in pairs]
 
     async def _updated(
         self, examples: Examples, iteration: int, together: Sequence[str]

@@ -113,7 +113,7 @@ async def test_a_model_that_repeats_the_right_action_is_asked_again_then_given_u
     wrong = await LLMAdversary(model).oppose(DECISION, SAVE, seed=1)
     assert wrong == Action(action_type="click", target="Cancel", index=3)
     assert model.requests[0].seed != model.requests[1].seed
-    stubborn = LLMAdversary(ScriptedModel([right] * 2), attempts=2)
+    stubborn = LLMAdversary(ScriptedModel([right] * 2))
     assert await stubborn.oppose(DECISION, SAVE, seed=1) is None
 
 
@@ -140,11 +140,11 @@ async def test_only_what_the_grader_marks_low_is_kept() -> None:
         graded.append(action)
         return {BACK.key: None, CANCEL.key: 1.0}.get(action.key, 0.0)
 
-    source = Listed(SAVE, None, BACK, CANCEL, CANCEL, MILK)
-    found = await negative(source, DECISION, SAVE, grade, seed=0, attempts=6)
+    source = Listed(SAVE, BACK, CANCEL, MILK)
+    found = await negative(source, DECISION, SAVE, grade, seed=0)
     assert found == MILK
     assert graded == [BACK, CANCEL, MILK]
-    nothing = await negative(Listed(CANCEL, CANCEL), DECISION, SAVE, grade, seed=0, attempts=2)
+    nothing = await negative(Listed(CANCEL, CANCEL, None, SAVE), DECISION, SAVE, grade, seed=0)
     assert nothing is None
 
 

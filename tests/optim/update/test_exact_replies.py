@@ -89,7 +89,7 @@ def test_an_unparsable_reply_is_rejected_by_models_that_can_say_it() -> None:
 
     for unparsed, sides in ((True, [2]), (False, [1])):
         task = encode(Speaks(unparsed), [corrected], "one")
-        assert [each.sides for each in task] == sides
+        assert [len(each.rows) for each in task] == sides
     assert bytes(task[0].chosen[1]).decode() == corrected.chosen_text
 
 

@@ -233,7 +233,7 @@ def test_parts_hold_every_example_once_within_the_limit(
     parts = whole.parts(limit)
     assert sorted(e.weight for p in parts for e in p) == list(range(len(lengths)))
     for part in parts:
-        size = sum(e.sides for e in part) * max(e.longest for e in part)
+        size = sum(len(e.rows) for e in part) * max(e.longest for e in part)
         assert (size <= limit or len(part) == 1) and part.whole == whole.whole
 
 
