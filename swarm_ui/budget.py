@@ -1,8 +1,7 @@
 """Budgets for calls of language models: limits of calls, tokens and money that are not exceeded.
 
 Before a call is sent, the most that it may use is reserved: :func:`most_tokens` of its prompt, and
-the limit of its reply. So a budget is exceeded only if a server counts more than that: it adds
-instructions of its own, ignores the limit, or makes more tokens than a text has bytes.
+the limit of its reply. So a budget is exceeded only if a server counts more than that.
 """
 
 from __future__ import annotations
@@ -51,17 +50,7 @@ class Hold(NamedTuple):
 
 class Budget:
     """Limits on calls, tokens and money: :meth:`reserve` before a request is sent, :meth:`settle`
-    when it has finished.
-
-    Args:
-        max_calls: calls that may be sent, retries included; ``None``: no limit.
-        max_tokens: tokens that the calls may use together; ``None``: no limit.
-        max_cost: money that the calls may cost together; ``None``: no limit.
-        prices: price of each model, by its served name.
-
-    Raises:
-        ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
-    """
+    when it has finished."""
 
     def __init__(
         self,
@@ -70,6 +59,16 @@ class Budget:
         max_cost: float | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
+        """
+        Args:
+            max_calls: calls that may be sent, retries included; ``None``: no limit.
+            max_tokens: tokens that the calls may use together; ``None``: no limit.
+            max_cost: money that the calls may cost together; ``None``: no limit.
+            prices: price of each model, by its served name.
+
+        Raises:
+            ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
+        """
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         for name, value in limits.items():
             if value is not None and not 0 <= value < math.inf:
@@ -104,16 +103,20 @@ class Budget:
         """
         hold = Hold(total(most), 0 if price is None else price.parts(most), price)
         if self.max_calls is not None and self.calls + 1 > self.max_calls:
-            _refuse(where, f"all {self.max_calls} calls of the budget are used up", "max_calls")
-        if (
-            self.max_tokens is not None
-            and self.tokens + self._held_tokens + hold.tokens > self.max_tokens
-        ):
-            held = f"{self.tokens} are used and {self._held_tokens} reserved for calls in progress"
-            said = f"the next call may need {hold.tokens} tokens, and of {self.max_tokens} {held}"
-            _refuse(where, said, "max_tokens")
+            raise _used_up(where, "max_calls", f"all {self.max_calls} calls are used up")
+        known = self.tokens + self._held_tokens
+        if self.max_tokens is not None and known + hold.tokens > self.max_tokens:
+            told = f"it may need {hold.tokens} tokens; {self.tokens} are used"
+            held = f"{self._held_tokens} reserved for calls in progress, of {self.max_tokens}"
+            raise _used_up(where, "max_tokens", f"{told} and {held}")
         if self.max_cost is not None:
-            self._afford(self.max_cost, hold, where)
+            if price is None:
+                raise ConfigError(f"{where}: max_cost needs the price of this model; add it")
+            spent = self._parts + self._held_parts
+            if spent + hold.parts > math.floor(self.max_cost * _UNIT):
+                told = f"it may cost {hold.parts / _UNIT:.6g}; {self.cost:.6g} is spent"
+                held = f"{self._held_parts / _UNIT:.6g} reserved for calls in progress"
+                raise _used_up(where, "max_cost", f"{told} and {held}, of {self.max_cost:.6g}")
         self.calls += 1
         self._held_tokens += hold.tokens
         self._held_parts += hold.parts
@@ -173,25 +176,16 @@ class Budget:
                 "completion=...)} per million tokens"
             )
 
-    def _afford(self, most: float, hold: Hold, where: str) -> None:
-        if hold.price is None:
-            raise ConfigError(f"{where}: max_cost needs the price of this model; add it to prices")
-        if self._parts + self._held_parts + hold.parts > math.floor(most * _UNIT):
-            held = f"{self.cost:.6g} is spent and {self._held_parts / _UNIT:.6g} reserved"
-            said = f"the next call may cost {hold.parts / _UNIT:.6g}, and of {most:.6g} {held}"
-            _refuse(where, f"{said} for calls in progress", "max_cost")
 
-
-def _refuse(where: str, why: str, limit: str) -> None:
-    raise BudgetExceeded(f"{where}: {why}; nothing was sent. Raise {limit} to continue")
+def _used_up(where: str, limit: str, told: str) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"{where}: the next call exceeds the budget: {told}; nothing was sent. Raise {limit} to "
+        "continue"
+    )
 
 
 def most_tokens(text: str) -> int:
-    """The most tokens of a text: its bytes in UTF-8.
-
-    Tokenizers make at least one byte of a text into a token: those of bytes (GPT, Llama 3, Qwen)
-    and those of SentencePiece with bytes for unknown characters (Llama 2, Gemma).
-    """
+    """The most tokens of a text: its bytes in UTF-8, of which no tokenizer divides one."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -202,11 +196,7 @@ def likely_tokens(most: Usage) -> int:
 
 
 def guess_tokens(text: str) -> int:
-    """An estimate of the tokens of a text: one for three ASCII characters, two for any other.
-
-    More than most tokenizers need for prose and JSON, and less than they need for digits, encoded
-    bytes or rare scripts; :func:`most_tokens` is never less.
-    """
+    """An estimate of the tokens of a text: one for three ASCII characters, two for any other."""
     plain = len(text) if text.isascii() else sum(map(str.isascii, text))
     return (plain + 2) // 3 + 2 * (len(text) - plain)
 

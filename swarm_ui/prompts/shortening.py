@@ -21,7 +21,7 @@ from swarm_ui.observation import Element
 from swarm_ui.prompts.message_text import LEFT_OUT, reason_of
 
 _SLACK = 0.03
-"""The shortening ends when a prompt leaves at most this share of the tokens unused."""
+"""The shortening ends when a prompt leaves at most this share of its free tokens unused."""
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset({
     "a", "an", "and", "are", "at", "by", "for", "from", "in", "into", "is", "it", "of", "on", "or",
@@ -73,7 +73,7 @@ def shortened(
         unused = limit - tokens(prompt)
         if unused >= 0:
             most, best = tried, prompt
-            if unused <= _SLACK * limit:
+            if unused <= _SLACK * (limit - least):
                 break
         else:
             few = tried

@@ -75,7 +75,7 @@ class RunRecord:
         if isinstance(line, _Said):
             id = line.call.id
             for each in line.inside:
-                if each in self.calls:  # a step that was cancelled is not written
+                if each in self.calls:
                     self.calls[each] = self.calls.pop(each)
             self.calls.pop(id, None)  # so that the order is that of the last write
             self.calls[id] = line.call
@@ -123,10 +123,10 @@ class Journal:
 
     def read(self, run: str) -> RunRecord:
         """One run. Raises ``ConfigError`` if there is none of that name, and as :meth:`runs`."""
-        found = next((each for each in self.runs() if each.head.run == run), None)
-        if found is None:
+        self.runs()
+        if run not in self._runs:
             raise ConfigError(f"there is no run {run!r} in {self.path}; runs() lists what there is")
-        return found
+        return self._runs[run]
 
     # -- for the engine -----------------------------------------------------------------------
 
@@ -147,12 +147,17 @@ class Journal:
                 self._claim(head.run)
             self._using.add(head.run)
             try:
-                record = self._runs.get(head.run)
-                if record is None:
+                if head.run not in self._runs:
                     self._append(head)
-                    record = self._runs[head.run] = RunRecord(head)
-                else:
-                    self._check_same(record.head, head)
+                    self._runs[head.run] = RunRecord(head)
+                record = self._runs[head.run]
+                for name in ("seed", "graph", "observation"):
+                    if _encode(getattr(record.head, name)) != _encode(getattr(head, name)):
+                        raise ConfigError(
+                            f"the run {head.run!r} in {self.path} was started with another "
+                            f"{name.replace('observation', 'screen')}. Use the original arguments, "
+                            "or choose another name"
+                        )
             except BaseException:  # re-raised: whatever is wrong, the file is not left locked
                 self.close(head.run)
                 raise
@@ -166,12 +171,12 @@ class Journal:
         self._add(_Said(run, call, inside))
 
     def ask(self, run: str, question: Question) -> None:
-        """Write that a call waits for a person, unless that is written already."""
+        """Write that a call waits for a person."""
         if self._runs[run].questions.get(question.id) != question:
             self._add(_Asked(run, question))
 
     def finish(self, run: str) -> None:
-        """Write that a run has finished, unless that is the last that was written of it."""
+        """Write that a run has finished."""
         if not self._runs[run].finished:
             self._add(_Finished(run))
 
@@ -254,19 +259,6 @@ class Journal:
             f"{self.path} cannot be used: {error}. What was written before is safe. Correct the "
             "problem, then start the run again under the same name: it continues from there"
         )
-
-    def _check_same(self, old: Head, new: Head) -> None:
-        fields = {"seed": "seed", "graph": "graph", "observation": "screen"}
-        other = [
-            f"another {what}"
-            for name, what in fields.items()
-            if _encode(getattr(old, name)) != _encode(getattr(new, name))
-        ]
-        if other:
-            raise ConfigError(
-                f"the run {new.run!r} in {self.path} was started with {' and '.join(other)}. "
-                "Use the original arguments, or choose another name"
-            )
 
 
 def _whole(value: Any) -> Any:

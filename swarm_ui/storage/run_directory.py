@@ -24,6 +24,7 @@ import itertools
 import os
 import platform
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -71,7 +72,6 @@ class RunDirectory:
 
         Args:
             path: the directory; ``None``: ``runs/<date>-<name>``, made unique.
-            name: name of the run in its default path and its configuration.
             config: settings, JSON-able (or paths); see :func:`without_secrets`.
 
         Raises:
@@ -160,15 +160,8 @@ class RunDirectory:
 
     def remove_if_unused(self) -> bool:
         """Delete a directory that is :attr:`unused`; returns whether it did."""
-        if not self.unused:
-            return False
-        with contextlib.suppress(OSError):  # something else is in it
-            for folder in _FOLDERS:
-                (self.path / folder).rmdir()
-            for name in _WITHOUT_RESULTS:
-                (self.path / name).unlink(missing_ok=True)
-            (self.path / "config.json").unlink()
-            self.path.rmdir()
+        if self.unused:
+            shutil.rmtree(self.path, ignore_errors=True)
         return not self.path.exists()
 
     def config(self) -> dict[str, object]:
@@ -227,10 +220,8 @@ def expect_no_links_out(folder: Path) -> None:
 
     for parent, folders, files in os.walk(folder, onerror=unreadable):
         for path in (Path(parent, name) for name in (*folders, *files)):
-            if not path.is_symlink():
-                continue
             target = Path(os.path.realpath(path))
-            if not target.is_relative_to(os.path.realpath(folder)):
+            if path.is_symlink() and not target.is_relative_to(os.path.realpath(folder)):
                 raise ConfigError(
                     f"'{path}' is a symbolic link to '{target}', outside of '{folder}', and "
                     "nothing is written through it; replace it with the file or folder itself"
@@ -282,10 +273,8 @@ def _now() -> datetime.datetime:
 
 
 def _reserved(parent: Path, name: str) -> Path:
-    """A new folder ``parent/<date>-<name>``, with a number added if that exists.
-
-    It is made here, so that another process that begins at the same time gets another one.
-    """
+    """A new folder ``parent/<date>-<name>``, with a number added if that exists. It is made here,
+    so that another process that begins at the same time gets another one."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
     parent.mkdir(parents=True, exist_ok=True)

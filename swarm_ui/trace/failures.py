@@ -60,35 +60,15 @@ _LABEL = 40
 
 
 def failure_class(episode: Episode) -> FailureClass | None:
-    """Why an episode failed; ``None`` if it was solved. Each failed episode has one class.
+    """Why an episode failed; ``None`` if it was solved: the first class of
+    :data:`FAILURE_RULES` that applies, ``declaration`` before ``vote_overruled`` only without
+    grades.
 
-    A fault (``success`` is ``None``) is ``world_fault``; an episode without steps is
-    ``not_known``. Else the first of these applies:
-
-    - ``reply_not_parsed``: the replies held no valid action in the last step, and that ended the
-      episode; or in at least half of the steps. A step in which every agent abstained is not such
-      a step.
-    - ``loop``: the steps ran out, and the last action was executed at least three times on the
-      same screen. The list of past actions is not compared.
-    - ``declaration``, without grades: the last action was a ``status``, which the environment
-      refused.
-    - the mistake of the deciding step. That is the first step after the last right action: from
-      there on, every executed action was wrong.
-
-    The mistake of the deciding step is the first of these:
-
-    - ``not_known``: its action, or one after it, is not graded.
-    - ``vote_overruled``: an action in the vote was right.
-    - ``declaration``: the action is a ``status``, or the solver's is.
-    - ``wrong_text``: the action wrote a text, and the solver would not have written it elsewhere.
-    - ``wrong_element``: the action points at an element (or at pixels).
-    - ``other``: a wrong action without an element; or the last action was right, but the steps
-      ran out.
-
-    Only the environment's own solver says what is right: grades are read from credit whose source
-    is :data:`~swarm_ui.credit.SOLVER_CREDIT`, and from :attr:`StepRecord.expert`. The estimates of
-    other critics are not used. Without grades, only ``world_fault``, ``reply_not_parsed``,
-    ``loop``, an early ``declaration`` and ``not_known`` can be found.
+    The *deciding step* of a mistake is the first after the last right action. Only the
+    environment's own solver says what is right: grades are read from credit whose source is
+    :data:`~swarm_ui.credit.SOLVER_CREDIT`, and from :attr:`StepRecord.expert`. Without grades, only
+    ``world_fault``, ``reply_not_parsed``, ``loop``, an early ``declaration`` and ``not_known`` can
+    be found.
     """
     if episode.success is not False:
         return None if episode.success else "world_fault"
@@ -120,7 +100,7 @@ def _mistake(steps: Sequence[StepRecord]) -> FailureClass:
         wrong = step
     if wrong is None:
         return "other"
-    if _overruled(wrong):
+    if any((grade(wrong, action) or 0.0) > _RIGHT for action in _voted(wrong.trace)):
         return "vote_overruled"
     done, expert = _done(wrong), wrong.expert
     if _declares(done) or _declares(expert):
@@ -141,13 +121,6 @@ def _right(step: StepRecord) -> bool | None:
         return value > _RIGHT
     # If every agent abstained, the step waited, which nobody proposed and nobody graded.
     return False if step.trace.action is None and graded(step) else None
-
-
-def _overruled(step: StepRecord) -> bool:
-    """Whether the executed action was wrong, and an action in the vote was right."""
-    if _right(step) is not False:
-        return False
-    return any((grade(step, action) or 0.0) > _RIGHT for action in _voted(step.trace))
 
 
 def _loops(steps: Sequence[StepRecord]) -> bool:
