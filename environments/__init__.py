@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from swarm_ui.environments.check import check_environment, contract_report
     from swarm_ui.environments.coordination import CoordinationEnvironment
     from swarm_ui.environments.from_gym import from_gymnasium
-    from swarm_ui.environments.gym import GymView, Sizes, TeamView
+    from swarm_ui.environments.gym import GymView, TeamView
     from swarm_ui.environments.mind2web import Mind2Web
     from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
     from swarm_ui.environments.phone import PhoneEnvironment
@@ -75,7 +75,7 @@ _PLACES = {
         "StepLimit", "Wrapper",
     ),
     "check": ("check_environment", "contract_report"),
-    "gym": ("GymView", "Sizes", "TeamView"),
+    "gym": ("GymView", "TeamView"),
     "from_gym": ("from_gymnasium",),
     "subprocess": ("ProcessEnvironment",),
 }  # fmt: skip
@@ -86,7 +86,7 @@ __all__ = [
     "ActionFilter", "AllowedHosts", "AndroidWorldEnvironment", "AndroidWorldProcess",
     "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
     "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
-    "ProcessEnvironment", "Recorder", "Rule", "Sizes", "SplitPhone", "Stateful", "StepLimit",
+    "ProcessEnvironment", "Recorder", "Rule", "SplitPhone", "Stateful", "StepLimit",
     "TeamView", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
     "check_environment", "contract_report", "find_browser", "from_gymnasium", "phone",
     "webarena_tasks",

@@ -20,21 +20,15 @@ LONGEST = 3
 """Maximum number of words in a phrase of the goal that is offered as a text to type."""
 
 
-def choices(
-    observation: Observation,
-    texts: Sequence[str] = (),
-    *,
-    apps: Sequence[str] = (),
-) -> list[Action]:
-    """Every action that the screen offers. Actions on elements come first, and ``status`` comes
-    last.
+def choices(screen: Observation, texts: Sequence[str] = ()) -> list[Action]:
+    """Every action that the screen offers, except ``open_app``. Actions on elements come first, and
+    ``status`` comes last.
 
     Args:
-        observation: the screen; only actions that it offers are listed.
+        screen: only actions that it offers are listed.
         texts: texts to type into each field, to select, or to answer with.
-        apps: apps to open by name.
     """
-    return list(_all(observation, texts, apps))
+    return list(_all(screen, texts))
 
 
 def phrases(goal: str) -> list[str]:
@@ -49,7 +43,7 @@ def phrases(goal: str) -> list[str]:
     return list(dict.fromkeys((*quoted, *runs)))
 
 
-def _all(screen: Observation, texts: Sequence[str], apps: Sequence[str]) -> Iterator[Action]:
+def _all(screen: Observation, texts: Sequence[str]) -> Iterator[Action]:
     offered = screen.actions or ACTION_TYPES
     for element in screen.elements:
         if element.enabled:
@@ -60,9 +54,6 @@ def _all(screen: Observation, texts: Sequence[str], apps: Sequence[str]) -> Iter
     for kind in _PLAIN:
         if kind in offered:
             yield Action(action_type=kind)
-    if "open_app" in offered:
-        for app in apps:
-            yield Action(action_type="open_app", app_name=app)
     if "answer" in offered:
         for text in texts:
             yield Action(action_type="answer", text=text)

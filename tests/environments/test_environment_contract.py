@@ -27,7 +27,6 @@ from swarm_ui.environments import (
     Mind2Web,
     MiniWobBrowser,
     PhoneEnvironment,
-    Sizes,
     SplitPhone,
     TeamView,
     autowebbench,
@@ -57,13 +56,13 @@ ENVIRONMENTS: dict[str, tuple[Make, Sequence[str] | None, Sequence[int]]] = {
     "autowebbench": (AutoWebBench(autowebbench.synthetic()).environment, None, (0,)),
     "gymnasium": (from_gymnasium(lake), None, (0, 1)),
     "gymnasium, there and back": (
-        from_gymnasium(lambda: GymView(Notebook, sizes=Sizes(actions=64))), None, (0,),
+        from_gymnasium(lambda: GymView(Notebook, most_actions=64)), None, (0,),
     ),
     "notebook": (Notebook, None, (0, 1)),
     "neither restorable nor graded": (Bare, None, (0, 1)),
 }  # fmt: skip
 """Name -> a function that makes it, the tasks (``None``: all), and the seeds."""
-SIZES = Sizes(elements=1200, actions=4096, text=65_536)
+ACTIONS = 4096
 named = pytest.mark.parametrize("name", ENVIRONMENTS)
 
 
@@ -81,7 +80,7 @@ def test_the_contract_is_kept(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning:gymnasium")  # it has no spec
 def test_gymnasium_finds_nothing_wrong(name: str) -> None:
     make, tasks, seeds = ENVIRONMENTS[name]
-    env = GymView(make, tasks=tasks, seeds=seeds, sizes=SIZES)
+    env = GymView(make, tasks=tasks, seeds=seeds, most_actions=ACTIONS)
     check_env(env)
     env.close()
 
@@ -90,7 +89,7 @@ def test_gymnasium_finds_nothing_wrong(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")  # what is not an array
 def test_pettingzoo_finds_nothing_wrong(name: str) -> None:
     make, tasks, seeds = ENVIRONMENTS[name]
-    env = TeamView(make, agents=2, tasks=tasks, seeds=seeds, sizes=SIZES)
+    env = TeamView(make, agents=2, tasks=tasks, seeds=seeds, most_actions=ACTIONS)
     parallel_api_test(env, num_cycles=10)
     api_test(parallel_to_aec(env), num_cycles=5)
     env.close()
