@@ -15,7 +15,7 @@ from benchmarks.study import Arm, Study
 from benchmarks.support.tables import markdown_table
 from swarm_ui import Action, ChatModel, CollabGraph, Request
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
-from swarm_ui.environments.miniwob.splits import TEST_SEEDS
+from swarm_ui.environments.miniwob.tasks import TEST_SEEDS
 from swarm_ui.node import derive
 from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many

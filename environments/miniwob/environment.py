@@ -6,12 +6,9 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-from msgspec.structs import replace
+from typing import Any
 
 from swarm_ui.action import Action, ActionType, Direction
-from swarm_ui.environment import Step
 from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.miniwob.page import Page, Screen
@@ -19,7 +16,7 @@ from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.environments.web.acting import unknown_key
 from swarm_ui.environments.web.browser import Chromium
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Geometry, Observation
+from swarm_ui.observation import Element, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
     "click",
@@ -43,25 +40,19 @@ _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
 
-UPSTREAM = "upstream's reward"
-"""Begins the note of the last step of an episode with ``published``; the number follows."""
-
-
 class MiniWobEnvironment(Episodic):
     """Episodes on one page, one at a time. :class:`MiniWobBrowser` makes these objects.
 
-    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0. The
-    *page's clock*, which sets upstream's time limit and discounts its reward, is off.
-    ``input_text`` replaces the text of a field. The agent need not declare success: most pages end
-    by themselves, and ``status`` ends an episode with reward 0. Scores are not comparable with
-    published ones: the observation differs from upstream's, there is no clock, and the reward is
-    the raw one. With ``published`` the page's clock is on, and the reward of upstream's environment
-    is reported, too.
+    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0. The page's
+    clock, which sets upstream's time limit and discounts its reward, is off. ``input_text``
+    replaces the text of a field. The agent need not declare success: most pages end by themselves,
+    and ``status`` ends an episode with reward 0. Scores are not comparable with published ones: the
+    observation differs from upstream's, there is no clock, and the reward is the raw one.
 
     AndroidWorld's actions on a page:
 
-    - an action on an ``index`` acts on that element, even if another one covers it. With
-      ``trusted``, and always with ``x`` and ``y``, mouse and keyboard events are used.
+    - an action on an ``index`` acts on that element, even if another one covers it. With ``x`` and
+      ``y``, mouse and keyboard events are used.
     - ``swipe`` is a drag with the mouse: from ``index`` (or ``x`` and ``y``) to ``to_index`` (or
       ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. It selects text.
       Without a start it is a finger swipe: the page scrolls in the opposite direction.
@@ -76,56 +67,32 @@ class MiniWobEnvironment(Episodic):
     - ``wait`` waits half a second.
     """
 
+    name = "miniwob++ (real pages)"
+
     def __init__(
         self,
         open_page: Callable[[], Awaitable[Page]],
         *,
         budget: int = 10,
         offers: tuple[ActionType, ...] = PAGE_ACTIONS,
-        trusted: bool = False,
         screenshots: bool = False,
         marks: bool = False,
-        geometry: Literal["auto"] | Geometry = "auto",
-        published: bool = False,
     ) -> None:
         """
         Args:
             open_page: opens a page; called again after each fault.
             budget: maximum number of actions in an episode.
             offers: the actions that observations list; the others are accepted too.
-            trusted: use mouse and keyboard events for actions on elements too.
             screenshots: add a ``png`` to observations.
             marks: draw numbered boxes on the ``png``, with the indices of the elements.
-            geometry: how texts show the bounds of elements (``Observation.geometry``); ``"auto"``:
-                all four edges if names do not distinguish the elements, as on pages with drawings,
-                sliders or draggable elements.
-            published: turn the page's clock on, and note upstream's reward at the end.
         """
         if budget < 1:
             raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
-        strange = [kind for kind in offers if kind not in ALL_PAGE_ACTIONS]
-        if strange:
-            raise ConfigError(
-                f"MiniWobEnvironment: 'offers' has {strange}, expected some of {ALL_PAGE_ACTIONS}"
-            )
-        known = ("auto", *get_args(Geometry))
-        if geometry not in known:
-            raise ConfigError(
-                f"MiniWobEnvironment: 'geometry' is {geometry!r}, expected one of {known}"
-            )
         self.tasks, self.budget, self.actions = all_html_tasks(), budget, offers
         self._open_page = open_page
-        self._trusted = trusted
-        self._screenshots = screenshots or marks
-        self._marks = marks
-        self._geometry = geometry
-        self._published = published
+        self._screenshots, self._marks = screenshots or marks, marks
         self._page: Page | None = None
         self._screen: Screen | None = None
-
-    @property
-    def name(self) -> str:
-        return "miniwob++ (real pages, page clock)" if self._published else "miniwob++ (real pages)"
 
     @property
     def task(self) -> str | None:
@@ -141,13 +108,6 @@ class MiniWobEnvironment(Episodic):
     def raw_reward(self) -> float:
         """The page's own reward, from -1 to 1, without time discount; 0 until the episode ends."""
         return 0.0 if self._screen is None else self._screen.raw
-
-    @property
-    def upstream_reward(self) -> float:
-        """The reward of upstream's environment: the raw reward, discounted by the page's clock. It
-        is -1 for an episode that has not ended, as after upstream's time limit."""
-        screen = self._screen
-        return screen.reward if screen is not None and screen.done else -1.0
 
     @property
     def fields(self) -> dict[str, str]:
@@ -168,7 +128,7 @@ class MiniWobEnvironment(Episodic):
             self._page = None
         if self._page is None:
             self._page = await self._open_page()
-        self._screen = await self._page.reset(task, self.seed, clock=self._published)
+        self._screen = await self._page.reset(task, self.seed)
         self._goal = self._screen.goal
         return self._goal
 
@@ -178,13 +138,12 @@ class MiniWobEnvironment(Episodic):
         if self._screenshots and not shown.done:
             png = await self._page.picture()
             png = marked(png, shown.elements) if self._marks else png
-        auto: Geometry = "box" if shown.spatial else ""
         return Observation(
             goal=shown.goal,
             elements=shown.elements,
             png=png,
             more=shown.more,
-            geometry=auto if self._geometry == "auto" else self._geometry,
+            geometry="box" if shown.spatial else "",
         )
 
     def misfit(self, action: Action, screen: Observation) -> str:
@@ -198,16 +157,9 @@ class MiniWobEnvironment(Episodic):
             return Done(0.0)
         told = _on_page(action)
         slides = action.action_type == "input_text" and element and element.class_name == "slider"
-        trusted = not slides and self._with_events(told, element)
-        self._screen = shown = await self._page.act(told, trusted=trusted)
+        events = not slides and _needs_events(told)
+        self._screen = shown = await self._page.act(told, events=events)
         return Done(float(shown.raw > 0), shown.note) if shown.done else shown.note
-
-    async def step(self, action: Action) -> Step:
-        step = await super().step(action)
-        if self._published and step.ended:
-            told = f"{UPSTREAM} {self.upstream_reward:.4f}"
-            step = replace(step, note="; ".join(filter(None, (told, step.note))))
-        return step
 
     async def close(self) -> None:
         await super().close()
@@ -215,12 +167,13 @@ class MiniWobEnvironment(Episodic):
         if page is not None:
             await page.close()
 
-    def _with_events(self, action: Action, element: Element | None) -> bool:
-        kind = action.action_type
-        if kind in _TAPS:
-            option = element is not None and element.role == "option"
-            return action.x is not None or (self._trusted and not option)
-        return kind in ("swipe", "long_press") or action.keycode is not None
+
+def _needs_events(action: Action) -> bool:
+    """Whether an action uses the mouse or the keyboard, and not a script in the page."""
+    kind = action.action_type
+    if kind in _TAPS:
+        return action.x is not None
+    return kind in ("swipe", "long_press") or action.keycode is not None
 
 
 def _on_page(action: Action) -> Action:

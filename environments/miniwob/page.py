@@ -41,8 +41,6 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     done: bool
     raw: float
     """Reward without the page's time discount; 0 until ``done``."""
-    reward: float
-    """Reward with the page's time discount; 0 until ``done``."""
     note: str
     fields: dict[str, str] | None = None
     """Parts of the goal, on the pages that report them."""
@@ -87,8 +85,8 @@ class Page:
             await answered(context.close())
             raise
 
-    async def reset(self, task: str, seed: int, *, clock: bool = False) -> Screen:
-        """Show ``task`` and start the episode of ``seed``. ``clock``: turn the page's clock on."""
+    async def reset(self, task: str, seed: int) -> Screen:
+        """Show ``task`` and start the episode of ``seed``."""
         self._episodes += 1
         if self._episodes % COLLECT_EVERY == 0:
             await self._done(self.page.request_gc())
@@ -97,17 +95,17 @@ class Page:
         touched, self._touched = self._touched, False
         if touched:  # the mouse is still where the last episode left it
             await self._done(self.page.mouse.move(-1, -1))
-        return await self._screen("reset", seed, touched, clock)
+        return await self._screen("reset", seed, touched)
 
-    async def act(self, action: Action, *, trusted: bool = False) -> Screen:
+    async def act(self, action: Action, *, events: bool) -> Screen:
         """Do one action. Its indices are those of the last screen.
 
         Args:
             action: the action.
-            trusted: use mouse and keyboard events instead of a script in the page.
+            events: use mouse and keyboard events instead of a script in the page.
         """
         request = msgspec.to_builtins(action)
-        if not trusted:
+        if not events:
             return await self._screen("act", request)
         target = MouseTarget(note="")
         if action.action_type != "keyboard_enter" or action.index is not None:

@@ -277,13 +277,10 @@ const resetInput = () => {
   document.body.removeAttribute("tabindex");
 };
 
-let ownTime = 0; // milliseconds that the page itself gives an episode
-
-const reset = async (seed, touched, clock) => {
+const reset = async (seed, touched) => {
   stopDelays();
   await fetched;
-  ownTime = ownTime || core.EPISODE_MAX_TIME;
-  core.EPISODE_MAX_TIME = clock ? ownTime : NO_CLOCK_MS;
+  core.EPISODE_MAX_TIME = NO_CLOCK_MS;
   core.endEpisode(0);
   Math.seedrandom(seed);
   core.setDataMode("train");

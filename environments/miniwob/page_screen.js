@@ -284,7 +284,6 @@ const observe = (note) => {
   return JSON.stringify({
     done: WOB_DONE_GLOBAL,
     raw: WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : 0,
-    reward: WOB_DONE_GLOBAL ? WOB_REWARD_GLOBAL : 0,
     goal: typeof said === "string" ? said : said.utterance,
     fields: typeof said === "string" ? null : said.fields,
     elements: walk.elements,

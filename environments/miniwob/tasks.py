@@ -10,6 +10,9 @@ from pathlib import Path
 
 from swarm_ui.errors import EnvironmentFault, MissingExtra
 
+TRAIN_SEEDS = range(1_000_000)
+VALIDATION_SEEDS = range(1_000_000, 2_000_000)
+TEST_SEEDS = range(5_000_000, 6_000_000)
 REFERENCE_TASKS: tuple[str, ...] = (
     "click-test", "click-test-2", "click-button", "click-button-sequence", "click-link",
     "click-checkboxes", "click-option", "click-dialog", "click-tab", "click-tab-2-easy",

@@ -9,6 +9,6 @@ Or ``swarm-ui play phone contacts-add --browser``.
 from __future__ import annotations
 
 from swarm_ui.environments.play.in_browser import play_in_browser
-from swarm_ui.environments.play.in_terminal import play_in_terminal
+from swarm_ui.environments.play.terminal import play_in_terminal
 
 __all__ = ["play_in_browser", "play_in_terminal"]

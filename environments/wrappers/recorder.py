@@ -67,7 +67,7 @@ class Recorder(Wrapper):
     async def step(self, action: Action) -> Step:
         screen = self.running()
         assert self.state is not None
-        running, self.state = self.state, None
+        running = self.state
         record = StepRecord(trace=self._trace(running, screen, action), executed=action)
         try:
             step = await super().step(action)
@@ -83,10 +83,9 @@ class Recorder(Wrapper):
             note=step.note,
         )
         running = running._replace(steps=(*running.steps, record))
+        self.state = running
         if step.ended:
             self._end(running, step.fault)
-        else:
-            self.state = running
         return step
 
     async def close(self) -> None:
@@ -95,9 +94,9 @@ class Recorder(Wrapper):
 
     def leave(self, reason: str) -> None:
         """End the running episode for a reason; it is written if it has a step."""
-        running, self.state, self.present = self.state, None, None
-        if running is not None and running.steps:
-            self._end(running, f"left before its end: {reason}")
+        if self.state is not None and self.state.steps:
+            self._end(self.state, f"left before its end: {reason}")
+        self.state = self.present = None
 
     def _trace(self, running: _Running, screen: Observation, action: Action) -> Trace:
         """The trace of a decision without a model: one actor, one message."""
@@ -116,6 +115,7 @@ class Recorder(Wrapper):
         )
 
     def _end(self, running: _Running, fault: str | None) -> None:
+        self.state = None
         solved = bool(running.steps) and running.steps[-1].reward >= 1.0
         self.last = Episode(
             environment=self.name,

@@ -186,14 +186,6 @@ async def test_an_episode_starts_at_the_top_of_its_list(env: MiniWobEnvironment)
 # -- bounds and pictures ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("geometry", ["", "size", "grid"])
-async def test_the_geometry_can_be_chosen(geometry: str) -> None:
-    async with MiniWobBrowser(pages=1, geometry=geometry) as browser:  # type: ignore[arg-type]
-        for task in ("click-button", "click-shape"):
-            screen = await browser.environments[0].reset(task=task, seed=1)
-            assert screen.geometry == geometry
-
-
 async def test_marks_are_drawn_where_the_elements_are() -> None:
     pictures = []
     for marks in (False, True):

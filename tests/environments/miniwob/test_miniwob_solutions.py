@@ -16,12 +16,6 @@ pytestmark = [pytest.mark.browser, needs_browser()]
 WITH_WINDOWS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
-async def test_mouse_and_keyboard_alone_solve_them_too() -> None:
-    tasks = ["click-checkboxes", "click-tab-2", "choose-list", "enter-text", "login-user-popup"]
-    async with MiniWobBrowser(pages=3, trusted=True) as browser:
-        assert await unsolved(browser, rounds(tasks, range(2))) == []
-
-
 @pytest.mark.soak
 async def test_many_seeds_of_all_scripted_tasks_are_solved() -> None:
     async with MiniWobBrowser(pages=6, budget=400) as browser:
