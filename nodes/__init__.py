@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.acting.published import PublishedModel
     from swarm_ui.nodes.models.acting.ray_model import hold_model
     from swarm_ui.nodes.models.openai.model import OpenAIModel, ServedModel
-    from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
+    from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
     from swarm_ui.nodes.models.pretrained.catalogue import (
         adapter_folder,
         model_folder,
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
-    from swarm_ui.nodes.models.vllm_model import VLLMModel
 
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
     "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
     "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "ServedModel", "Tool",
-    "UsageTotals", "VLLMModel", "VisionModel", "adapter_folder", "function_node", "hold_model",
+    "VisionModel", "adapter_folder", "function_node", "hold_model",
     "mcp_tools", "model_folder", "pulled_folder",
 ]  # fmt: skip
 
@@ -47,12 +46,11 @@ _LAZY = {
     "acting.published": ("PublishedModel",),
     "acting.ray_model": ("hold_model",),
     "openai.model": ("OpenAIModel", "ServedModel"),
-    "openai.options": ("ChatOptions", "RateLimits", "UsageTotals"),
+    "openai.options": ("ChatOptions", "RateLimits"),
     "pretrained.catalogue": ("adapter_folder", "model_folder", "pulled_folder"),
     "tiny_agent.local_model": ("BASE_AGENT", "GENERAL_AGENT", "LocalModel"),
     "transformers.causal_model": ("CausalModel",),
     "transformers.vision_model": ("VisionModel",),
-    "vllm_model": ("VLLMModel",),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from swarm_ui.errors import ConfigError, ModelError
@@ -11,37 +11,11 @@ from swarm_ui.errors import ConfigError, ModelError
 Held = TypeVar("Held")
 
 
-class Leases:
-    """How often each version is leased."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def __contains__(self, version: object) -> bool:
-        return version in self._counts
-
-    def take(self, version: str) -> str:
-        """Lease a version; return it."""
-        self._counts[version] += 1
-        return version
-
-    def end(self, version: str) -> None:
-        """Give up one lease. Raises ``ModelError`` if the version is not leased."""
-        if version not in self:
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._counts[version] -= 1
-        if not self._counts[version]:
-            del self._counts[version]
-
-
 class VersionBook(Generic[Held]):
     """The versions of a model's adapters, and what each of them holds.
 
-    A version such as ``"agent_2@7"`` never changes. What it holds is up to the model: frozen
-    weights, a request of an engine, the name on a server, a folder. It stays while it is the
-    current one of its name or a run leases it. A name never gets a number twice.
+    A version such as ``"agent_2@7"`` never changes. It stays while it is the current one of its
+    name or a run leases it. A name never gets a number twice.
 
     >>> book = VersionBook[str]()
     >>> first = book.publish("agent_2", "old weights")
@@ -54,18 +28,12 @@ class VersionBook(Generic[Held]):
     False
     """
 
-    def __init__(self, dropped: Callable[[str, Held], object] | None = None) -> None:
-        """``dropped``: called with each version that went, and what it held."""
-        self._numbers: dict[str, int] = {}
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """The number of the current version, by name."""
         self._highest: dict[str, int] = {}
         self._held: dict[str, Held] = {}
-        self._leases = Leases()
-        self._dropped = dropped
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """The number of the current version, by name."""
-        return dict(self._numbers)
+        self._leases: Counter[str] = Counter()
 
     def __contains__(self, version: object) -> bool:
         return version in self._held
@@ -93,60 +61,50 @@ class VersionBook(Generic[Held]):
         """
         if number is None:
             number = self._highest.get(name, -1) + 1
-        version, old = f"{name}@{number}", self._numbers.get(name)
-        known = self._held.get(version, held)
-        if known is not held:
-            if version in self._leases:
-                raise ConfigError(
-                    f"{version} exists already, and runs still use its other weights; load it when "
-                    "these runs have ended, or under the next number"
-                )
-            self._drop(version)
-        self._numbers[name], self._held[version] = number, held
+        version, old = f"{name}@{number}", self.numbers.get(name)
+        if self._held.get(version, held) is not held and self._leases[version]:
+            raise ConfigError(
+                f"{version} exists already, and runs still use its other weights; load it when "
+                "these runs have ended, or under the next number"
+            )
+        self.numbers[name], self._held[version] = number, held
         self._highest[name] = max(number, self._highest.get(name, -1))
-        if old is not None and old != number:
+        if old is not None:
             self._drop_unneeded(f"{name}@{old}")
         return version
 
-    def retire(self, name: str) -> None:
-        """Remove a name; its current version stays while it is leased. Raises ``ModelError`` if
-        there is no such name."""
-        version = self.current(name)
-        del self._numbers[name]
-        self._drop_unneeded(version)
-
     def current(self, name: str) -> str:
         """The current version of a name. Raises ``ModelError`` if there is no such name."""
-        if name not in self._numbers:
+        if name not in self.numbers:
             raise self._missing(name)
-        return f"{name}@{self._numbers[name]}"
+        return f"{name}@{self.numbers[name]}"
 
     def lease(self, adapter: str) -> str:
         """Lease the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now. It stays until it
         was released as often as it was leased. Raises ``ModelError`` if there is none."""
-        version = self.current(adapter) if adapter in self._numbers else adapter
+        version = self.current(adapter) if adapter in self.numbers else adapter
         if version not in self._held:
             raise self._missing(adapter)
-        return self._leases.take(version)
+        self._leases[version] += 1
+        return version
 
     def leased(self, version: str) -> bool:
         """Whether a run uses a version."""
-        return version in self._leases
+        return self._leases[version] > 0
 
     def release(self, version: str) -> None:
         """Give up one lease. Raises ``ModelError`` if the version is not leased."""
-        self._leases.end(version)
+        if not self._leases[version]:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
         self._drop_unneeded(version)
 
     def _drop_unneeded(self, version: str) -> None:
         name, number = parsed_version(version)
-        if version not in self._leases and self._numbers.get(name) != number:
-            self._drop(version)
-
-    def _drop(self, version: str) -> None:
-        held = self._held.pop(version)
-        if self._dropped is not None:
-            self._dropped(version, held)
+        if not self._leases[version] and self.numbers.get(name) != number:
+            del self._held[version]
 
     def _missing(self, adapter: str) -> ModelError:
         known = ", ".join(self._held) or "none"

@@ -319,5 +319,5 @@ async def test_a_listener_does_not_change_which_calls_are_retried(retries: int) 
                 trace = failed.partial
             await model.close()
             message = trace.messages[0]
-            found.append((message.content, message.error is None, model.spent.calls))
+            found.append((message.content, message.error is None, model.budget.calls))
     assert found[0] == found[1] and found[0][1] is (retries > 0)

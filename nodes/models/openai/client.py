@@ -55,7 +55,6 @@ class ChatCall:
     """The limit of tokens of the reply that is sent; ``None``: none is sent."""
     price: Price | None
     attempts: int = 0
-    cost: float = 0.0
     hold: Hold | None = None
     """That of the attempt under way, whose reply is being read."""
 
@@ -240,7 +239,7 @@ class Endpoint:
     def settle(self, call: ChatCall, used: Usage | None) -> None:
         """End the attempt under way, if any; see :meth:`swarm_ui.budget.Budget.settle`."""
         if call.hold is not None:
-            call.cost += self.budget.settle(call.hold, used)
+            self.budget.settle(call.hold, used)
             call.hold = None
 
     async def ask(

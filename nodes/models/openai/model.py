@@ -20,8 +20,7 @@ from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
 from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
-from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits, UsageTotals
-from swarm_ui.nodes.models.versions import Leases
+from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
 from swarm_ui.prompts import (
     as_chat,
     format_named,
@@ -73,8 +72,9 @@ class _Prepared(NamedTuple):
 class OpenAIModel:
     """A model on an OpenAI-compatible endpoint.
 
-    It is a :class:`~swarm_ui.model.StreamingModel` and a :class:`~swarm_ui.model.VersionedModel`.
-    All agents that share it share its limits and its budget. The key is never part of a message, a
+    It is a :class:`~swarm_ui.model.StreamingModel`. An adapter is served under its own name, as in
+    vLLM. All agents that share it share its limits and its budget, which counts what was used. The
+    key is never part of a message, a
     repr or a trace, and is not sent to other processes, which read it from their environment.
 
     Args:
@@ -88,8 +88,6 @@ class OpenAIModel:
             (:func:`~swarm_ui.budget.most_tokens`), until its usage is known. An adapter without a
             price of its own has the price of ``model``. Several models can share one budget.
         options: fields of the request.
-        adapter_names: served name or version of each adapter, read when a run starts and for each
-            request outside a run; ``None``: an adapter is served under its own name, as in vLLM.
         max_retries: attempts after the first, at HTTP 408, 409, 429 and 5xx, broken connections,
             timeouts and malformed replies. The openai client waits as long as the server asks
             (``Retry-After``, up to two minutes), else half a second, doubled each time.
@@ -110,7 +108,6 @@ class OpenAIModel:
         limits: RateLimits | None = None,
         budget: Budget | None = None,
         options: ChatOptions | None = None,
-        adapter_names: Mapping[str, str] | None = None,
         max_retries: int = 4,
         timeout: float = 60.0,
     ) -> None:
@@ -122,7 +119,7 @@ class OpenAIModel:
                 f"OpenAIModel: expected max_retries >= 0 and timeout > 0 seconds, got {max_retries}"
                 f" and {timeout}"
             )
-        self.name, self.adapter_names = model, adapter_names
+        self.name = model
         self.limits, self.budget = limits or RateLimits(), budget or Budget()
         self.budget.check_price(model)
         self._options = options or ChatOptions()
@@ -136,9 +133,6 @@ class OpenAIModel:
             max_retries=max_retries,
             timeout=timeout,
         )
-        self.spent = UsageTotals()
-        """Total usage of this model."""
-        self._leases = Leases()
         self._loaded: dict[str, str] = {}
         self._refused: frozenset[str] = frozenset()
         """Fields that the server has refused. Each schema is a field of its own."""
@@ -164,7 +158,7 @@ class OpenAIModel:
                 "or budget for itself. Let one actor make the model, and ask for all: hold_model("
                 "partial(OpenAIModel, ...)), from swarm_ui.nodes"
             )
-        return vars(self) | {"spent": UsageTotals(), "_leases": Leases()}
+        return dict(vars(self))
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -233,15 +227,6 @@ class OpenAIModel:
 
     # -- adapters -----------------------------------------------------------------------------
 
-    def lease(self, adapter: str) -> str:
-        """Return the current version or served name of an adapter, which requests may use until
-        :meth:`release`. Raises ``ModelError`` if there is no such adapter."""
-        return self._leases.take(self._find(adapter))
-
-    def release(self, version: str) -> None:
-        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        self._leases.end(version)
-
     @property
     def loaded(self) -> Mapping[str, str]:
         """The served name of each version that was loaded by :meth:`load_version`."""
@@ -289,18 +274,6 @@ class OpenAIModel:
             if rejection.status != 404:  # a restarted server has forgotten it
                 raise
 
-    def _find(self, adapter: str) -> str:
-        """The version or the served name of an adapter; each of them is returned unchanged."""
-        names = self.adapter_names
-        if names is None or adapter in self._loaded or adapter in self._leases:
-            return adapter
-        if adapter in names or adapter in names.values():
-            return names.get(adapter, adapter)
-        raise ModelError(
-            f"{self._endpoint.where}: expected one of the adapters: {', '.join(names) or 'none'}; "
-            f"got '{adapter}'. Load it on the server and add its served name to adapter_names"
-        )
-
     # -- one request --------------------------------------------------------------------------
 
     async def _complete(self, request: Request) -> Completion:
@@ -313,12 +286,10 @@ class OpenAIModel:
     async def _replies(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Completion]:
         """Pieces of the reply, then its completion, without fields that the server refuses."""
         refused: dict[str, RequestRejected] = {}
-        adapter = None if request.adapter is None else self._find(request.adapter)
         while True:
             body, call, prompt, decision = self._prepared(
-                request, adapter, self._refused | {*refused}, stream=stream
+                request, self._refused | {*refused}, stream=stream
             )
-            usage = Usage()
             try:
                 async with aclosing(self._endpoint.replies(body, call, stream=stream)) as pieces:
                     async for piece in pieces:
@@ -326,31 +297,27 @@ class OpenAIModel:
                             yield piece
                             continue
                         self._leave_out(refused)
-                        usage = piece.usage or _guessed(piece, call)
                         yield Completion(
                             text=piece.text,
                             prompt=prompt,
-                            usage=usage,
+                            usage=piece.usage or _guessed(piece, call),
                             logprob=piece.logprob,
                             model=piece.model or body["model"],
-                            adapter=adapter,
+                            adapter=request.adapter,
                             prompt_format=self._options.prompt_format if decision else "json",
                             dropped=decision.dropped if decision else None,
                             calls=piece.calls,
                         )
                 return
             except RequestRejected as rejection:
-                if rejection.status == 404 and adapter in self._loaded:
-                    raise AdapterLost(f"{rejection}; load '{adapter}' again") from None
+                if rejection.status == 404 and request.adapter in self._loaded:
+                    raise AdapterLost(f"{rejection}; load '{request.adapter}' again") from None
                 # Without a limit, a reply could exceed the budget.
                 needed = (self._options.token_field,) if self._counts_tokens else ()
                 field = rejection.field(body, needed)
                 if field is None:
                     raise
                 refused[_key(field, request)] = rejection
-            finally:
-                cost = None if call.price is None else call.cost
-                self.spent = self.spent.plus(usage, call.attempts, cost)
 
     def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
         """Omit fields from now on, because a request without them was answered."""
@@ -359,9 +326,7 @@ class OpenAIModel:
                 warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
         self._refused |= {*refused}
 
-    def _prepared(
-        self, request: Request, adapter: str | None, without: Collection[str], *, stream: bool
-    ) -> _Prepared:
+    def _prepared(self, request: Request, without: Collection[str], *, stream: bool) -> _Prepared:
         options, where = self._options, self._endpoint.where
         by_field = "tools" not in without and request.decision is None
         tools = request.tools if by_field else ()
@@ -380,7 +345,8 @@ class OpenAIModel:
             chosen["tools"] = [wire.tool(spec, where) for spec in tools]
         if schema is not None and not worded:
             chosen["response_format"] = wire.schema_format(schema, where)
-        served = self.name if adapter is None else self._loaded.get(adapter, adapter)
+        served = request.adapter or self.name
+        served = self._loaded.get(served, served)
         body: dict[str, Any] = {"model": served, "messages": [wire.message(turn) for turn in chat]}
         body |= {k: v for k, v in chosen.items() if v is not None and k not in without}
         extra = dict(options.extra_body)

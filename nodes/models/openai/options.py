@@ -1,4 +1,4 @@
-"""Settings of a model behind an endpoint, and the totals of its usage."""
+"""Settings of a model behind an endpoint."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import msgspec
-
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Usage
 from swarm_ui.prompts import format_named
 
 
@@ -70,27 +67,3 @@ class ChatOptions:
             )
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
-
-
-class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Total usage of a model."""
-
-    calls: int = 0
-    """Requests sent, retries included."""
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
-    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
-    limit of tokens, or, without one, with ``Request.reply_tokens``."""
-
-    def plus(self, usage: Usage, attempts: int, cost: float | None) -> UsageTotals:
-        """These totals and those of one call. ``cost``: ``None`` without a price."""
-        return UsageTotals(
-            calls=self.calls + attempts,
-            retries=self.retries + max(0, attempts - 1),
-            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + usage.completion_tokens,
-            cost=self.cost if cost is None else (self.cost or 0.0) + cost,
-        )

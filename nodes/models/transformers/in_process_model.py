@@ -181,7 +181,7 @@ class InProcessModel(Generic[P]):
     @property
     def versions(self) -> dict[str, int]:
         """The number of the newest published version of each adapter that was ever leased."""
-        return self.lora.book.numbers
+        return dict(self.lora.book.numbers)
 
     @property
     def module(self) -> nn.Module:

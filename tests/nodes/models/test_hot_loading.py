@@ -43,20 +43,6 @@ async def test_a_version_is_loaded_asked_and_unloaded(tmp_path: Path) -> None:
         await model.close()
 
 
-async def test_a_name_can_be_mapped_to_a_version_that_was_loaded(tmp_path: Path) -> None:
-    with StandIn("base", {"agent_0-v1": "/srv/agent_0"}) as server:
-        names = {"agent_0": "agent_0-v1"}
-        model = OpenAIModel("base", f"{server.address}/v1", adapter_names=names)
-        await model.load_version("agent_0@2", weights(tmp_path / "two"))
-        old = model.lease("agent_0")
-        names["agent_0"] = "agent_0@2"
-        new = model.lease("agent_0")
-        replies = await model.generate([ask(old), ask(new)])
-        assert [reply.adapter for reply in replies] == ["agent_0-v1", "agent_0@2"]
-        assert sorted(server.asked) == ["agent_0-v1", model.loaded["agent_0@2"]]
-        await model.close()
-
-
 async def test_other_weights_have_another_name_on_the_server(tmp_path: Path) -> None:
     """Servers keep cached prompts under the name; another run may have loaded other weights."""
     with StandIn("base") as server:

@@ -13,7 +13,7 @@ from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ModelError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.nodes.models.acting.actor_model import ActorCopy
@@ -138,13 +138,3 @@ async def test_the_key_is_in_no_message_and_no_trace(
         }  # fmt: skip
         assert SECRET not in repr(trace.calls) and server.keys == {f"Bearer {SECRET}"}
         await model.close()
-
-
-def test_an_engine_that_other_processes_cannot_ask_is_refused(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    model = ActorModel(learner, learner, tmp_path)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="expected an OpenAIModel as the engine, got CausalModel"):
-        model.publish()
-    with pytest.raises(ConfigError, match="not sent to other processes"):
-        pickle.dumps(model)
