@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, credited
-from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.critic import Groups, screen_key
@@ -194,11 +193,6 @@ def scored_replies(
 def _with_credit(episodes: Sequence[Episode], credit: Sequence[Credit] | None) -> Sequence[Episode]:
     if credit is None:
         return episodes
-    if len(credit) != len(episodes):
-        raise ConfigError(
-            f"preferences: {len(episodes)} episodes, but {len(credit)} records of credit; a critic "
-            "returns one for each episode"
-        )
     return [credited(episode, given) for episode, given in zip(episodes, credit, strict=True)]
 
 
@@ -214,7 +208,7 @@ def _relative_to_screen(records: Sequence[StepRecord]) -> Iterator[dict[str, flo
         yield {message: groups.standard(screen, value) for message, value in values.items()}
 
 
-class _Side(msgspec.Struct, frozen=True, kw_only=True):
+class _Side(NamedTuple):
     """One side of a pair: an action of the screen, or only words, with its credit."""
 
     action: Action | None
@@ -240,30 +234,25 @@ class _StepPairs:
         self.mistakes = [_side(g, "mistake") for g in graded if g.credit < 0.5]
         self.written = [_side(g, "adversary") for g in negatives if g.credit < 0.5]
 
-    def all(self) -> list[PreferencePair]:
-        made = (self._pair(call) for call in self.trace.calls if call.id in self.credit)
-        return [pair for pair in made if pair is not None]
-
-    def _pair(self, call: Call) -> PreferencePair | None:
-        """The pair of one message: it is preferred if it was right, else rejected."""
-        credit, message = self.credit[call.id], call.message
-        own = _Side(
-            action=message.action,
-            credit=credit,
-            source="own",
-            reason="" if message.action is None else reason_given(message),
-            text=message.content,
-        )
-        if credit < 0.5:
-            chosen = self._pick(self.good, call, avoid=own.action)
-            return None if chosen is None else self._made(call, chosen, own)
-        if credit == 0.5 or own.action is None:
-            return None
-        if not self.mistakes and self.rng.random() >= self.easy_share:
-            return None
-        # The sides of a pair with the adversary differ only in the action.
-        alike = [msgspec.structs.replace(side, reason=own.reason) for side in self.written]
-        return self._made(call, own, self._pick(self.mistakes or alike, call, own.action))
+    def all(self) -> Iterator[PreferencePair]:
+        """A pair for each message: it is preferred if it was right, else rejected."""
+        for call in self.trace.calls:
+            credit, message = self.credit.get(call.id, 0.5), call.message
+            reason = "" if message.action is None else reason_given(message)
+            own = _Side(message.action, credit, "own", reason, message.content)
+            if credit < 0.5:
+                chosen = self._pick(self.good, call, own.action)
+                if chosen is not None:
+                    yield self._made(call, chosen, own)
+                continue
+            if credit == 0.5 or own.action is None:
+                continue
+            if self.mistakes or self.rng.random() < self.easy_share:
+                # The sides of a pair with the adversary differ only in the action.
+                alike = [side._replace(reason=own.reason) for side in self.written]
+                other = self._pick(self.mistakes or alike, call, own.action)
+                if self._numbered(own.action, call) is not None:
+                    yield self._made(call, own, other)
 
     def _pick(self, sides: Sequence[_Side], call: Call, avoid: Action | None) -> _Side | None:
         """A random one of the sides that this agent can refer to, other than ``avoid``."""
@@ -285,11 +274,10 @@ class _StepPairs:
         told = view.from_screen_with_hidden(action)
         return told if told is not None and self.trace.decision(call).reaches(told) else None
 
-    def _made(self, call: Call, chosen: _Side, rejected: _Side | None) -> PreferencePair | None:
+    def _made(self, call: Call, chosen: _Side, rejected: _Side | None) -> PreferencePair:
         good = self._numbered(chosen.action, call)
+        assert good is not None  # checked by the caller
         bad = None if rejected is None else self._numbered(rejected.action, call)
-        if good is None:
-            return None
         form = format_named(call.message.prompt_format)
         screen = self.trace.view(call).observation
 
@@ -298,13 +286,12 @@ class _StepPairs:
                 return side.text if action or unparsed(call) else None
             return None if action is None else form.write(action, screen, side.reason)
 
-        known = rejected is not None and bad is not None
         return PreferencePair(
             node=call.node,
             decision=self.trace.decision(call),
             chosen=good,
             rejected=bad,
-            weight=chosen.credit - (rejected.credit if rejected is not None and known else 0.0),
+            weight=chosen.credit - (rejected.credit if rejected and bad is not None else 0.0),
             source=f"{chosen.source} > {'nothing' if rejected is None else rejected.source}",
             chosen_text=text(chosen, good) or "",
             rejected_text=None if rejected is None else text(rejected, bad),
@@ -314,24 +301,22 @@ class _StepPairs:
 
 
 def _side(graded: ScoredAction, source: str) -> _Side:
-    return _Side(action=graded.action, credit=graded.credit, source=source, reason=graded.reason)
+    return _Side(graded.action, graded.credit, source, graded.reason)
 
 
 def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
-    """One pair for each agent, context and chosen action, if possible with a rejected action."""
+    """One pair for each agent, context and chosen action, if possible with a rejected action, or
+    else with a rejected reply."""
     kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
     for pair in pairs:
         key = (pair.node, pair.decision, pair.chosen.key)
-        before = kept.get(key)
-        if before is None or _says_more(pair, before):
+        says = [
+            (p.rejected is not None, p.rejected_text is not None)
+            for p in (kept.get(key, pair), pair)
+        ]
+        if key not in kept or says[0] < says[1]:
             kept[key] = pair
     return list(kept.values())
-
-
-def _says_more(pair: PreferencePair, before: PreferencePair) -> bool:
-    """Whether a pair has a rejected action or reply where another has none."""
-    sides = [(p.rejected is not None, p.rejected_text is not None) for p in (before, pair)]
-    return sides[0] < sides[1]
 
 
 def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:

@@ -245,7 +245,7 @@ class TeamTrainer:
         shared = iteration < self.config.shared_iterations and bool(self._fresh)
         updates = await self._updated(examples, iteration, self._fresh if shared else ())
         edges = self._update_edges(begun.graphs)
-        source, trust = name_of(self._critic), self._trust
+        trust = self._trust
         return {
             "kind": "iteration",
             "iteration": iteration,
@@ -253,10 +253,10 @@ class TeamTrainer:
             "shared": shared,
             **episode_metrics(episodes),
             "replayed": sum(graph.again for graph in begun.graphs),
-            "credit_source": source,
+            "credit_source": name_of(self._critic),
             "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
             **update_metrics(examples, updates),
-            "nothing_learned": self._why_nothing(episodes, updates, len(examples), source),
+            "nothing_learned": self._why_nothing(episodes, updates, len(examples)),
             "graphs": [[list(e) for e in g.team.communication_edges] for g in begun.graphs],
             **edges,
             "rollout_seconds": seconds,
@@ -445,12 +445,12 @@ class TeamTrainer:
         return Patience(self.config.patience, tell)
 
     def _why_nothing(
-        self, episodes: Sequence[Episode], updates: Sequence[UpdateStats], examples: int,
-        source: str,
-    ) -> str:  # fmt: skip
+        self, episodes: Sequence[Episode], updates: Sequence[UpdateStats], examples: int
+    ) -> str:
         """Warn if no adapter was trained; returns the reason, or nothing."""
         if any(update.steps for update in updates):
             return ""
+        source = name_of(self._critic)
         reason = why_nothing_was_learned(episodes, self.config, source=source, examples=examples)
         of = f"iteration {self._iteration + 1} of {self.config.iterations}"
         self.warn(f"{of}: no adapter was trained: {reason}")
@@ -528,17 +528,7 @@ def _with_adapters(team: CollabGraph, adapters: Mapping[str, str]) -> CollabGrap
 
 
 def _check_roles(config: TeamConfig, critic: object, judge: Judge | None, teacher: object) -> None:
-    """Raise ``ConfigError`` for an object that cannot play its role in a training, and for a role
-    or a setting that needs another role."""
-    for role, given, method in (
-        ("critic", critic, "__call__"),
-        ("judge", judge, "grade"),
-        ("teacher", teacher, "show"),
-    ):
-        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
-            raise ConfigError(
-                f"team training: expected a {role}, an object with {method}(), got {given!r:.80}"
-            )
+    """Raise ``ConfigError`` for a role or a setting that needs another role."""
     needs = [name_of(teacher)] * (teacher is not None and judge is None)
     needs += ["guide"] * (bool(config.guide) and judge is None)
     needs += ["edge_credit"] * (bool(config.edge_credit) and critic is None)
