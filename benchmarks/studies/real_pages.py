@@ -1,0 +1,267 @@
+"""Does SmolLM2 go on learning on real pages, without demonstrations, from outcomes or a critic?
+
+The learner starts from ``smollm2-phone``, which was fine-tuned on the simulated phone alone. It
+plays training seeds of real MiniWoB++ pages and learns from how the episodes end; no solver, no
+recording and no other model shows it anything. The training pages were chosen on validation seeds,
+as those that the start solves sometimes, and the held-out pages are the others of their families.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import torch
+
+from benchmarks.arms import TEST_DRAW, calls_of, phone_tests
+from benchmarks.cell import Cell, origin_here
+from benchmarks.study import Arm, Study
+from swarm_ui import CollabGraph, Credit, Critic
+from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.environments.miniwob.tasks import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.node import derive
+from swarm_ui.nodes import CausalModel, adapter_folder
+from swarm_ui.observation import Observation
+from swarm_ui.optim import GiGPO
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
+from swarm_ui.stats import outcomes
+from swarm_ui.trace.records import Episode
+
+TRAINED = (
+    "click-button-sequence", "click-checkboxes-soft", "click-scroll-list", "click-tab",
+    "click-tab-2", "click-widget", "email-inbox", "email-inbox-delete", "email-inbox-important",
+    "focus-text-2", "identify-shape", "login-user", "search-engine", "unicode-test",
+)  # fmt: skip
+"""Pages that the start solved in 1 to 3 of 4 episodes on validation seeds, at temperature 0.9."""
+FAMILY = (
+    "click-checkboxes-large", "click-checkboxes-transfer", "click-tab-2-easy", "click-tab-2-hard",
+    "click-tab-2-medium", "email-inbox-forward", "email-inbox-forward-nl", "email-inbox-nl-turk",
+    "email-inbox-noscroll", "email-inbox-star-reply", "login-user-popup",
+)  # fmt: skip
+"""Other pages of the families of the training pages."""
+FAR = (
+    "choose-list", "click-dialog-2", "click-link", "click-shape", "enter-date", "find-greatest",
+    "form-sequence-3", "generate-number", "navigate-tree", "phone-book", "sign-agreement",
+    "use-spinner",
+)  # fmt: skip
+"""Pages of other families."""
+OWN, NEAR, AWAY = "training pages, new seeds", "held-out pages of the families", "other pages"
+EACH = {OWN: (TRAINED, 5), NEAR: (FAMILY, 5), AWAY: (FAR, 2)}
+"""The pages of each split, and the test episodes of each page."""
+PHONE = "phone: new parameters"
+ATTEMPTS = 4
+"""Training episodes of each start."""
+STEPS = 8
+"""Most actions of an episode."""
+ADAPTER = "team"
+"""All agents share one adapter, as long as they learn the same."""
+TEMPERATURES = (0.2, 0.5, 0.8, 1.1)
+TESTED_AT = 16
+"""Episodes at the same time."""
+
+
+class RepeatedPage(MiniWobEnvironment):
+    """A page on which :data:`ATTEMPTS` successive seeds have one start. With the seed alone, two
+    attempts would be the same episode, because decisions are drawn from it."""
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        """See :class:`~swarm_ui.environments.miniwob.MiniWobEnvironment`."""
+        return await super().reset(task=task, seed=seed // ATTEMPTS)
+
+
+def training_jobs(count: int, /, *, seed: int) -> list[Job]:
+    """Episodes of the training pages: several of each start, all pages about equally often."""
+    rng = random.Random(seed)
+    pages: list[str] = []
+    while len(pages) < count // ATTEMPTS:
+        pages += rng.sample(TRAINED, len(TRAINED))
+    starts = [(page, rng.choice(TRAIN_SEEDS)) for page in pages[: count // ATTEMPTS]]
+    return [(page, own * ATTEMPTS + k) for page, own in starts for k in range(ATTEMPTS)]
+
+
+def tests(*, quick: bool) -> dict[str, list[Job]]:
+    """Test episodes, by split."""
+    found = {
+        split: [
+            (page, random.Random(derive(TEST_DRAW, "real pages", page, k)).choice(TEST_SEEDS))
+            for page in (pages[:1] if quick else pages)
+            for k in range(1 if quick else each)
+        ]
+        for split, (pages, each) in EACH.items()
+    }
+    phone = phone_tests(parameters=38)["new parameters"]
+    return found | {PHONE: list(phone[: 1 if quick else None])}
+
+
+def learner(adapter: Path | str = "smollm2-phone") -> CausalModel:
+    """SmolLM2 with the adapter that it starts from."""
+    torch.set_num_threads(1)
+    model = CausalModel.named("smollm2")
+    model.load_adapter(adapter_folder(str(adapter)), ADAPTER)
+    return model
+
+
+def team_of(model: CausalModel, agents: int, *, explores: bool = False) -> CollabGraph:
+    """A vote without messages, or one agent, which is greedy unless it explores."""
+    if agents == 1:
+        return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
+    return CollabGraph.collaborative(
+        agents, 1, model=model, edges=(), adapters=[ADAPTER] * agents,
+        temperature=TEMPERATURES[:agents], vote="probability",
+    )  # fmt: skip
+
+
+async def tested(
+    model: CausalModel, agents: int, *, quick: bool
+) -> tuple[dict[str, list[Episode]], dict[str, Mapping[str, float]]]:
+    """The test episodes of a team, and their work, by split."""
+    found, work, policy = {}, dict[str, Mapping[str, float]](), GraphPolicy(team_of(model, agents))
+    async with MiniWobBrowser(pages=2) as browser:
+        for split, jobs in tests(quick=quick).items():
+            make: MakeEnvironment = partial(MiniWobEnvironment, browser.open_page)
+            if split == PHONE:
+                make = PhoneEnvironment
+            began = time.process_time()
+            found[split] = await rollout_many(
+                make, policy, jobs, concurrency=TESTED_AT, max_steps=STEPS
+            )
+            seconds = round(time.process_time() - began, 1)
+            work[split] = {"calls": calls_of(found[split]), "cpu_s": seconds}
+    return found, work
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnPages:
+    """A team of SmolLM2 on real pages, as it starts or after a training on them."""
+
+    critic: Callable[[int], Critic] | None = None
+    """Makes the critic, by the seed of the training; ``None``: nothing is trained."""
+    method: Literal["rft", "dpo", "grpo"] = "rft"
+    agents: int = 4
+    iterations: int = 2
+    episodes: int = 112
+    """Of an iteration."""
+    steps: int = 20
+    """Optimiser steps of an iteration."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is trained."""
+        return self.critic is not None
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        model, notes, work = learner(), dict[str, object](), dict[str, Mapping[str, float]]()
+        if seed is not None:
+            notes, work["training"] = asyncio.run(self._train(model, seed, folder, quick=quick))
+        found, costs = asyncio.run(tested(model, self.agents, quick=quick))
+        yield Cell(
+            arm=name, seed=seed, outcomes={k: outcomes(v, seed or 0) for k, v in found.items()},
+            work=costs | work, notes=notes, origin=origin_here(),
+        )  # fmt: skip
+
+    async def _train(
+        self, model: CausalModel, seed: int, folder: Path, *, quick: bool
+    ) -> tuple[dict[str, object], Mapping[str, float]]:
+        assert self.critic is not None
+        config = TeamConfig(
+            iterations=1 if quick else self.iterations, edges="fixed", seed=seed,
+            episodes=ATTEMPTS * 2 if quick else self.episodes, concurrency=32,
+            update=UpdateConfig(
+                method=self.method, steps=1 if quick else self.steps, batch_size=16, lr=3e-4
+            ),
+        )  # fmt: skip
+        calls, began = [0], time.process_time()
+
+        def count(iteration: int, episodes: Sequence[Episode]) -> None:
+            calls[0] += calls_of(episodes)
+
+        def tell(iteration: int, what: str, done: int, total: int) -> None:
+            if done in (0, total) or done % 20 == 0:
+                minutes = (time.process_time() - began) / 60
+                print(f"  iteration {iteration + 1}: {what} {done}/{total}, {minutes:.1f} CPU-min",
+                      file=sys.stderr, flush=True)  # fmt: skip
+
+        async with MiniWobBrowser(pages=2) as browser:
+            trainer = TeamTrainer(
+                team_of(model, self.agents, explores=True),
+                partial(RepeatedPage, browser.open_page), training_jobs,
+                critic=self.critic(seed), config=config, folder=folder,
+            )  # fmt: skip
+            trainer.on_episodes, trainer.on_progress, trainer.max_steps = count, tell, STEPS
+            history = (await trainer.run(resume=True)).history
+        work = {
+            "cpu_s": round(time.process_time() - began, 1), "calls": calls[0],
+            "steps": sum(at["steps"] for at in history),
+            "samples": sum(at["pairs"] for at in history),
+        }  # fmt: skip
+        return {"rollouts": [at["success"] for at in history]}, work
+
+
+class Shuffled:
+    """The credit of another critic, exchanged at random between the messages of all episodes."""
+
+    name, calls = "shuffled credit", 0
+
+    def __init__(self, critic: Critic, seed: int) -> None:
+        self._critic, self._seed = critic, seed
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        given = await self._critic(episodes)
+        values = [v for each in given for step in each.values for row in step for v in row]
+        scored = [value for value in values if value is not None]
+        random.Random(self._seed).shuffle(scored)
+        rest = iter(scored)
+
+        def again(row: Sequence[float | None]) -> list[float | None]:
+            return [None if value is None else next(rest) for value in row]
+
+        return [
+            msgspec.structs.replace(
+                each, values=[[again(row) for row in step] for step in each.values],
+                advantages=None, source=self.name,
+            )
+            for each in given
+        ]  # fmt: skip
+
+
+START, ALONE = "start, vote of 4", "start, one agent"
+GROUPS, OUTCOME = "vote of 4: rft, state-wise groups", "vote of 4: rft, outcome"
+SINGLE, SINGLE_OUTCOME = "one agent: rft, state-wise groups", "one agent: rft, outcome"
+GRPO, DPO = "one agent: grpo, state-wise groups", "one agent: dpo, state-wise groups"
+CONTROL = "one agent: rft, shuffled credit"
+ARMS: Mapping[str, Arm] = {
+    ALONE: OnPages(agents=1),
+    SINGLE: OnPages(critic=lambda seed: GiGPO(), agents=1),
+    CONTROL: OnPages(critic=lambda seed: Shuffled(GiGPO(), seed), agents=1),
+    SINGLE_OUTCOME: OnPages(critic=lambda seed: Outcome(), agents=1),
+    GRPO: OnPages(critic=lambda seed: GiGPO(), method="grpo", agents=1),
+    DPO: OnPages(critic=lambda seed: GiGPO(), method="dpo", agents=1),
+    START: OnPages(),
+    GROUPS: OnPages(critic=lambda seed: GiGPO()),
+    OUTCOME: OnPages(critic=lambda seed: Outcome()),
+}
+STUDY = Study(
+    arms=ARMS,
+    trial=(SINGLE,),
+    named=((SINGLE, ALONE), (GROUPS, START), (GROUPS, SINGLE)),
+    named_on=(OWN, NEAR),
+    explored=((SINGLE, CONTROL), (SINGLE, SINGLE_OUTCOME)),
+    shown=(ALONE, SINGLE, CONTROL, START, GROUPS),
+    picture=True,
+    note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
+    "comparable with published scores. SmolLM2 needs: swarm-ui models pull smollm2.",
+)
