@@ -7,9 +7,8 @@ once, each with its place, what was expected, and the nearest name.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_type_hints
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import (
@@ -24,7 +23,7 @@ from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Texts
 from swarm_ui.environments.phone.benchmark import Phone
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import kind_of_environment
-from swarm_ui.experiment.model_settings import AT, Agent, Model, Section, meant
+from swarm_ui.experiment.model_settings import AT, FOREIGN, Agent, Model, Section
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
@@ -217,33 +216,7 @@ def _environment(values: object) -> object:
     return values
 
 
-def _foreign(kind: type, values: object, prefix: str, at: str = "") -> Iterator[str]:
-    """Errors for names that a record and the records in it do not have."""
-    if not isinstance(values, Mapping):
-        return
-    fields = get_type_hints(kind)
-    for name, value in values.items():
-        if name not in fields:
-            near = [f"{at}{found}" for found in difflib.get_close_matches(str(name), fields, n=1)]
-            near = list(_inner(kind, str(name))) or near
-            hint = meant([f"{prefix}{n}" for n in near]) or f"; known: {', '.join(fields)}"
-            yield f"{AT}{at}{name}{AT}no such setting{hint}"
-        elif dataclasses.is_dataclass(fields[name]):
-            yield from _foreign(fields[name], value, prefix, f"{at}{name}.")
-
-
-def _inner(kind: type, name: str, at: str = "") -> Iterator[str]:
-    """The settings of this name in the records of a record."""
-    for field, inner in get_type_hints(kind).items():
-        if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-            yield from _inner(inner, name, f"{at}{field}.")
-        elif field == name and at:
-            yield f"{at}{field}"
-
-
 def _checked_train(value: Any, handler: Any) -> Any:
-    if foreign := list(_foreign(Train, value, "train.")):
-        raise ValueError("\n".join(foreign))
     try:
         return handler(value)
     except ConfigError as error:  # of the class itself
@@ -254,8 +227,8 @@ def _struct_of(kind: type[msgspec.Struct]) -> Any:
     """Checks settings of a record of another package, which stay a plain section."""
 
     def check(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if foreign := list(_foreign(kind, values, "")):
-            raise ValueError("\n".join(foreign))
+        if foreign := [name for name in values if name not in kind.__struct_fields__]:
+            raise ValueError("\n".join(f"{AT}{name}{AT}{FOREIGN}" for name in foreign))
         try:
             msgspec.convert(dict(values), kind)
         except (msgspec.ValidationError, ConfigError) as error:

@@ -11,19 +11,18 @@ import json
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
-from swarm_ui.environments.benchmark import Benchmark
-from swarm_ui.environments.phone.benchmark import Phone
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
 from swarm_ui.experiment.config import Config, Local, Ray
 from swarm_ui.experiment.mistakes import Finding, mistakes
-from swarm_ui.experiment.model_settings import AT, AnyModel, SettingsError, kind_of, meant
+from swarm_ui.experiment.model_settings import AT, FOREIGN, AnyModel, SettingsError, kind_of, meant
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
 
@@ -39,8 +38,6 @@ _WORDS = {
     "Input should be": "expected",
     "Field required": "is needed",
 }
-_DEEPEST = 16
-"""Maximum nesting depth of sections."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
 
@@ -74,8 +71,6 @@ def load(
     found = list(_override(values, places, overrides))
     if base is not None:
         _drop_foreign(values, places)
-    if unusable := list(_too_large(values)):
-        raise SettingsError(_listed(unusable))
     config, wrong, bad = _validated(values)
     found += [_located(name, text, places) for name, text in wrong]
     found += [
@@ -85,6 +80,10 @@ def load(
     ]
     if found:
         raise SettingsError(_listed(list(dict.fromkeys(found))))
+    try:
+        msgspec.json.encode(config.plain())
+    except OverflowError as error:  # it could not be saved
+        raise SettingsError(f"{error}: a number needs more than 64 bits") from error
     return config
 
 
@@ -156,41 +155,24 @@ def _override(
 def _drop_foreign(values: dict[str, Any], places: Mapping[Name, str]) -> None:
     """Drop inherited settings that an environment, a model or a place does not have, because an
     override chose another one."""
-    for section in ("env", "model", "place"):
+    for section in _VARIANTS:
         if (section, "name") not in places and (section, "url") not in places:
             continue
-        known = _chosen(section, values.get(section))
+        given = values[section]
+        try:
+            name = given.get("name", "")
+            kind = kind_of(name, given.get("url", "")) if section == "model" else name
+            known = _variant(section, kind).model_fields
+        except (ConfigError, KeyError, TypeError):
+            continue
         values[section] = {
-            name: value for name, value in values[section].items()
+            name: value for name, value in given.items()
             if name in known or (section, name) in places
         }  # fmt: skip
 
 
-def _chosen(section: str, values: Any) -> Mapping[str, Any]:
-    """The settings of the chosen environment, model or place; all if it is unknown."""
-    try:
-        name = values.get("name", "")
-        if section == "env":
-            return kind_of_environment(name).model_fields
-        if section == "model":
-            model: type[BaseModel] = _MODELS[
-                values.get("kind") or kind_of(name, values.get("url", ""))
-            ]
-            return model.model_fields
-        return _PLACES[name].model_fields
-    except (ConfigError, KeyError, TypeError):
-        return dict(values)
-
-
-def _too_large(values: object, name: Name = ()) -> Iterator[str]:
-    """Values that JSON readers cannot hold."""
-    if len(name) > _DEEPEST:
-        yield f"{'.'.join(name[:3])}: nested deeper than {_DEEPEST} levels"
-    elif isinstance(values, Mapping):
-        for key, value in values.items():
-            yield from _too_large(value, (*name, str(key)))
-    elif isinstance(values, int) and not -(2**63) <= values < 2**63:
-        yield f"{'.'.join(name)}: an integer that needs more than 64 bits"
+def _variant(section: str, name: str) -> type[BaseModel]:
+    return kind_of_environment(name) if section == "env" else _VARIANTS[section][name]
 
 
 def named(section: str, text: str) -> dict[str, Any]:
@@ -199,11 +181,6 @@ def named(section: str, text: str) -> dict[str, Any]:
     if section == "place" and address:
         return {"name": name, "address": address}
     return {"name": text}
-
-
-def setting_names(env: str) -> list[str]:
-    """All settings as ``section.name``, in an environment of that name."""
-    return [f"{section}.{name}" for section, names in _sections({"env": env}) for name in names]
 
 
 def parsed_settings(overrides: Sequence[str]) -> dict[str, Any]:
@@ -266,78 +243,49 @@ def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
     name = tuple(
         str(part)
         for before, part in itertools.pairwise(place)
-        if not (part in _TAGS and before in ("model", "place"))
+        if not (before in ("model", "place") and part in _VARIANTS[before])
     )
-    text = error["msg"].removeprefix("Value error, ")
+    text, kind = error["msg"].removeprefix("Value error, "), error["type"]
     if AT in text:
         for line in text.splitlines():
             _, inner, problem = line.split(AT)
-            yield (*name, *inner.split(".")), problem
-        return
-    if error["type"] == "extra_forbidden":
-        yield name, f"no such setting{_nearest(name, values)}"
-        return
-    if error["type"] == "literal_error":
+            found = (*name, *inner.split("."))
+            yield found, problem + (_hint(found, values) if problem == FOREIGN else "")
+    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        yield name, FOREIGN + _hint(name, values)
+    elif kind == "literal_error":
         expected = error["ctx"]["expected"]
         choices = re.findall(r"'([^']*)'", expected)
         near = difflib.get_close_matches(str(error["input"]), choices, n=1)
         yield name, f"got {_shown(error['input'])}, expected {expected}{meant(near)}"
-        return
-    if error["type"] == "union_tag_invalid":
+    elif kind == "union_tag_invalid":
         yield (*name, "name"), f"expected {error['ctx']['expected_tags']}"
-        return
-    for plain, words in _WORDS.items():
-        text = text.replace(plain, words)
-    if error["type"] not in ("missing", "value_error"):
-        text = f"got {_shown(error['input'])}, {text.partition(',')[0]}"
-    yield name, text
+    else:
+        for plain, words in _WORDS.items():
+            text = text.replace(plain, words)
+        if kind not in ("missing", "value_error"):
+            text = f"got {_shown(error['input'])}, {text.partition(',')[0]}"
+        yield name, text
 
 
-_MODELS = {kind.model_fields["kind"].default: kind for kind in get_args(AnyModel)}
-_PLACES = {kind.model_fields["name"].default: kind for kind in (Local, Ray)}
-_VARIANTS: dict[str, Mapping[str, type[BaseModel]]] = {
-    "env": ENVIRONMENTS, "model": _MODELS, "place": _PLACES,
-}  # fmt: skip
-_TAGS = {*_MODELS, *_PLACES}
-"""Names of variants, which pydantic adds to the location of an error after that of the section."""
-
-
-def _sections(values: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
-    """The names of the settings that each section has, with the chosen variants."""
+def _hint(name: Name, values: Mapping[str, Any]) -> str:
+    """A hint at the setting that was meant: this name elsewhere, a near one, or another variant."""
+    section, last, wrong = name[0], name[-1], ".".join(name)
+    if section not in Config.model_fields:
+        return meant(difflib.get_close_matches(section, list(Config.model_fields), n=1))
     env = values.get("env", {})
-    name = env.get("name", "phone") if isinstance(env, dict) else env
-    for section, field in Config.model_fields.items():
-        kind: Any = field.annotation
-        if section == "env":
-            kind = kind_of_environment(str(name))
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield section, kind.model_fields
-        elif section == "train":
-            yield section, type(field.default).__dataclass_fields__
-        else:
-            variants = get_args(AnyModel) if section == "model" else (Local, Ray)
-            yield section, [n for k in variants if section in ("model", "place")
-                            for n in k.model_fields]  # fmt: skip
-
-
-def _nearest(name: Name, values: Mapping[str, Any]) -> str:
-    """A hint at the setting that was meant: a near name here, or this name elsewhere."""
-    if len(name) == 1:
-        return meant(difflib.get_close_matches(name[0], list(Config.model_fields), n=1))
-    known = dict(_sections(values))
-    here = list(known.get(name[0], ()))
-    elsewhere = [f"{section}.{name[-1]}" for section, names in known.items()
-                 if section != name[0] and name[-1] in names]  # fmt: skip
-    near = difflib.get_close_matches(name[-1], here, n=1, cutoff=0.7)
-    if elsewhere:
-        return meant(elsewhere)
-    if near and near[0] != name[-1]:
-        return meant([f"{'.'.join(name[:-1])}.{near[0]}"])
-    others = [other for other, kind in _VARIANTS.get(name[0], {}).items()
-              if name[-1] in kind.model_fields]  # fmt: skip
+    known = setting_names(str(env.get("name", "phone") if isinstance(env, dict) else env))
+    far = {*_RECORDS} - {section}  # of other commands
+    known = [each for each in known if each != wrong and each.partition(".")[0] not in far]
+    same = [each for each in known if each.rpartition(".")[2] == last]
+    if near := same or difflib.get_close_matches(wrong, known, n=1, cutoff=0.8):
+        return meant(near)
+    others = [other for other, kind in _VARIANTS.get(section, {}).items()
+              if last in kind.model_fields]  # fmt: skip
     if others:
-        return f" here, only in {name[0]} {', '.join(others)}"
-    return f"; known: {', '.join(dict.fromkeys(here))}" if here else ""
+        return f" here, only in {section} {', '.join(others)}"
+    here = [each.partition(".")[2] for each in known if each.startswith(f"{section}.")]
+    return f"; known: {', '.join(here)}"
 
 
 def _located(name: Name, text: str, places: Mapping[Name, str]) -> str:
@@ -354,12 +302,35 @@ def _located(name: Name, text: str, places: Mapping[Name, str]) -> str:
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except ValueError:  # of a number with too many digits
-        text = "a very large number"
+    except (ValueError, RecursionError):
+        text = "a value that is too large to show"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-# -- template -------------------------------------------------------------------------------------
+# -- all settings ---------------------------------------------------------------------------------
+
+_VARIANTS: dict[str, Mapping[str, type[BaseModel]]] = {
+    "env": ENVIRONMENTS,
+    "model": {kind.model_fields["kind"].default: kind for kind in get_args(AnyModel)},
+    "place": {kind.model_fields["name"].default: kind for kind in (Local, Ray)},
+}
+_RECORDS: dict[str, type] = {"synthesize": CorpusConfig, "finetune": FinetuneConfig}
+
+
+def _kinds(section: str) -> Mapping[str, type]:
+    """The classes whose settings stand in a section, by the name of the variant."""
+    if section in _VARIANTS:
+        return _VARIANTS[section]
+    return {"": _RECORDS.get(section) or type(Config.model_fields[section].default)}
+
+
+def setting_names(env: str) -> list[str]:
+    """All settings as ``section.name``, in an environment of that name."""
+    found: dict[str, None] = {}
+    for section in Config.model_fields:
+        kinds = [kind_of_environment(env)] if section == "env" else _kinds(section).values()
+        found |= dict.fromkeys(f"{section}.{name}" for kind in kinds for name, _, _ in _tree(kind))
+    return list(found)
 
 
 def template() -> str:
@@ -369,57 +340,36 @@ def template() -> str:
         "# Settings of swarm-ui. Every value is the default; delete the # of a line to change it.",
         "# swarm-ui eval --config swarm-ui.toml team.agents=4    words override this file",
     ]
-    for section, field in Config.model_fields.items():
+    for section in Config.model_fields:
         lines += ["", f"[{section}]"]
-        for title, kind in _variants(section, field):
+        written: set[str] = set()  # what all environments have stands with the first one
+        for title, kind in _kinds(section).items():
             lines += [f"# -- {title}"] if title else []
-            lines += _documented(kind, "")
+            for name, default, note in _tree(kind):
+                shown = "..." if default is None else json.dumps(default, ensure_ascii=False)
+                line = f"# {name} = {shown}"
+                if (section, name) != ("model", "kind") and line not in written:
+                    lines.append(f"{line:<36}  # {note}" if note else line)
+                    written.add(line)
     return "\n".join(lines) + "\n"
 
 
-def _variants(section: str, field: Any) -> Iterator[tuple[str, Any]]:
-    """The classes whose settings stand in a section, with a title if there are several."""
-    if section == "env":
-        for name, kind in ENVIRONMENTS.items():
-            yield name, kind
-    elif section in ("model", "place"):
-        for kind in get_args(AnyModel) if section == "model" else (Local, Ray):
-            yield (kind.__doc__ or "").partition(".")[0], kind
-    elif section in ("synthesize", "finetune"):
-        yield "", CorpusConfig if section == "synthesize" else FinetuneConfig
-    else:
-        yield "", type(field.default)
-
-
-def _documented(kind: Any, prefix: str) -> Iterator[str]:
-    """A commented line for each setting of a class. Those of the base class of environments stand
-    with the first environment only."""
-    shared = Benchmark.model_fields if issubclass(kind, Benchmark) and kind is not Phone else ()
+def _tree(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Each setting of a class: its name, its default, and the first sentence about it."""
     notes = _field_notes(kind)
-    for name, default in _defaults(kind):
-        if (name in shared and name != "name") or (name == "kind" and kind in get_args(AnyModel)):
-            continue
-        if isinstance(default, BaseModel) or dataclasses.is_dataclass(default):
-            yield from _documented(type(default), f"{prefix}{name}.")
-            continue
-        note = notes.get(name, "").partition(". ")[0].rstrip(".").replace("``", "")
-        shown = json.dumps(default, ensure_ascii=False) if default is not None else "..."
-        line = f"# {prefix}{name} = {shown}"
-        yield f"{line:<36}  # {' '.join(note.split())}" if note else line
-
-
-def _defaults(kind: Any) -> Iterator[tuple[str, Any]]:
     if issubclass(kind, BaseModel):
-        for name, field in kind.model_fields.items():
-            yield name, None if field.is_required() else field.default
-    elif dataclasses.is_dataclass(kind):
-        made: Any = kind()  # type: ignore[operator]
-        for field in dataclasses.fields(kind):
-            yield field.name, getattr(made, field.name)
+        fields = kind.model_fields.items()
+        defaults = {name: None if f.is_required() else f.default for name, f in fields}
     else:
         made = kind()
-        for name in kind.__struct_fields__:
-            yield name, getattr(made, name)
+        names = getattr(kind, "__dataclass_fields__", None) or kind.__struct_fields__
+        defaults = {name: getattr(made, name) for name in names}
+    for name, default in defaults.items():
+        if isinstance(default, BaseModel) or dataclasses.is_dataclass(default):
+            yield from _tree(type(default), f"{prefix}{name}.")
+        else:
+            note = notes.get(name, "").partition(". ")[0].rstrip(".").replace("``", "")
+            yield f"{prefix}{name}", default, " ".join(note.split())
 
 
 def _field_notes(kind: Any) -> dict[str, str]:

@@ -29,6 +29,8 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 
 AT = "\0"
 """Separates the setting from the text in an error of a validator."""
+FOREIGN = "no such setting"
+"""The text of an error about a setting that does not exist, which a hint is added to."""
 
 
 class SettingsError(ConfigError, ValueError):

@@ -104,7 +104,7 @@ ABSURD = {
     "long integer": f"[team]\nseed = {LONG}",
     "long hexadecimal integer": f"[team]\nseed = 0x{LONG}",
     "large integer": f"[eval]\nseed = {2**63}",
-    "large integer for training": f"[train]\nseed = {2**63}",
+    "large integer for training": f"[train]\nseed = {2**70}",
     "infinite": "[team]\ntemperature = inf",
     "not a number": "[model]\ntimeout = nan",
     "bytes": b"\xff\xfe\x00",

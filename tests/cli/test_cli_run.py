@@ -187,7 +187,7 @@ def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  #
         ("eval phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
         ("eval mind2web", "env.data=PATH"),
         (f"eval {LAMP} -m script:none.txt", "cannot read the script"),
-        ("eval cli_world:nothing -m script:right.txt", "cannot make 'cli_world:nothing'"),
+        ("eval cli_world:nothing -m script:right.txt", "'cli_world:nothing' cannot be used"),
     ):
         done = shell(line)
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
