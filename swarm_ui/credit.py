@@ -43,11 +43,10 @@ class Credit(
     def each(
         cls, episode: Episode, score: Callable[[Message, Trace], float | None], source: str = ""
     ) -> Self:
-        """Credit by a function of a proposal and its decision.
+        """Credit by a function of a proposal and its decision, in [0, 1]; ``None``: unscored.
 
-        ``score`` gives a number in [0, 1], or ``None`` for unscored. It is called for every message
-        with an action. A reply without a valid action gets 0. Abstentions and the messages of
-        failed calls are unscored.
+        It is called for every message with an action. A reply without a valid action gets 0.
+        Abstentions and the messages of failed calls are unscored.
         """
 
         def scores(trace: Trace) -> dict[str, float | None]:
@@ -69,11 +68,9 @@ class Credit(
         errors: Sequence[Mapping[str, float | None]] | None = None,
         advantages: Sequence[Mapping[str, float | None]] | None = None,
     ) -> Self:
-        """Credit from a mapping of message ids for each step; messages without an entry are
-        unscored, and so is all of a masked episode.
-
-        ``rationale``: the reason by message id, for each step. Agents of a round with the same
-        reason are named together.
+        """Credit by message id for each step; other messages are unscored, and so is all of a
+        masked episode. ``rationale``: the reason by message id, for each step; agents of a round
+        with the same reason are named together.
         """
         if episode.success is None:
             return cls.unscored(episode, source, f"masked: {episode.fault}")

@@ -100,8 +100,7 @@ class MissingExtra(ConfigError):
 
 
 class GraphError(SwarmError):
-    """A graph cannot be composed in this way, for example because a name occurs twice, an edge
-    refers to an unknown node, or the edges form a cycle."""
+    """A graph cannot be composed in this way."""
 
 
 class RunPaused(SwarmError):
@@ -142,8 +141,8 @@ class NodeTimeout(NodeError):
 
 
 class RunFailed(NodeError):
-    """No node of a run succeeded, and at least one failed. The error describes the first failure
-    and has its kind; ``partial`` is the trace of the whole run."""
+    """No node of a run succeeded. The error describes the first failure and has its kind;
+    ``partial`` is the trace of the whole run."""
 
 
 class ModelError(SwarmError):
@@ -169,10 +168,8 @@ class ModelUnavailable(ModelError):
 
 
 class ReplyError(ModelError):
-    """A model answered, but its reply cannot be used.
-
-    This is the model's own failure: the step counts, and the episode stays in all statistics.
-    """
+    """A model answered, but its reply cannot be used. This is the model's own failure: the step
+    counts, and the episode stays in all statistics."""
 
     kind: FailureKind = "reply"
 
@@ -186,10 +183,7 @@ class EnvironmentFault(SwarmError):
 
 class LearningError(SwarmError):
     """Training cannot continue: a loss or a gradient is not a number, or a critic returned no
-    credit.
-
-    No weight was changed.
-    """
+    credit. No weight was changed."""
 
     kind: FailureKind = "learning"
 

@@ -160,9 +160,8 @@ class NodeContext(msgspec.Struct):
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
 
-        Without an answer the call ends here. The run makes all calls that do not depend on it and
-        pauses with a :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is
-        called again and receives the answer.
+        Without an answer the call ends here, and the run pauses with a
+        :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is called again.
         """
         answer: str = await self.session.ask(
             Question(id=self.message_id, node=self.node, round=self.round, text=encodable(question))
@@ -175,8 +174,8 @@ class NodeContext(msgspec.Struct):
         Args:
             graph: a :class:`~swarm_ui.graph.graph.CollabGraph`.
             inbox: what its first nodes receive.
-            name: tells several graphs inside one call apart; it is a part of their message ids
-                (``"team:1/agent_0:0"``, with a name ``"team:1/name/agent_0:0"``).
+            name: tells several graphs inside one call apart, also in message ids
+                (``"team:1/name/agent_0:0"``).
 
         Returns:
             the answer of the output node. It has an error if nothing reached it.
@@ -206,11 +205,9 @@ class NodeContext(msgspec.Struct):
         Args:
             name: the name of the model, tool or node.
             heard: messages that the step depends on.
-            answer: a node, or a function that answers like one. Its context has the name, round,
-                id and seed of the step.
+            answer: a node, or a function that answers like one.
             number: number of the step; ``None``: the next one.
-            model: for a turn, the name of the model that is asked.
-            tool: the name of the tool that is called.
+            model, tool: the name of the model that is asked, or of the tool that is called.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
             limited: the step takes a slot of the run and has a time limit, like a node.
@@ -296,11 +293,8 @@ class ClosingNode(Node, Protocol):
 
 
 def scope_of(node: Node) -> Scope | None:
-    """The scope of a :class:`ClosingNode`, ``None`` for a node that is called in every round.
-
-    All code that needs the scope calls this function: ``isinstance`` of a protocol takes about 50
-    microseconds, which is too long for graphs of thousands of nodes.
-    """
+    """The scope of a :class:`ClosingNode`, ``None`` for a node that is called in every round. This
+    is much faster than ``isinstance`` of a protocol."""
     return getattr(node, "scope", None)
 
 

@@ -48,9 +48,9 @@ async def replay(
 ) -> Trace:
     """Replay a recorded run with changes; only the calls that they affect are made again.
 
-    Without changes it makes no call and returns the same trace. Answers of people stand,
-    also where the question changes. A graph with other edges may replay the trace: nodes that
-    receive other messages over these edges are called again.
+    Without changes it makes no call and returns the same trace. Answers of people stand, also
+    where the question changes. The graph may have other edges: nodes that receive other messages
+    over them are called again.
 
     Args:
         messages: replacements of recorded messages, by id; a string replaces only the content.

@@ -18,31 +18,20 @@ DoJob = Callable[[int], Awaitable[None]]
 
 
 class Scheduler:
-    """The workers of one run.
+    """The workers of one run. There is no barrier: a job that is ready never waits for others.
 
-    There is no barrier: a job that is ready never waits for others. A job that never awaits needs
-    no separate task: one worker runs jobs one after another, without recursion. When a job has to
-    wait, the other ready jobs get workers. A graph of plain functions therefore costs little more
-    than calling the functions, and in a graph of models all ready calls run concurrently.
-
-    A task for each job takes 1.6 to 3 times the CPU time per node on every shape but chains
-    (``python -m benchmarks.speed.engine --quick``), and eager tasks need Python 3.12.
+    A job that never awaits needs no separate task: one worker runs jobs one after another, without
+    recursion. When a job has to wait, the other ready jobs get workers. A task for each job takes
+    1.6 to 3 times the CPU time per node on every shape but chains (``python -m
+    benchmarks.speed.engine --quick``).
     """
-
-    __slots__ = (
-        "_failures", "_hired", "_job", "_left", "_loop", "_over", "_ready", "_relaying",
-        "_successors", "_tasks", "_waiting",
-    )  # fmt: skip
 
     def __init__(
         self, job: DoJob, jobs: range, waiting: Sequence[int], successors: Sequence[Sequence[int]]
     ) -> None:
         """
         Args:
-            job: what to do for a number.
-            jobs: the numbers.
-            waiting: how many jobs each one waits for; for a number that is not in ``jobs``, a
-                large number.
+            waiting: how many jobs each one waits for; if it is not in ``jobs``, a large number.
             successors: which jobs wait for each one.
         """
         self._job, self._successors = job, successors
@@ -53,8 +42,7 @@ class Scheduler:
         self._relaying = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._failures: dict[int, BaseException] = {}
-        self._loop = asyncio.get_running_loop()
-        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def finish(self) -> None:
         """Run every job. No task is left running when this returns or raises.
@@ -72,13 +60,10 @@ class Scheduler:
             failure = self._failures[min(self._failures)]
             raise failure from failure.__cause__
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.add(self._loop.create_task(work))
-
     def _hire(self, workers: int) -> None:
         self._hired += workers
         for _ in range(workers):
-            self._start(self._work())
+            self._tasks.add(asyncio.create_task(self._work()))
 
     async def _relay(self) -> None:
         """Give every ready job a worker; runs when the worker that started it has to wait."""
@@ -100,7 +85,7 @@ class Scheduler:
                 k = ready.popleft()
                 if ready and not self._hired and not self._relaying:
                     self._relaying = True
-                    self._start(self._relay())
+                    self._tasks.add(asyncio.create_task(self._relay()))
                 await job(k)
                 for successor in successors[k]:
                     waiting[successor] -= 1
@@ -172,13 +157,13 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    begun: Future[Callable[[], object]] = Future()
+    cancel: Future[Callable[[], object]] = Future()
     done: Future[T] = Future()
 
     async def main() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        cancel.set_result(partial(loop.call_soon_threadsafe, task.cancel))
         return await coroutine
 
     def run() -> None:
@@ -194,7 +179,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         return done.result()
     except KeyboardInterrupt:
         with suppress(RuntimeError):  # the loop is closed: the run has just ended
-            begun.result()()
+            cancel.result()()
         raise
     finally:
         thread.join()
