@@ -142,7 +142,7 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # n
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("play phone notes-create --browser --port 99999", "--port"),
+        ("play phone notes-create --port 99999", "--port"),
         ("eval phone --seed -1 -n 1 --dry-run", "--seed"),
     ],
 )

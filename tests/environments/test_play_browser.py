@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from cli_world import Shell, shell  # noqa: F401
 from play_page import opened
 from shared_browser import SharedBrowser
-from small_world import FIELD, SAVE, Notebook
+from small_world import FIELD, SAVE, Bare, Faulty, Notebook
 
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
@@ -221,6 +222,34 @@ async def test_an_error_of_the_world_is_told_to_the_page_and_to_the_caller(tmp_p
             await playing
     (episode,) = read_jsonl(path)
     assert [step.executed for step in episode.steps] == [msgspec.convert(TYPED, Action)]
+
+
+async def test_a_fault_ends_the_game_and_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    async with game(Faulty(Notebook(), step=1), path=path) as (url, playing):
+        for turn in (0, 1):
+            status, told, _ = await ask(f"{url}act", {"turn": turn, "action": TYPED})
+        assert status == 200 and told["ended"] and "injected fault" in told["outcome"]
+        assert await playing is not None
+    (episode,) = read_jsonl(path)
+    assert episode.success is None and len(episode.steps) == 2
+
+
+async def test_without_snapshots_nothing_can_be_taken_back() -> None:
+    async with game(Bare()) as (url, _):
+        assert not (await ask(f"{url}act", {"turn": 0, "action": TYPED}))[1]["undo"]
+        assert (await ask(f"{url}undo", {"turn": 1}))[1]["steps"] == 1
+
+
+def test_the_command_lists_and_refuses(shell: Shell) -> None:  # noqa: F811
+    assert shell("play small_world:Notebook").out.split() == ["write", "write-again"]
+    for arguments, why in (
+        (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, phone-split"),
+        (("small_world:Nothing", "t"), "cannot make 'small_world:Nothing'"),
+        (("small_world:Notebook", "sing"), "no task 'sing'"),
+    ):
+        refused = shell("play", *arguments)
+        assert refused.code == 2 and why in " ".join(refused.err.split()), refused.err
 
 
 async def test_only_the_page_itself_may_ask() -> None:

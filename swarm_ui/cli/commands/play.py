@@ -22,9 +22,6 @@ def play(
                      "environment; a task to do (without it, tasks are listed); settings of "
                      "[env], such as env.data=TASKS.json", autocompletion=flags.words_of)],
     seed: Annotated[int, typer.Option(metavar="N", help="seed of the episode")] = 0,
-    browser: Annotated[
-        bool, flags.declare("--browser", help="play on a web page, with the mouse", panel="")
-    ] = False,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535,
                                       help="port of the page; 0: any free port")] = 0,
     out: Annotated[
@@ -37,20 +34,18 @@ def play(
                           panel="")
     ] = "person",
 ) -> int:  # fmt: skip
-    """Do a task by hand, in the terminal or on a web page, and record it as an episode.
+    """Do a task by hand on a web page, and record it as an episode.
 
-    Example: [bold]swarm-ui play phone contacts-add --browser[/]
+    Example: [bold]swarm-ui play phone contacts-add --out mine.jsonl[/]
     """
-    if port and not browser:
-        raise ConfigError("--port: only a web page has one; add --browser")
     env, *rest = [word for word in words if "=" not in word] or [""]
     task, given = next(iter(rest), None), [word for word in words if "=" in word]
-    if browser and "screenshots" in kind_of_environment(env).model_fields:
+    if "screenshots" in kind_of_environment(env).model_fields:
         given = ["env.screenshots=true", *given]
     section = load(overrides=[f"ENV env.name={json_text(env)}", *given]).env
     if task is not None and (mistake := section.unknown_task(task)):
         raise ConfigError(mistake)
-    asyncio.run(_play(section, task, seed, port if browser else None, out, actor))
+    asyncio.run(_play(section, task, seed, port, out, actor))
     return exits.OK
 
 
@@ -58,20 +53,17 @@ async def _play(
     section: Benchmark,
     task: str | None,
     seed: int,
-    port: int | None,
+    port: int,
     out: Path | None,
     actor: str,
 ) -> None:
-    from swarm_ui.environments.play import play_in_browser, play_in_terminal
+    from swarm_ui.environments.play import play_in_browser
 
     async with opened(section, section.test_split()) as found:
         if task is None:
             print(printable("\n".join(await found.tasks())))
             return
         async with found.one() as env:
-            if port is None:
-                await play_in_terminal(env, task, seed, path=out, actor=actor)
-                return
             episode = await play_in_browser(
                 env, task, seed, path=out, actor=actor, port=port, show=_show
             )
