@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -38,6 +38,18 @@ class _Phones(Benchmark):
 
     trains_on: ClassVar[str | None] = "train"
 
+    def phone(self, split: str, **look: bool) -> Callable[[], PhoneEnvironment]:
+        """Makes a phone of a split."""
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        look = {"screenshots": True} if self.screenshots_given else {}
+        yield Opened(self.phone(split, **look))
+
+    def solver(self) -> MakeEnvironment:
+        return self.phone("train")
+
     def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
         return draw_jobs(names, count, seed, seeds=self.seeds_of(split))
 
@@ -60,9 +72,8 @@ class Phone(_Phones):
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
-    @asynccontextmanager
-    async def open(self, split: str) -> AsyncIterator[Opened]:
-        yield Opened(partial(PhoneEnvironment, screenshots=self.screenshots))
+    def phone(self, split: str, **look: bool) -> Callable[[], PhoneEnvironment]:
+        return partial(PhoneEnvironment, **look)
 
     def known_tasks(self) -> Sequence[str]:
         return PhoneEnvironment().tasks
@@ -75,9 +86,6 @@ class Phone(_Phones):
     def held_out_tasks(self) -> Sequence[str]:
         known = tasks("train")
         return [name for name in self.known_tasks() if name not in known]
-
-    def solver(self) -> MakeEnvironment:
-        return PhoneEnvironment
 
 
 class Invented(_Phones):
@@ -101,21 +109,13 @@ class Invented(_Phones):
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
-    def _phone(self, split: str) -> InventedPhone:
+    def phone(self, split: str, **look: bool) -> Callable[[], InventedPhone]:
         first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, self.first)
-        return InventedPhone(
-            devices=BLIND_DEVICES if first == BLIND else self.devices,
-            first=first,
-            wordings=self.wordings,
-            screenshots=self.screenshots,
-        )
-
-    @asynccontextmanager
-    async def open(self, split: str) -> AsyncIterator[Opened]:
-        yield Opened(partial(self._phone, split))
+        devices = BLIND_DEVICES if first == BLIND else self.devices
+        return partial(InventedPhone, devices=devices, first=first, wordings=self.wordings, **look)
 
     def split_tasks(self, split: str) -> Sequence[str]:
-        tasks = self._phone(split).tasks
+        tasks = self.phone(split)().tasks
         return of_kinds(tasks, SIMPLE_KINDS) if self.single else tasks
 
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
@@ -124,7 +124,7 @@ class Invented(_Phones):
             if split not in ("", *self.splits):
                 yield from super().mistakes((split,))
                 continue
-            phone = self._phone(split)
+            phone = self.phone(split)()
             for task in self.tasks:
                 if not phone.has(task):
                     yield "tasks", f"'invented' has no task '{task}'; such as {phone.tasks[0]}"
@@ -136,9 +136,6 @@ class Invented(_Phones):
     def held_out_tasks(self) -> Sequence[str]:
         tested = InventedPhone(devices=Invented().devices, first=UNSEEN).tasks
         return [*tested, *blind_tasks()]
-
-    def solver(self) -> MakeEnvironment:
-        return partial(InventedPhone, wordings=self.wordings)
 
 
 class SplitScreen(_Phones):
@@ -153,9 +150,8 @@ class SplitScreen(_Phones):
     apps: Annotated[int, Field(ge=LEAST_AGENTS, le=MOST_AGENTS)] = MOST_AGENTS
     """Number of apps on the screen."""
 
-    @asynccontextmanager
-    async def open(self, split: str) -> AsyncIterator[Opened]:
-        yield Opened(partial(SplitPhone, agents=self.apps))
+    def phone(self, split: str, **look: bool) -> Callable[[], SplitPhone]:
+        return partial(SplitPhone, agents=self.apps)
 
     def known_tasks(self) -> Sequence[str]:
         return SplitPhone().tasks
@@ -166,6 +162,3 @@ class SplitScreen(_Phones):
 
     def held_out_tasks(self) -> Sequence[str]:
         return [*split_tasks("validation"), *split_tasks("new_templates")]
-
-    def solver(self) -> MakeEnvironment:
-        return SplitPhone
