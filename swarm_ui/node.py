@@ -153,10 +153,6 @@ class NodeContext(msgspec.Struct):
         pinned: Request = self.session.pinned(model, request)
         return pinned
 
-    def final(self, model: ChatModel, request: Request) -> Request:
-        """The request to send for this call: edited by a replay, if any, and pinned."""
-        return self.pinned(model, self.session.rewritten(self.message_id, request))
-
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
 

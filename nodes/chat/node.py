@@ -118,7 +118,6 @@ class _Conversation:
         self._chat = list(chat if schema is None else with_schema(chat, schema.text))
         self._heard = list(inbox)
         self._left = node.max_tool_calls
-        self._turns = 0
 
     async def finish(self) -> NodeReply:
         """The reply of the node."""
@@ -169,10 +168,7 @@ class _Conversation:
             json_schema=None if schema is None or self._tools else schema.text,
             tools=tuple(tool.spec for tool in self._tools.values()),
         )
-        if self._turns == 0 and context is not self._context:  # an edit of the outer call's prompt
-            request = self._context.session.rewritten(self._context.message_id, request)
-        self._turns += 1
-        request = context.final(node.model, request)
+        request = context.pinned(node.model, request)
         completion = await completed(node.model, request, context)
         calls, text = completion.calls, completion.text
         return NodeReply(

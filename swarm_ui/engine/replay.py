@@ -18,20 +18,15 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import count_spent
 from swarm_ui.engine.run import run, trace_of
 from swarm_ui.engine.scheduler import together
-from swarm_ui.engine.session import Edits, Rewrite
+from swarm_ui.engine.session import Edits
 from swarm_ui.engine.telemetry import in_trace
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import PERSON, Message
-from swarm_ui.model import Request
 from swarm_ui.node import Node, parts_of
-from swarm_ui.prompts import chat_of
 from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Call, Trace
-
-Prompt = str | Rewrite
-"""The text of a whole prompt, as traces keep it, or a function that changes the request."""
 
 
 async def replay(
@@ -40,7 +35,6 @@ async def replay(
     *,
     messages: Mapping[str, Message | str] | None = None,
     without: Iterable[str] = (),
-    prompts: Mapping[str, Prompt] | None = None,
     nodes: Mapping[str, Node] | None = None,
     again: Iterable[str] = (),
     samples: Mapping[str, int] | None = None,
@@ -55,7 +49,6 @@ async def replay(
     Args:
         messages: replacements of recorded messages, by id; a string replaces only the content.
         without: ids of messages that are not delivered.
-        prompts: another prompt text, or a function that changes the request, by message id.
         nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
             with another model; all its calls are made again.
         again: ids of calls to make again as they were.
@@ -71,9 +64,9 @@ async def replay(
     for name, node in (nodes or {}).items():
         graph = _with_node(graph, name, node)
     edited, gone, repeated = dict(messages or {}), frozenset(without), frozenset(again)
-    rewrites, drawn = dict(prompts or {}), dict(samples or {})
+    drawn = dict(samples or {})
     past = trace.recorded()
-    for id in (*edited, *gone, *rewrites, *drawn, *repeated):
+    for id in (*edited, *gone, *drawn, *repeated):
         if id not in past:
             known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
             raise ConfigError(f"no message '{id}' in the trace; it has {known}")
@@ -81,9 +74,8 @@ async def replay(
     edits = Edits(
         messages={id: _said(past[id].message, new) for id, new in edited.items()},
         without=gone,
-        again=repeated | changed | frozenset(rewrites) | frozenset(drawn),
+        again=repeated | changed | frozenset(drawn),
         samples=drawn,
-        rewrites={id: _rewrite(new) for id, new in rewrites.items()},
         answers={id: call.reply for id, call in past.items() if call.model == PERSON},
     )
     running = run(
@@ -139,17 +131,6 @@ def _is_changed(call: Call, nodes: Mapping[str, Node]) -> bool:
 
 def _said(message: Message, new: Message | str) -> Message:
     return msgspec.structs.replace(message, content=new) if isinstance(new, str) else new
-
-
-def _rewrite(new: Prompt) -> Rewrite:
-    if not isinstance(new, str):
-        return new
-    chat = chat_of(new)
-
-    def ask(request: Request) -> Request:
-        return msgspec.structs.replace(request, decision=None, chat=chat)
-
-    return ask
 
 
 # -- runs that wait for a person ----------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +22,6 @@ from swarm_ui.trace.records import Call
 if TYPE_CHECKING:
     from swarm_ui.storage.journal import Journal
 
-Rewrite = Callable[[Request], Request]
-
 
 class Edits(msgspec.Struct, frozen=True, kw_only=True):
     """Changes to a recorded run, by message id."""
@@ -37,8 +35,6 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     samples: Mapping[str, int] = {}
     """Number of the sample of each call. Sample 0 has the seed of the original call; the others
     have different seeds."""
-    rewrites: Mapping[str, Rewrite] = {}
-    """Functions that change a call's request to its model."""
     answers: Mapping[str, str] = {}
     """Answers of people to the questions of nodes, by message id or by the node's name."""
 
@@ -344,8 +340,3 @@ class Session:
         if version is None:
             return request
         return msgspec.structs.replace(request, adapter=version)
-
-    def rewritten(self, id: str, request: Request) -> Request:
-        """The request of a call, with the edit made to it."""
-        rewrite = self.edits.rewrites.get(id)
-        return request if rewrite is None else rewrite(request)

@@ -116,33 +116,6 @@ def test_one_edge_changed_asks_its_listener_and_those_after_it(
     assert timeless(changed) == timeless(fewer.run_sync(SCREEN, seed=seed))
 
 
-def test_one_prompt_changed_is_asked_as_written_and_those_after_it_follow() -> None:
-    model = Telling()
-    graph = team(model, 3, 4, 2)
-    trace = graph.run_sync(SCREEN, seed=1)
-    call = next(call for call in trace.calls if call.id == "a0:0")
-    edited = call.prompt.replace("open settings", "open the camera")
-    assert edited != call.prompt
-    model.requests.clear()
-    changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": edited}))
-    assert len(model.requests) == 1 + len(after(trace, {"a0:0"}))
-    assert next(c for c in changed.calls if c.id == "a0:0").prompt == edited
-
-
-def test_a_prompt_can_be_changed_by_a_function_of_the_request() -> None:
-    model = Telling()
-    graph = team(model, 3, 3, 1)
-    trace = graph.run_sync(SCREEN)
-
-    def hotter(request: Request) -> Request:
-        return msgspec.structs.replace(request, temperature=0.7)
-
-    model.requests.clear()
-    changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": hotter}))
-    assert [r.temperature for r in model.requests] == [0.7]
-    assert next(c for c in changed.calls if c.id == "a0:0").temperature == 0.7
-
-
 def test_what_comes_to_the_same_is_followed_by_nobody() -> None:
     model = Telling()
     graph = team(model, 3, 5, 2)
@@ -275,7 +248,7 @@ def test_unknown_ids_and_names_are_refused() -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
     trace = graph.run_sync(BLANK, seed=1, run_id="r")
     changes = ({"messages": {"c:0": ""}}, {"without": ["c:0"]}, {"again": ["c:0"]})
-    for change in (*changes, {"prompts": {"c:0": ""}}):
+    for change in changes:
         with pytest.raises(ConfigError, match="no message 'c:0' in the trace; it has a:0, b:0"):
             in_virtual_time(graph.replay(trace, **change))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="node 'c' is not in the graph"):
