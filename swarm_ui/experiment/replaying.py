@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -15,16 +15,14 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, FilledTeam
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
-from swarm_ui.experiment.plugins import called, imported
 from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
-from swarm_ui.node import parts_of
 from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import left_out
-from swarm_ui.trace.records import Call, Episode, Trace
+from swarm_ui.trace.records import Episode, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +49,7 @@ class Replayed:
     requests: int
     """Calls that were made again."""
     note: str = ""
-    """How the replay differs from a run of the graph that made the record, and which settings it
-    did not use."""
+    """Which settings it did not use."""
 
 
 def parse_change(text: str) -> tuple[str, str]:
@@ -72,12 +69,10 @@ async def replay_decision(
     *,
     file: Path | None = None,
     trusted: bool = False,
-    graph: str = "",
 ) -> Replayed:
     """Run the decision again.
 
-    Without ``graph``, the team is that of the settings, with the recorded edges and delays. If a
-    predicate ended the rounds, they end where they did in the record.
+    The team is that of the settings, with the recorded edges.
 
     Args:
         path: folder of a run, or a trace file; ``overrides`` override the team of the run.
@@ -87,8 +82,6 @@ async def replay_decision(
         trusted: the run's settings may import code and open connections; see
             :func:`~swarm_ui.experiment.run.expect_trust`.
             Without changes, no model is opened.
-        graph: ``module:name`` of the graph that made the decision, used instead of the settings;
-            its module is imported.
 
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
@@ -99,43 +92,22 @@ async def replay_decision(
             f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
         )
     before = record.steps[step - 1].trace
-    if graph:
-        return await _replay_with(graph_named(graph), graph, before, changes, overrides)
     config, team = _settings(run, trace, overrides, file)
     _check_team(team, before)
     if run is not None and changes.any and not trusted:
         given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
         expect_trust(run, config, given, plays=False)
+    edges = [edge for edge in before.edges if {*edge} <= {*before.agents}]
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
         names = adapter_names(config.model, team.agents)
-        after = await _replayed(_as_recorded(team, names, model, before), before, changes)
-    notes = [_unused_settings(overrides, changes)]
-    if before.ended_by:
-        notes.append(
-            f"the rounds end after {before.rounds}, as in the record: '{before.ended_by}' is not "
-            "evaluated; with --graph MODULE:NAME it is"
-        )
-    asked = sum(call.node in before.agents for call in _made(before, after, changes))
-    return Replayed(before, after, asked, "; ".join(filter(None, notes)))
-
-
-async def _replay_with(
-    graph: CollabGraph, place: str, before: Trace, changes: Changes, overrides: Sequence[str]
-) -> Replayed:
-    """Replay with a graph of the user, which has its own models and edges."""
-    if overrides:
-        given = ", ".join(word.partition(" ")[0] for word in overrides)
-        raise ConfigError(f"{given}: not used with --graph, whose nodes have their own settings")
-    if set(graph.agents) != set(before.agents):
-        raise ConfigError(
-            f"--graph {place}: its agents are {', '.join(graph.agents)}; the decision was made by "
-            f"{', '.join(before.agents)}"
-        )
-    after = await _replayed(graph, before, changes)
-    # A node with nodes inside is entered again, whatever is made in it.
-    nested = {name for name, node in graph.nodes.items() if parts_of(node)}
-    made = sum(call.node not in nested for call in _made(before, after, changes))
-    return Replayed(before, after, made)
+        graph = arm_of(team, names, edges=edges).graph(model)
+        after = await _replayed(graph, before, changes)
+    kept = {id(call) for call in before.calls}
+    asked = sum(
+        id(call) not in kept and call.id not in changes.say and call.node in before.agents
+        for call in after.calls
+    )
+    return Replayed(before, after, asked, _unused_settings(overrides, changes))
 
 
 async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
@@ -152,32 +124,6 @@ async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trac
     again = [c.id for c in before.calls if changes.again and c.node in before.agents]
     said = {id: _message(before, id, text) for id, text in changes.say.items()}
     return await replay(graph, before, messages=said, without=changes.without, again=again)
-
-
-def _made(before: Trace, after: Trace, changes: Changes) -> list[Call]:
-    """The calls that were made again; an edited message is not made."""
-    kept = {id(call) for call in before.calls}
-    return [c for c in after.calls if id(c) not in kept and c.id not in changes.say]
-
-
-def _as_recorded(
-    team: FilledTeam, adapters: Sequence[str | None], model: Any, trace: Trace
-) -> CollabGraph:
-    """The configured team with the recorded edges and delays, and as many rounds."""
-    late = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
-    edges = [edge for edge in trace.edges if {*edge} <= {*trace.agents}]
-    at_once = [edge for edge in edges if not late.get(edge)]
-    graph = arm_of(team, adapters, edges=at_once).graph(model)
-    if late:
-        graph = graph.with_edges(edges, delays=late)
-    if not trace.ended_by:
-        return graph
-
-    def ended(newest: Mapping[str, Message]) -> bool:
-        return max((m.round for m in newest.values()), default=0) >= trace.rounds - 1
-
-    ended.__name__ = ended.__qualname__ = trace.ended_by
-    return graph.with_rounds(team.rounds, until=ended)
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
@@ -275,38 +221,19 @@ def _unused_settings(overrides: Sequence[str], changes: Changes) -> str:
     )
 
 
-def graph_named(place: str) -> CollabGraph:
-    """The graph ``module:name``, or the one that this function returns without arguments.
-
-    The module is imported, so pass only a name that the user gave.
-
-    Raises:
-        ConfigError: it cannot be imported, or is not a graph.
-    """
-    found = imported(place, f"'{place}'")
-    if not isinstance(found, CollabGraph):
-        found = called(f"'{place}'", found)
-    if not isinstance(found, CollabGraph):
-        raise ConfigError(
-            f"'{place}' is a {type(found).__name__}; expected a CollabGraph, or a function that "
-            "returns one"
-        )
-    return found
-
-
 def _check_team(team: FilledTeam, trace: Trace) -> None:
-    early = bool(trace.ended_by)
-    rounds_fit = team.rounds > trace.rounds if early else team.rounds == trace.rounds
-    if len(trace.agents) == team.agents and rounds_fit:
-        return
-    made = f"{len(trace.agents)} agents in {trace.rounds} rounds"
-    if early:
-        made += f", ended by '{trace.ended_by}' before the last"
-    raise ConfigError(
-        f"the decision was made by {made}; the configuration says {team.agents} and {team.rounds}. "
-        "Give the team's settings with --config FILE or as team.agents=…, or your own graph "
-        "with --graph MODULE:NAME"
-    )
+    if trace.ended_by or any(trace.delays):
+        raise ConfigError(
+            "the decision was made by a graph with delays or an early end, which settings do not "
+            "describe; replay it in Python, with CollabGraph.replay"
+        )
+    if len(trace.agents) != team.agents or trace.rounds != team.rounds:
+        raise ConfigError(
+            f"the decision was made by {len(trace.agents)} agents in {trace.rounds} rounds; the "
+            f"configuration says {team.agents} and {team.rounds}. Give the team's settings with "
+            "--config FILE or as team.agents=…; a graph of your own is replayed in Python, with "
+            "CollabGraph.replay"
+        )
 
 
 def _message(trace: Trace, id: str, text: str) -> Message | str:

@@ -139,7 +139,7 @@ def test_absurd_settings_are_wrong_usage(shell: Shell, setting: str) -> None:  #
 def test_absurd_documents_of_a_run_are_refused(shell: Shell, name: str, text: str) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     Path("r", name).write_text(text, encoding="utf-8")
-    lines = {"config.json": ("eval --resume r", "replay r --again", "export r mermaid", "view r "
+    lines = {"config.json": ("eval --resume r", "replay r --again", "export r episodes", "view r "
                              "--no-open"), "results.json": ("compare r r", "view r "
                              "--no-open")}[name]  # fmt: skip
     for line in lines:

@@ -49,7 +49,6 @@ def child(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     "command",
     [
         "eval --resume r --trust --dry-run",
-        "export r mermaid",
         "export r episodes",
         "replay r",
         "view r --no-open --out page.html",

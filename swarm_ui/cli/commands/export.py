@@ -16,55 +16,48 @@ from swarm_ui.experiment import exporting
 from swarm_ui.files import replacing
 from swarm_ui.viz.svg import counted
 
-What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "trl", "counts"]
+What = Literal["adapters", "episodes", "pairs", "trl"]
 
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run, or of a corpus")],
     what: Annotated[What, typer.Argument(help="what to export")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
-                   help="file (for adapters: folder); default: standard output")] = None,
+                   help="file (for adapters and trl: folder); default: standard output")] = None,
     solved: Annotated[
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
-    prompt_format: Annotated[str | None, typer.Option("--prompt-format", metavar="NAME",
-        help="rewrite the prompts and replies of pairs in this format (json, compact), to train "
-             "another model; default: exactly as recorded")] = None,
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Export adapters, episodes, pairs, edges or a drawing of a run, or the samples of a corpus.
+    """Export adapters, episodes or preference pairs of a run, or the samples of a corpus.
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
-    in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid.
-    A corpus is written in TRL's format, or its samples and dropped items are counted.
+    in TRL's format, with the exact prompts and replies), and a corpus in TRL's format.
 
-    Example: [bold]swarm-ui export runs/team mermaid[/]
+    Example: [bold]swarm-ui export runs/team pairs[/]
     """
-    output = Output(machine=json)
-    if solved and what not in ("episodes", "pairs"):
+    output, text = Output(machine=json), what in ("episodes", "pairs")
+    if solved and not text:
         raise ConfigError(f"--solved: chooses episodes or pairs, not {what}; leave it out")
-    if prompt_format is not None and what != "pairs":
-        raise ConfigError(f"--prompt-format: rewrites pairs, not {what}; leave it out")
     if out is not None:
         flags.expect_new(out, force)
-    if what in ("adapters", "trl"):
+    if not text:
         if out is None:
-            raise ConfigError(f"{what} are exported as several files: name a folder with --out")
+            raise ConfigError(f"{what}: several files are written; name a folder with --out")
         if what == "adapters":
-            names = exporting.adapters(run, out)
-            output.say(f"wrote {', '.join(names)} to {out}")
-            return output.done(out=str(out), adapters=names)
-        files = exporting.corpus(run, out)
-        output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
-        return output.done(out=str(out), files=[str(path) for path in files])
-    found = exporting.lines(run, what, solved=solved, prompt_format=prompt_format)
+            files = exporting.adapters(run, out)
+        else:
+            files = [path.name for path in exporting.corpus(run, out)]
+        output.say(f"wrote {', '.join(files)} to {out}")
+        return output.done(out=str(out), files=files)
+    found = exporting.lines(run, what, solved=solved)
     if out is not None:
         count = 0
         with writing(out), replacing(out) as file:
             for line in found:
                 file.write(line.encode())
-                count += line.count("\n")
+                count += 1
         output.say(f"wrote {out}, {counted(count, 'line')}")
         return output.done(out=str(out), lines=count)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as held:

@@ -36,9 +36,6 @@ from swarm_ui.experiment.replaying import (
                  panel=""),
     flags.option("add", list[str], "A>B", "add this edge; repeatable", panel=""),
     flags.option("cut", list[str], "A>B", "remove this edge; repeatable", panel=""),
-    flags.Option("graph", str, typer.Option("--graph", "-g", metavar="MODULE:NAME", help="the "
-                 "graph that made the decision, or a function that returns it (default: the team "
-                 "of the settings)"), default=""),
     flags.MODEL,
     flags.URL,
     flags.switch("again", "--again", help="call every agent again", panel=""),
@@ -75,7 +72,6 @@ def replay(arguments: flags.Arguments) -> int:
             arguments.overrides,
             file=arguments["config"],
             trusted=arguments["trust"],
-            graph=arguments["graph"],
         )
     )
     output.show(_table(done))
