@@ -11,6 +11,7 @@ import asyncio
 import datetime
 import importlib
 import random
+import socket
 import sqlite3
 import sys
 import time
@@ -19,8 +20,9 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 from unittest import mock
 
+import msgspec
+
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.emulator import Emulator
 from swarm_ui.environments.androidworld.screen import read_screen, to_png
 from swarm_ui.environments.base import Acted, Done, Episodic
 from swarm_ui.errors import ConfigError, EnvironmentFault
@@ -34,6 +36,46 @@ INSTALL_HINT = (
 )
 STEPS_PER_COMPLEXITY = 10
 NO_DATA = "not done: the app has no data yet"
+_START_HINT = (
+    "start it with: emulator -avd AndroidWorldAvd -no-snapshot -port {console} -grpc {grpc} "
+    "(add -no-window without a display). The AVD and its first set-up are described at "
+    "https://github.com/google-research/android_world. Without an emulator, android_world runs on "
+    "a simulated handset, device='handset'; scores on that one are not AndroidWorld scores."
+)
+
+
+class Emulator(msgspec.Struct, frozen=True, kw_only=True):
+    """An emulator on this machine, which you start yourself."""
+
+    console_port: int = 5554
+    """An even number. adb uses the next port."""
+    grpc_port: int = 8554
+    adb_path: str = "~/Android/Sdk/platform-tools/adb"
+
+    def listens(self) -> bool:
+        """Whether both ports accept connections."""
+        return all(_open(port) for port in (self.console_port, self.grpc_port))
+
+    def expect(self) -> None:
+        """Check that the emulator accepts connections.
+
+        Raises:
+            EnvironmentFault: it accepts no connection. The message explains how to start it.
+        """
+        if not self.listens():
+            hint = _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
+            raise EnvironmentFault(
+                f"AndroidWorld: no emulator answers on localhost, console port {self.console_port} "
+                f"and gRPC port {self.grpc_port}; {hint}"
+            )
+
+
+def _open(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("localhost", port)) == 0
+
+
 Device = Emulator | Literal["handset"]
 _Result = TypeVar("_Result")
 
@@ -48,8 +90,7 @@ class AndroidWorldEnvironment(Episodic):
 
     Args:
         device: an emulator, or ``"handset"`` for the simulated handset.
-        pause: seconds between an action and the next observation; ``None`` waits until the
-            screen is stable.
+        pause: seconds between an action and the next observation.
         screenshots: put a PNG into every observation.
     """
 
@@ -62,7 +103,7 @@ class AndroidWorldEnvironment(Episodic):
         self,
         device: Device,
         *,
-        pause: float | None = 1.0,
+        pause: float = 1.0,
         screenshots: bool = False,
     ) -> None:
         self._place, self._pause, self._screenshots = device, pause, screenshots
@@ -215,13 +256,8 @@ class AndroidWorldEnvironment(Episodic):
             if fields["action_type"] != "open_app" or type(error).__name__ != "AdbControllerError":
                 raise
             note = f"no app {fields['app_name']!r}"
-        return self._look_after_pause(), note
-
-    def _look_after_pause(self) -> Any:
-        if self._pause is None:
-            return self._device.get_state(wait_to_stabilize=True)
         time.sleep(self._pause)  # in a worker thread
-        return self._device.get_state(wait_to_stabilize=False)
+        return self._device.get_state(wait_to_stabilize=False), note
 
     def _check(self) -> tuple[float, str]:
         """Upstream's verdict, and a note.

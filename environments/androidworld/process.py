@@ -1,6 +1,6 @@
 """AndroidWorld in a separate process for each device.
 
-    emulator = Emulator(console_port=5554, grpc_port=8554, start=("emulator", "-avd", ...))
+    emulator = Emulator(console_port=5554, grpc_port=8554)
     worker = LocalWorker(partial(AndroidWorldProcess, emulator), slots=1)
 
 Upstream's modules have state, its calls block, and it can hang with the device. The process may run
@@ -15,10 +15,8 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.androidworld.emulator import Emulator
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment, Device
 from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
-from swarm_ui.observation import Observation
 
 PYTHON = "SWARM_UI_ANDROID_WORLD_PYTHON"
 """Environment variable: a Python that has android_world."""
@@ -38,8 +36,7 @@ class AndroidWorldProcess(ProcessEnvironment):
     """:class:`AndroidWorldEnvironment` in a process of its own.
 
     Args:
-        device: an emulator, which is restarted if it is dead when an episode begins and its
-            ``start`` is given; or ``"handset"`` for the simulated handset, which needs no pauses.
+        device: an emulator, or ``"handset"`` for the simulated handset, which needs no pauses.
         pause, screenshots: see :class:`AndroidWorldEnvironment`.
         step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
         python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
@@ -50,7 +47,7 @@ class AndroidWorldProcess(ProcessEnvironment):
         self,
         device: Device,
         *,
-        pause: float | None = 1.0,
+        pause: float = 1.0,
         screenshots: bool = False,
         step_timeout: float = STEP,
         python: str | None = None,
@@ -68,12 +65,3 @@ class AndroidWorldProcess(ProcessEnvironment):
             step_timeout=step_timeout,
             log=log,
         )
-        self._device = device
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        """Start an episode, after a restart of the emulator if it is dead."""
-        device = self._device
-        if isinstance(device, Emulator) and device.start and not await device.healthy():
-            await self.kill()
-            await device.restart()
-        return await super().reset(task=task, seed=seed)

@@ -183,7 +183,7 @@ _GUIDE = "docs/howto/android_emulator.md"
 
 
 def _android() -> Iterator[Check]:
-    from swarm_ui.environments.androidworld.emulator import Emulator
+    from swarm_ui.environments.androidworld.environment import Emulator
 
     yield from _handset()
     device = Emulator()

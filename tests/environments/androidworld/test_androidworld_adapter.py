@@ -14,8 +14,7 @@ from android_forest import Node, forest, window
 
 from swarm_ui.action import Action
 from swarm_ui.environments import check_environment
-from swarm_ui.environments.androidworld.emulator import Emulator
-from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
+from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment, Emulator
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")

@@ -14,7 +14,7 @@ import androidworld_stand_in as stand_in
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.emulator import Emulator
+from swarm_ui.environments.androidworld.environment import Emulator
 from swarm_ui.environments.androidworld.process import AndroidWorldProcess
 from swarm_ui.environments.wrappers import StepLimit
 from swarm_ui.errors import ConfigError, EnvironmentFault
