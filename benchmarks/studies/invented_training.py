@@ -26,10 +26,10 @@ from benchmarks.arms import (
 from benchmarks.cell import Cell, read_cells
 from benchmarks.study import Arm, Study
 from benchmarks.support.critics import NoisyCritic
-from demos.base_agent.recipes import BaseAgentConfig, more_stage1, pool, solver_steps
+from demos.base_agent.recipes import pool, solver_steps
 from demos.base_agent.screens import ActionSample
-from demos.base_agent.stream import Mix
-from demos.base_agent.training import Stage1Config
+from demos.base_agent.stream import Mix, Stream
+from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.environments.phone.invented import (
@@ -43,6 +43,7 @@ from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher
 from swarm_ui.optim.trainer import SampleJobs
 from swarm_ui.rollout import GraphPolicy, Job
@@ -122,7 +123,7 @@ class MoreStage1:
         if not cost and not quick:
             raise ConfigError(f"{name}, seed {seed}: play '{self.of}' with this seed before")
         count = 2 if quick else 2 * self.episodes
-        shown = [*pool(BaseAgentConfig()), *asyncio.run(self._solver(seed, count))]
+        shown = [*pool(), *asyncio.run(self._solver(seed, count))]
         each = self._trained(shown, seed, 3 if quick else _PROBE)[1]["cpu_s"] / _PROBE
         steps = 3 if quick else max(1, round(cost[0] / each))
         model, work = self._trained(shown, seed, steps)
@@ -148,7 +149,7 @@ class MoreStage1:
         config = Stage1Config(
             steps=steps, learning_rate=self.rate, questions_first=0.0, seed=1000 + seed
         )
-        done = more_stage1(model, shown, _MIX, config, seed=derive(seed, "more stage 1"))
+        done = train(model, Stream(derive(seed, "more stage 1"), KNOWN_WORDS, _MIX, shown), config)
         work = {"cpu_s": done.cpu_seconds, "steps": done.steps, "samples": done.samples}
         return model, work
 

@@ -80,7 +80,7 @@ class MoreStage1:
 def _stage1(seed: int, steps: int) -> tuple[LocalModel, float]:
     """The agent after these steps, and the CPU-seconds of one."""
     config, model = BaseAgentConfig(seed=1000 + seed), LocalModel.load()
-    stream = Stream(config.seed * 1000, KNOWN_WORDS, config.mix, pool(config))
+    stream = Stream(config.seed * 1000, KNOWN_WORDS, config.mix, pool())
     stage1 = Stage1Config(steps=steps, learning_rate=1e-3, seed=config.seed * 1000)
     done = train(model, stream, stage1)
     return model, done.cpu_seconds / steps

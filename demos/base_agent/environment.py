@@ -17,7 +17,11 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Observation
+
+_WORDS = tuple(word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2)
+"""Ordinary words, which are mixed into the screens."""
 
 
 class _State(NamedTuple):
@@ -27,17 +31,12 @@ class _State(NamedTuple):
 
 class InventedScreens:
     """An environment of invented screens, with snapshots and grades. Equal tasks and seeds give
-    equal screens.
-
-    Args:
-        words: ordinary words to mix into the screens.
-    """
+    equal screens."""
 
     name = "invented screens"
     tasks: Sequence[str] = ("pages", "devices")
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = tuple(words)
+    def __init__(self) -> None:
         self._now: _State | None = None
 
     async def reset(self, *, task: str, seed: int) -> Observation:
@@ -45,11 +44,11 @@ class InventedScreens:
             expected = " or ".join(self.tasks)
             raise ConfigError(f"{self.name} has no task {task!r}; expected {expected}")
         rng = random.Random(derive(seed, task))
-        words = WordSampler(rng, self._words)
+        words = WordSampler(rng, _WORDS)
         if task == "devices":
             sample = device_sample(words)
         else:
-            sample = Stream(rng.getrandbits(31), self._words, Mix()).page(words)
+            sample = Stream(rng.getrandbits(31), _WORDS, Mix()).page(words)
         assert isinstance(sample.action, Action)  # only window samples abstain
         self._now = _State(sample.decision.observation, sample.action)
         return self._now.observation

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
 import torch
+from torch import distributed
 
-from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream, demonstrate
-from demos.base_agent.training import Progress, Stage1Config, in_processes, train
+from demos.base_agent.training import Progress, Stage1Config, train
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
@@ -22,9 +22,8 @@ from swarm_ui.environments.phone import (
     tasks,
     vocabulary,
 )
-from swarm_ui.environments.phone.invented import InventedPhone, Wordings, simple_tasks
-from swarm_ui.files import write_atomic
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.rollout import Job
@@ -35,26 +34,22 @@ begins at 10,000 times ``s``."""
 HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
 """Shares of the samples: one half are demonstrations, the other half are on invented pages and
 devices, in the proportion of the base agent's own stage 1."""
-TRAINING_FILE = "training.json"
-"""Name of the file beside the weights that holds the :class:`Training` that made them."""
+Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """Settings of training a base agent. The defaults produced the included checkpoint."""
+    """Settings of training a base agent. The defaults produced the included checkpoint, in two
+    processes."""
 
     width: int = 64
     layers: int = 3
     heads: int = 4
     demonstrations: int = 2
     """Demonstrated episodes of each training template: few, as on a real device."""
-    processes: int = 2
     stage1: Stage1Config = field(default_factory=Stage1Config)
     mix: Mix = field(default_factory=Mix)
     seed: int = 0
-    demonstrations_seed: int = 0
-    """Seed for choosing the demonstrated episodes. It is separate from ``seed``, so that continuing
-    stage 1 with another seed adds no new demonstrations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,33 +59,15 @@ class GeneralAgentConfig:
     devices: int = 1_024
     """Invented devices with demonstrations, numbered from :data:`FIRST_DEVICE` on."""
     device_episodes: int = 4_096
-    """Number of demonstrated episodes on the invented devices, spread over the devices and their
-    tasks."""
+    """Demonstrated episodes on the invented devices, spread over them and their tasks."""
     phone_episodes: int = 2_048
     """Demonstrated episodes on the phone's training templates, besides those of the base agent."""
-    wordings: tuple[Wordings, ...] = ("few",)
-    """Wordings of the goals on the devices; the episodes are divided between them."""
-    mix: Mix = HALF_DEMONSTRATIONS
     stage1: Stage1Config = field(
         default_factory=lambda: Stage1Config(
             steps=5_000, learning_rate=4e-3, questions_first=0.0, seed=7
         )
     )
     seed: int = 7
-
-
-class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """The amount of work of a training, and its final loss."""
-
-    steps: int
-    samples: int
-    tokens: int
-    cpu_seconds: float
-    loss: float
-    """Mean loss of the last reported steps."""
-
-
-Report = Callable[[Progress], None]
 
 
 def make_base_agent(
@@ -100,48 +77,39 @@ def make_base_agent(
     start: Path | None = None,
     report: Report | None = None,
 ) -> None:
-    """Train a base agent and save it into ``folder``.
+    """Train a base agent, or continue the one in ``start``, and save it into ``folder``.
 
-    ``start``: folder of an agent to start from. ``report``: called with the first process's
-    progress; picklable if there are several processes.
+    Every process of ``torchrun`` draws samples of its own; the first one reports and saves.
     """
-    in_processes(_train, (config, folder, start, report), processes=config.processes)
+    torch.set_num_threads(1)
+    rank = distributed.get_rank() if distributed.is_initialized() else 0
+    shape = {"width": config.width, "layers": config.layers, "heads": config.heads}
+    if start is None:
+        tokenizer = ScreenTokenizer(vocabulary())
+        learner = LocalModel.untrained(tokenizer, **shape, seed=config.seed)
+    else:
+        learner = LocalModel.load(start)
+    seed = config.seed * 1000 + rank
+    stream = Stream(seed, KNOWN_WORDS, config.mix, pool(config.demonstrations))
+    settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
+    train(learner, stream, settings, report=None if rank else report)
+    if rank == 0:
+        learner.save(folder)
 
 
-def pool(config: BaseAgentConfig) -> list[ActionSample]:
-    """The demonstrated steps of the reference solver, on training templates and parameters."""
-    rng = random.Random(config.demonstrations_seed)
+def pool(demonstrations: int = 2) -> list[ActionSample]:
+    """The steps of the reference solver in some episodes of each training template."""
+    rng = random.Random(0)
 
     async def show() -> list[ActionSample]:
         environment = PhoneEnvironment()
         steps: list[ActionSample] = []
-        for task in tasks("train"):
-            for _ in range(config.demonstrations):
-                seed = rng.choice(TRAIN_SEEDS)
-                steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
+        for task in [task for task in tasks("train") for _ in range(demonstrations)]:
+            seed = rng.choice(TRAIN_SEEDS)
+            steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
         return steps
 
     return asyncio.run(show())
-
-
-def _train(rank: int, work: tuple[BaseAgentConfig, Path, Path | None, Report | None]) -> None:
-    torch.set_num_threads(1)
-    config, folder, start, report = work
-    if start is None:
-        learner = LocalModel.untrained(
-            ScreenTokenizer(vocabulary()),
-            width=config.width,
-            layers=config.layers,
-            heads=config.heads,
-            seed=config.seed,
-        )
-    else:
-        learner = LocalModel.load(start)
-    stream = Stream(config.seed * 1000 + rank, KNOWN_WORDS, config.mix, pool(config))
-    settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
-    train(learner, stream, settings, report=report if rank == 0 else None)
-    if rank == 0:
-        learner.save(folder)
 
 
 def make_general_agent(
@@ -150,53 +118,15 @@ def make_general_agent(
     *,
     start: Path = BASE_AGENT,
     report: Report | None = None,
-) -> Training:
-    """Continue stage 1 of the agent in ``start`` and save the result into ``folder``.
-
-    It runs in this process, on one thread. ``report``: called with the progress.
-    """
+) -> Progress:
+    """Continue stage 1 of the agent in ``start``, in this process, and save it into ``folder``."""
     torch.set_num_threads(1)
     learner = LocalModel.load(start)
-    shown = [*pool(BaseAgentConfig()), *asyncio.run(general_demonstrations(config))]
-    made = more_stage1(learner, shown, config.mix, config.stage1, seed=config.seed, report=report)
-    done = msgspec.structs.replace(
-        made, cpu_seconds=round(made.cpu_seconds, 1), loss=round(made.loss, 4)
-    )
+    shown = [*pool(), *asyncio.run(general_demonstrations(config))]
+    stream = Stream(config.seed, KNOWN_WORDS, HALF_DEMONSTRATIONS, shown)
+    done = train(learner, stream, config.stage1, report=report)
     learner.save(folder)
-    write_atomic(folder / TRAINING_FILE, msgspec.json.format(msgspec.json.encode(done)) + b"\n")
     return done
-
-
-def more_stage1(
-    model: LocalModel,
-    shown: Sequence[ActionSample],
-    mix: Mix,
-    config: Stage1Config,
-    *,
-    seed: int,
-    report: Report | None = None,
-) -> Training:
-    """Train all weights of an agent further, on demonstrations and invented screens.
-
-    Args:
-        model: trained in place.
-        shown: the demonstrations.
-        mix: shares of demonstrations and screens.
-        config: steps and learning rate.
-        seed: seed of the samples.
-        report: called with the progress.
-    """
-    stream = _Counted(seed, KNOWN_WORDS, mix, shown)
-    done = train(model, stream, config, report=report)
-    return Training(
-        steps=done.steps, samples=stream.drawn, tokens=done.tokens,
-        cpu_seconds=done.cpu_seconds, loss=done.loss,
-    )  # fmt: skip
-
-
-def shipped_training() -> Training:
-    """How the included general agent was trained."""
-    return msgspec.json.decode((GENERAL_AGENT / TRAINING_FILE).read_bytes(), type=Training)
 
 
 async def general_demonstrations(config: GeneralAgentConfig) -> list[ActionSample]:
@@ -204,13 +134,9 @@ async def general_demonstrations(config: GeneralAgentConfig) -> list[ActionSampl
     rng = random.Random(f"general agent {config.seed}")
     drawn = draw_jobs(tasks("train"), config.phone_episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
     steps = await solver_steps(InventedPhone(devices=1), drawn, rng)
-    for at, wordings in enumerate(config.wordings):
-        count = len(range(at, config.device_episodes, len(config.wordings)))
-        names = simple_tasks(FIRST_DEVICE, config.devices, wordings)
-        drawn = draw_jobs(names, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-        environment = InventedPhone(devices=1, wordings=wordings)
-        steps += await solver_steps(environment, drawn, rng)
-    return steps
+    names = simple_tasks(FIRST_DEVICE, config.devices, "few")
+    drawn = draw_jobs(names, config.device_episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    return steps + await solver_steps(InventedPhone(devices=1, wordings="few"), drawn, rng)
 
 
 async def solver_steps(
@@ -221,13 +147,3 @@ async def solver_steps(
     for task, seed in jobs:
         steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
     return steps
-
-
-class _Counted(Stream):
-    """Counts the samples that were drawn."""
-
-    drawn = 0
-
-    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
-        self.drawn += 1
-        return super().draw(questions)

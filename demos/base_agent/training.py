@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 import random
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import torch
-from torch import Tensor, distributed, multiprocessing, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.nn.utils.rnn import pad_sequence
@@ -29,7 +27,6 @@ from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
 from swarm_ui.optim.examples import full_batches
 
-Argument = TypeVar("Argument")
 Tokens = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
 
@@ -80,6 +77,7 @@ class Progress:
     step: int
     steps: int
     loss: float
+    samples: int
     tokens: int
     seconds: float
     """Wall time so far."""
@@ -105,7 +103,7 @@ def train(
 ) -> Progress:
     """Train all weights of the learner; return the final state.
 
-    In several processes (:func:`in_processes`), gradients are averaged after each backward pass.
+    In several processes (``torchrun``), gradients are averaged after each backward pass.
 
     Args:
         learner: trained in place.
@@ -128,7 +126,7 @@ def train(
     )
     batches = _Batches(learner, stream, config)
     start, cpu = time.monotonic(), time.process_time()
-    tokens, losses, last = 0, [], Progress(0, config.steps, math.nan, 0, 0.0, 0.0)
+    tokens, losses, last = 0, [], Progress(0, config.steps, math.nan, 0, 0, 0.0, 0.0)
     for step in range(1, config.steps + 1):
         ids, mask = batches.next(step / config.steps < config.questions_first)
         tokens += ids.numel()
@@ -145,7 +143,7 @@ def train(
         if step % every == 0 or step == config.steps:
             wall, used = time.monotonic() - start, time.process_time() - cpu
             mean = sum(losses) / len(losses)
-            last = Progress(step, config.steps, mean, tokens, wall, used)
+            last = Progress(step, config.steps, mean, batches.drawn, tokens, wall, used)
             losses = []
             if report:
                 report(last)
@@ -198,6 +196,7 @@ class _Batches:
         self._room = config.tokens_per_batch
         self._rng = random.Random(config.seed)
         self._ready: list[list[Tokens]] = []
+        self.drawn = 0
 
     def next(self, mostly_questions: bool) -> tuple[Tensor, Tensor]:
         if not self._ready:
@@ -206,6 +205,7 @@ class _Batches:
 
     def _fill(self, questions: float | None) -> list[list[Tokens]]:
         drawn = [self._encode(self._stream.draw(questions)) for _ in range(400)]
+        self.drawn += len(drawn)
         batches = full_batches(drawn, lambda sample: len(sample[0]), self._room)
         self._rng.shuffle(batches)
         return batches
@@ -216,28 +216,6 @@ class _Batches:
         return self._learner.lesson(drawn.decision, drawn.action, self._rng)
 
 
-def in_processes(
-    work: Callable[[int, Argument], None], argument: Argument, *, processes: int
-) -> None:
-    """Call ``work(rank, argument)`` in several processes that average their gradients.
-
-    On a CPU, a second thread does not make the training of a tiny network faster, but a second
-    process makes it almost twice as fast. Both arguments must be picklable. With one process,
-    ``work`` is called directly.
-
-    Raises:
-        torch.multiprocessing.ProcessRaisedException: a process failed; the others are terminated.
-    """
-    if processes == 1:
-        work(0, argument)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        meeting = (Path(folder) / "processes").as_uri()
-        multiprocessing.spawn(  # type: ignore[no-untyped-call, attr-defined]
-            _member, args=(work, argument, processes, meeting), nprocs=processes
-        )
-
-
 def _average_gradients(network: nn.Module) -> None:
     """Replace every gradient by its mean over the processes, if there are several."""
     if not distributed.is_initialized():
@@ -246,14 +224,3 @@ def _average_gradients(network: nn.Module) -> None:
     flat = parameters_to_vector(gradients)
     distributed.all_reduce(flat)
     vector_to_parameters(flat / distributed.get_world_size(), gradients)
-
-
-def _member(
-    rank: int, work: Callable[[int, Argument], None], argument: Argument, size: int, meeting: str
-) -> None:
-    torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
-    try:
-        work(rank, argument)
-    finally:
-        distributed.destroy_process_group()
