@@ -102,8 +102,6 @@ class Language(Section):
     """Whether replies are only actions that are possible; ``None``: in the compact format."""
     device: str = "cpu"
     """Where it runs; ``auto``: on all devices."""
-    quantize: Literal["", "4bit"] = ""
-    """``4bit``: load the weights in 4 bits."""
     vision: bool = False
     """It reads screenshots."""
     actor: Actor | None = None

@@ -127,7 +127,6 @@ def load_in_process(section: Agent | Language, learned: Sequence[str] = ()) -> A
             model: Any = kind.named(
                 section.name,
                 device=section.device,
-                quantize=section.quantize,
                 prompt_format=section.prompt_format,
                 prompt_tokens=section.prompt_tokens,
                 constrained=section.constrained,

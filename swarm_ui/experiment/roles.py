@@ -183,7 +183,7 @@ def _critic_in_workers(config: Config, of_agents: Agent | Language) -> Callable[
     """
     folder, agents = adapter_folder(config.critic.folder).absolute(), config.model
     base: Agent | Language = _critic_base(config, folder)
-    if isinstance(agents, Language) and not (agents.quantize or agents.vision):
+    if isinstance(agents, Language) and not agents.vision:
         base = of_agents  # else its weights are others
     return partial(_made_in_worker, base, folder)
 

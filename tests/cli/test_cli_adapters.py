@@ -47,14 +47,7 @@ def equal(one: Path, other: Path) -> bool:
     return all(torch.equal(first[key], second[key]) for key in first.keys() | second.keys())
 
 
-def test_an_adapter_is_listed_and_used(shell: Shell, here: Path) -> None:  # noqa: F811
-    listed = shell("models adapters saved --json").json["adapters"]
-    assert [(row["name"], row["version"], row["rank"], row["alpha"]) for row in listed] == [
-        ("final", 1, 2, 4)
-    ]
-    assert listed[0]["base_fingerprint"] and listed[0]["parameters"] > 0
-    assert "final" in shell("models adapters saved/final").out
-
+def test_an_adapter_is_used(shell: Shell, here: Path) -> None:  # noqa: F811
     run = f"eval {LAMP} light -n 1 --model agent --agents 2 --adapters saved/final --out run"
     assert shell(run).code in (0, 1)
     trace = next((here / "run" / "traces").glob("*.jsonl")).read_text()
@@ -74,8 +67,6 @@ def test_training_starts_from_given_adapters(shell: Shell, here: Path) -> None: 
 
 
 @pytest.mark.parametrize("line, said", [
-    ("models adapters nowhere", "no adapters in 'nowhere': expected a run of swarm-ui train"),
-    ("models adapters agent", "no adapters in 'agent'"),
     (f"eval {LAMP} light --model other --adapters saved/final", "trained on another base"),
     (f"eval {LAMP} light --model llama --adapters compact/final model.prompt_format=json",
      "'json' was requested"),
@@ -91,12 +82,7 @@ def test_mistakes_are_one_line(shell: Shell, here: Path, line: str, said: str) -
 
 
 def test_the_adapters_in_this_package_have_names(shell: Shell, here: Path) -> None:  # noqa: F811
-    listed = shell("models adapters --json").json["adapters"]
     names = ["smollm2-phone", "smollm2-critic"]
-    assert [facts["name"] for facts in listed] == names
-    for facts in listed:
-        assert facts["prompt_format"] == "compact" and facts["bytes"] < 8_000_000
-        assert facts["base_model"] == "smollm2" and facts["base_fingerprint"]
     assert shell("models list --json").json["models"][0]["adapters"] == names
     shell.folder.joinpath("smollm2-phone").symlink_to(here / "compact" / "final")
     assert adapter_folder(here / "smollm2-phone") == here / "smollm2-phone"

@@ -1,4 +1,4 @@
-"""Adapters in folders, in peft's format: read, written, listed, merged. Plain LoRA only.
+"""Reads and writes adapters in peft's format. Plain LoRA only.
 
 A folder may come from an untrusted source, so only the numbers that plain LoRA needs are read from
 it, and the names of the weights tell which layers are meant. Other settings are never passed to
@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-import torch
 from msgspec import Meta
 from peft import LoraConfig
 from safetensors import SafetensorError, safe_open
@@ -27,9 +23,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata, write_metadata
 from swarm_ui.errors import ConfigError
-from swarm_ui.files import replacing_folder, write_atomic
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.transformers.routing import AdapterWeights, LoraWeights
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -211,106 +206,3 @@ def write_adapter(folder: Path, weights: AdapterWeights, network: PreTrainedMode
     ready = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
     write_atomic(folder / _WEIGHTS, save(ready, metadata={"format": "pt"}))
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
-
-
-# -- lists of adapters, and merging ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterFacts:
-    """The facts about an adapter in a folder."""
-
-    name: str
-    folder: Path
-    version: int | None
-    """``None``: the folder holds this adapter alone, without a version."""
-    rank: int
-    alpha: float
-    parameters: int
-    size: int
-    """Bytes of its weights on disk."""
-    metadata: AdapterMetadata
-
-
-def adapters_in(folder: Path) -> list[AdapterFacts]:
-    """The adapters of a run, of a folder of several, or of one adapter's folder.
-
-    Raises:
-        ConfigError: there is none, or one is damaged or not plain LoRA.
-    """
-    if (folder / _CONFIG).is_file():
-        return [_facts(folder, folder.absolute().name, None)]
-    inner = folder / "adapters"
-    if not (folder / VERSIONS_FILE).is_file() and (inner / VERSIONS_FILE).is_file():
-        folder = inner
-    if not (folder / VERSIONS_FILE).is_file():
-        raise ConfigError(
-            f"no adapters in '{folder}': expected a run of swarm-ui train, its folder 'adapters', "
-            f"or the folder of one adapter ({_CONFIG}, {_WEIGHTS})"
-        )
-    numbers = read_versions(folder)
-    return [_facts(folder / name, name, number) for name, number in sorted(numbers.items())]
-
-
-def one_adapter(folder: Path) -> AdapterFacts:
-    """The adapter in a folder. Raises ``ConfigError`` if there is none, or there are several."""
-    found = adapters_in(folder)
-    if len(found) > 1:
-        names = ", ".join(str(facts.folder) for facts in found)
-        raise ConfigError(f"'{folder}' holds {len(found)} adapters; name one of them: {names}")
-    return found[0]
-
-
-def _facts(folder: Path, name: str, version: int | None) -> AdapterFacts:
-    adapter = read_adapter(folder)
-    tensors = [part for each in adapter.weights.values() for part in each[:2]]
-    return AdapterFacts(
-        name=name,
-        folder=folder,
-        version=version,
-        rank=adapter.rank,
-        alpha=adapter.alpha,
-        parameters=sum(part.numel() for part in tensors),
-        size=(folder / _WEIGHTS).stat().st_size,
-        metadata=read_metadata(folder),
-    )
-
-
-def save_merged(model: Any, adapter: str, out: Path) -> None:
-    """Write a model of this process with an adapter added to its weights, summed in float32. The
-    prompt format of the adapter becomes that of the new model.
-
-    Raises:
-        ConfigError: the adapter changes the output layer of a model that shares it with the
-            embeddings; or the folder cannot be written. Then it is not created.
-    """
-    weights: dict[str, Tensor] = model.base_weights()
-    shared = model.network.get_input_embeddings().weight.data_ptr()
-    for layer, (down, up, scale) in model.live_weights(adapter).items():
-        base = weights[f"{layer}.weight"]
-        if base.data_ptr() == shared:
-            raise ConfigError(
-                f"'{adapter}' cannot be merged: it changes {layer}, which '{model.name}' shares "
-                "with its embeddings; use it as an adapter"
-            )
-        with torch.no_grad():
-            added = scale * (up.float() @ down.float())
-            added = added if added.shape == base.shape else added.T  # Conv1D of GPT-2
-            weights[f"{layer}.weight"] = (base.float() + added).to(base.dtype)
-    known: AdapterMetadata = model.metadata(adapter)
-    about = AdapterMetadata(
-        prompt_format=known.prompt_format, base_model=model.name, made_by="swarm-ui models merge"
-    )
-    with _written(out) as made:
-        model.save(made, weights)
-        write_metadata(made, about)
-
-
-@contextmanager
-def _written(out: Path) -> Iterator[Path]:
-    """Write a folder as a whole. Raises ``ConfigError`` if it cannot be written."""
-    try:
-        with replacing_folder(out) as made:
-            yield made
-    except (OSError, SafetensorError) as error:
-        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error

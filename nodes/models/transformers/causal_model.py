@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -24,7 +23,7 @@ from transformers import (
 )
 
 from swarm_ui.adapter_metadata import read_metadata
-from swarm_ui.errors import ConfigError, MissingExtra, brief
+from swarm_ui.errors import ConfigError, brief
 from swarm_ui.model import Request, at_leased_versions
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.cache import common
@@ -96,7 +95,6 @@ class LanguageModel(InProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
-        quantize: str = "",
         name: str = "",
         **settings: Any,
     ) -> Self:
@@ -109,24 +107,21 @@ class LanguageModel(InProcessModel[ChatPrompt]):
                 ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
                 over all devices.
             dtype: the type of the weights; ``"auto"``: as saved.
-            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
-                which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: the model's name in traces; the folder's by default.
             settings: further arguments of the constructor, such as ``prompt_format``.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
-            MissingExtra: ``quantize`` without bitsandbytes.
         """
         auto_network, auto_reader, what = cls.loaders
-        options = placement(device, quantize)
+        options = {"device_map": device} if device in SPREAD else {}
         if isinstance(folder_or_name, Path) and not folder_or_name.is_dir():
             raise ConfigError(f"no model in '{folder_or_name}': there is no such folder")
         try:
             reader = auto_reader.from_pretrained(str(folder_or_name))
             network, found = auto_network.from_pretrained(
                 str(folder_or_name),
-                dtype=torch.bfloat16 if quantize else dtype,
+                dtype=dtype,
                 use_safetensors=True,
                 output_loading_info=True,
                 **options,
@@ -309,29 +304,6 @@ def context_of(network: PreTrainedModel) -> int | None:
     """The most tokens of prompt and reply together; ``None``: not known."""
     limit: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     return limit
-
-
-def placement(device: str, quantize: str) -> dict[str, Any]:
-    """Options of ``from_pretrained`` for a device and a quantisation; empty: load on the CPU, and
-    move the network afterwards. Raises ``ConfigError`` for an unknown quantisation, and
-    ``MissingExtra`` without bitsandbytes."""
-    options: dict[str, Any] = {"device_map": device} if device in SPREAD else {}
-    if not quantize:
-        return options
-    if quantize != "4bit":
-        raise ConfigError(f"quantize must be '4bit' or empty, got {quantize!r}")
-    if find_spec("bitsandbytes") is None:
-        raise MissingExtra("qlora", "a base model in 4 bits", "bitsandbytes")
-    from transformers import BitsAndBytesConfig
-
-    options["quantization_config"] = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=torch.bfloat16,
-    )
-    options.setdefault("device_map", {"": device})
-    return options
 
 
 def _adaptable(network: PreTrainedModel) -> Sequence[str] | str:

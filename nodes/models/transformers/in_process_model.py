@@ -154,7 +154,7 @@ class InProcessModel(Generic[P]):
         self.load_adapter, self.load_version = lora.load_adapter, lora.load_version
         self.save_adapters, self.save_version = lora.save_adapters, lora.save_version
         self.lease, self.release = lora.lease, lora.book.release
-        self.adapter_parameters, self.live_weights = lora.adapter_parameters, lora.live_weights
+        self.adapter_parameters = lora.adapter_parameters
         self.activate, self.reference = lora.activate, lora.reference
         self.metadata, self.format_of = lora.metadata, lora.format_of
         self.base_weights, self.base_fingerprint = lora.base_weights, lora.base_fingerprint

@@ -157,11 +157,6 @@ class LoraNetwork:
         self._check_known(name)
         return list(self._parameters[name])
 
-    def live_weights(self, name: str) -> AdapterWeights:
-        """The same, by the layer's name."""
-        self._check_known(name)
-        return self._live[name]
-
     # -- adding, loading, saving --------------------------------------------------------------
 
     def add_adapter(
@@ -444,7 +439,10 @@ class LoraNetwork:
     def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:
         """A context in which each row of a batch goes through the live weights of its own adapter,
         which get gradients; ``None``: the base model. Dropout of adapters is not applied."""
-        rows = [None if name is None else self.live_weights(name) for name in names]
+        for name in dict.fromkeys(names):
+            if name is not None:
+                self._check_known(name)
+        rows = [None if name is None else self._live[name] for name in names]
         with self.exclusive(), LoraRouting(self._layers, rows):
             yield self.network
 

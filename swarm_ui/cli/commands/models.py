@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
-from swarm_ui.errors import MissingExtra
 from swarm_ui.experiment.plugins import package_of, plugins
 from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     SHIPPED_ADAPTERS,
-    adapter_folder,
     find_model,
     pulled_folder,
 )
@@ -100,47 +96,3 @@ def _pull(name: str, file: Path | None, force: bool, output: Output) -> Path:
 
     with output.busy(f"pulling {name} …"):
         return pull(find_model(name), file=file, force=force, report=output.say)
-
-
-@models.command("adapters")
-def list_adapters(
-    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="a run of train, its "
-                      "folder 'adapters', or the folder of one adapter; default: the adapters in "
-                      "this package")] = None,
-    json: flags.Json = False,
-) -> int:  # fmt: skip
-    """List the adapters in a folder: version, size, and what they were trained with.
-
-    Example: [bold]swarm-ui models adapters runs/trained[/]
-    """
-    output, files = Output(machine=json), _files()
-    if folder is None:
-        found = [replace(files.one_adapter(each.folder), name=name)
-                 for name, each in SHIPPED_ADAPTERS.items()]  # fmt: skip
-    else:
-        found = files.adapters_in(adapter_folder(folder))
-    title = "in this package" if folder is None else str(found[0].folder.parent)
-    made = table(title, ["adapter", "version", "rank", "alpha", "parameters",
-                 "MB", "format", "base model"], left=True)  # fmt: skip
-    rows: list[dict[str, object]] = []
-    for facts in found:
-        about = facts.metadata
-        version = "–" if facts.version is None else str(facts.version)
-        base = f"{about.base_model} {about.base_fingerprint[:12]}".strip() or "not known"
-        made.add_row(facts.name, version, str(facts.rank), f"{facts.alpha:g}",
-                     f"{facts.parameters:,}", f"{facts.size / 1e6:.1f}",
-                     about.prompt_format or "–", base)  # fmt: skip
-        rows.append({"name": facts.name, "folder": str(facts.folder), "version": facts.version,
-                     "rank": facts.rank, "alpha": facts.alpha, "parameters": facts.parameters,
-                     "bytes": facts.size, **msgspec.structs.asdict(about)})  # fmt: skip
-    output.show(made)
-    return output.done(adapters=rows)
-
-
-def _files() -> Any:
-    """The functions that read adapters, which need the extra."""
-    try:
-        from swarm_ui.nodes.models.transformers import adapter_files
-    except ImportError as error:
-        raise MissingExtra("train", "reading adapters", error.name or "peft") from error
-    return adapter_files

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
-import os
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -25,13 +20,8 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import Decision
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.adapter_files import (
-    adapters_in,
-    one_adapter,
-    save_merged,
-)
 from swarm_ui.observation import Element, Observation
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -154,52 +144,6 @@ def test_metadata_that_cannot_be_read_is_one_line(tmp_path: Path, text: str) -> 
 # -- import -----------------------------------------------------------------------------------
 
 
-def test_bad_folders_are_one_line(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no adapters in .*expected a run of swarm-ui train"):
-        adapters_in(tmp_path)
-    with pytest.raises(ConfigError, match=r"holds 2 adapters; name one of them: .*agent_0"):
-        one_adapter(saved)
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"missing: adapter_model.safetensors"):
-        adapters_in(tmp_path)
-
-
-FULL = """
-import resource, sys
-from pathlib import Path
-from swarm_ui.errors import ConfigError
-from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.adapter_files import save_merged
-base, adapter, out = map(Path, sys.argv[1:])
-model = CausalModel.named(str(base))
-model.load_adapter(adapter, "one")
-resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-try:
-    save_merged(model, "one", out)
-except ConfigError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_one_line_and_keeps_the_old_folder(
-    base: Path, saved: Path, tmp_path: Path
-) -> None:
-    assert hasattr(resource, "RLIMIT_FSIZE")
-    out = tmp_path / "out"
-    shutil.copytree(saved, out)
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, base, saved / "agent_0", out],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
-    assert len(lines) == 1, done.stderr
-    assert all(line.startswith(f"cannot write '{out}': ") for line in lines)
-    assert [facts.name for facts in adapters_in(out)] == ["agent_0", "agent_1"]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_system(tmp_path: Path) -> None:
     """As all other writes: training and its checkpoints say then in one line what to do."""
     model = untrained()
@@ -212,57 +156,3 @@ def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_system(tmp_path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert found.value.errno == errno.EFBIG
-
-
-# -- merge ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tied", [True, False])
-async def test_a_merged_model_answers_as_the_adapter_does(tmp_path: Path, tied: bool) -> None:
-    model = CausalModel.named(str(save_llama(tmp_path / "base", tied=tied)))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # of the weights that an adapter begins with
-        model.add_adapter("one", rank=2, alpha=8)
-    disturb(model, "one", 3, 0.2)
-    save_merged(model, "one", tmp_path / "merged")
-
-    merged = CausalModel.named(str(tmp_path / "merged"))
-    assert merged.adapters == () and merged.name == "merged" and merged.prompt_format == "json"
-    chat = (ChatMessage("user", "press the button"),)
-    (plain,) = await model.generate([Request(chat=chat, max_tokens=12)])
-    (adapted,) = await model.generate([Request(chat=chat, max_tokens=12, adapter="one")])
-    (alone,) = await merged.generate([Request(chat=chat, max_tokens=12)])
-    assert alone.text == adapted.text
-    assert alone.logprob == pytest.approx(adapted.logprob, abs=1e-3)
-    assert alone.sampled != plain.sampled
-    assert merged.base_fingerprint() != model.base_fingerprint()
-    assert "lora" not in (tmp_path / "merged" / "config.json").read_text().lower()
-
-
-def test_the_format_of_the_adapter_becomes_that_of_the_merged_model(
-    base: Path, saved: Path, tmp_path: Path
-) -> None:
-    model = CausalModel.named(str(base))
-    model.load_adapter(saved / "agent_0", "one")
-    save_merged(model, "one", tmp_path / "merged")
-    assert CausalModel.named(str(tmp_path / "merged")).prompt_format == "compact"
-    with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' was requested"):
-        CausalModel.named(str(tmp_path / "merged"), prompt_format="json")
-
-
-def test_an_adapter_of_the_shared_output_layer_cannot_be_merged(
-    base: Path, saved: Path, tmp_path: Path
-) -> None:
-    one = altered(saved / "agent_0", tmp_path / "one")
-    config = json.loads((one / "adapter_config.json").read_text())
-    from safetensors.torch import save_file
-
-    key = "base_model.model.lm_head.lora_{}.weight"
-    save_file({key.format("A"): torch.ones(2, 16), key.format("B"): torch.ones(259, 2)},
-              one / "adapter_model.safetensors")  # fmt: skip
-    config |= {"target_modules": ["lm_head"]}
-    (one / "adapter_config.json").write_text(json.dumps(config))
-    model = CausalModel.named(str(base))
-    model.load_adapter(one, "one")
-    with pytest.raises(ConfigError, match="changes lm_head, which 'tiny' shares"):
-        save_merged(model, "one", tmp_path / "merged")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import torch
 from local_models import answers
-from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
+from tiny_causal import KINDS, TEMPLATE, causal, network, screen, text_model, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
@@ -200,3 +200,11 @@ def test_a_bad_folder_is_one_clear_error(folders: dict[str, Path], tmp_path: Pat
     made.generation_config.eos_token_id = None  # type: ignore[union-attr]
     with pytest.raises(ConfigError, match="names an end token"):
         CausalModel(made, endless)
+
+
+def test_a_model_spread_by_accelerate_answers_as_before(tmp_path: Path) -> None:
+    model = text_model()
+    model.save(tmp_path)
+    spread = CausalModel.from_pretrained(tmp_path, device="auto")
+    for name, weight in model.base_weights().items():
+        assert weight.equal(spread.base_weights()[name])
