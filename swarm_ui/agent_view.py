@@ -25,31 +25,21 @@ from swarm_ui.observation import Element, Observation
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    __slots__ = ("_back", "_forth", "_numbers", "_places", "_size", "observation")
-
     def __init__(self, screen: Observation, order: Sequence[int]) -> None:
         """``order[k]`` is the screen index of the element shown at position ``k``."""
-        self._back: tuple[int, ...] = tuple(order)
-        self._forth = {index: position for position, index in enumerate(self._back)}
-        self._size = len(screen.elements)
-        self._places: dict[int, int] | None = None
-        self._numbers = self._forth
-        if self._back == tuple(range(len(screen.elements))):
-            self.observation = screen
-        else:
-            self.observation = msgspec.structs.replace(
-                screen, elements=tuple(_shown(screen, i, k) for k, i in enumerate(self._back))
-            )
-
-    @property
-    def order(self) -> tuple[int, ...]:
+        self.order = tuple(order)
         """Screen index of each shown element."""
-        return self._back
-
-    @property
-    def partial(self) -> bool:
+        size, shown = len(screen.elements), frozenset(self.order)
+        hidden = [i for i in range(size) if i not in shown] if len(shown) < size else []
+        self.partial = bool(hidden)
         """Whether a part of the screen is hidden. An agent with such a view may abstain."""
-        return self._size > len(self._back)
+        self._places = dict(enumerate((*self.order, *hidden)))
+        self._numbers = {index: number for number, index in self._places.items()}
+        self.observation = screen
+        if self.order != tuple(range(size)):
+            self.observation = msgspec.structs.replace(
+                screen, elements=tuple(_shown(screen, i, k) for k, i in enumerate(self.order))
+            )
 
     def to_screen(self, action: Action) -> Action | None:
         """Convert a proposal to the screen's indices; ``None`` if there is no such element.
@@ -57,37 +47,18 @@ class View:
         Indices after those of the shown elements refer to hidden elements, see
         :meth:`from_screen_with_hidden`.
         """
-        if not action.targets:
-            return action
-        return _reindexed(action, self._numbered()[0])
+        return _reindexed(action, self._places)
 
     def from_screen(self, action: Action) -> Action | None:
         """Convert an action to this view's indices; ``None`` if its element is not shown."""
-        return _reindexed(action, self._forth)
+        found = self.from_screen_with_hidden(action)
+        shown = len(self.order)
+        return None if found is None or any(i >= shown for i in found.targets) else found
 
     def from_screen_with_hidden(self, action: Action) -> Action | None:
-        """Like :meth:`from_screen`, with indices for the hidden elements too.
-
-        They are numbered after the shown elements, in screen order.
-        """
-        if not action.targets:
-            return action
-        return _reindexed(action, self._numbered()[1])
-
-    def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Two mappings, with the hidden elements: number to screen index, and screen index to
-        number.
-
-        They are made when they are first needed, so that a view of a few elements of a very long
-        screen costs little.
-        """
-        if self._places is None:
-            self._places = dict(enumerate(self._back))
-            if self.partial:
-                hidden = [i for i in range(self._size) if i not in self._forth]
-                self._places |= dict(enumerate(hidden, len(self._back)))
-                self._numbers = {index: number for number, index in self._places.items()}
-        return self._places, self._numbers
+        """Like :meth:`from_screen`, with indices for the hidden elements too, which are numbered
+        after the shown elements, in screen order."""
+        return _reindexed(action, self._numbers)
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):

@@ -212,13 +212,11 @@ def decode_line(
             return decoder.decode(raw)
     except UNREADABLE as error:
         raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
-    for other, name in _NAMES.items():
-        if getattr(found, name):
-            raise TraceError(
-                f"{where}: not {_WHAT[kind]} but {_WHAT[other]}; "
-                f"read the file with kind={other.__name__}"
-            )
-    raise TraceError(f"{where}: not {_WHAT[kind]}: it has no field '{_NAMES[kind]}'")
+    other = Trace if kind is Episode else Episode
+    hint = ""
+    if getattr(found, _NAMES[other]):
+        hint = f" but {_WHAT[other]}; read the file with kind={other.__name__}"
+    raise TraceError(f"{where}: not {_WHAT[kind]}{hint}")
 
 
 def _cannot_open(path: Path, error: OSError) -> TraceError:
@@ -226,11 +224,7 @@ def _cannot_open(path: Path, error: OSError) -> TraceError:
 
 
 def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
-    name = _NAMES.get(type(record))
-    if name is None:
-        raise TraceError(
-            f"{target}: record {number} is a {type(record).__name__}; expected an Episode or Trace"
-        )
+    name = _NAMES[type(record)]
     if isinstance(record, Episode) and record.notes:
         record = msgspec.structs.replace(record, notes=())
     try:

@@ -245,10 +245,8 @@ def test_decisions_and_episodes_are_told_apart(tmp_path: Path) -> None:
     write_jsonl(path, [Episode(environment="e", task="t", seed=0)])
     with pytest.raises(TraceError, match=r"line 1: not a trace but an episode; .*kind=Episode"):
         read_jsonl(path, Trace)
-    with pytest.raises(TraceError, match="record 1 is a Call; expected an Episode or Trace"):
-        write_jsonl(path, [CALL])  # type: ignore[list-item]
     path.write_bytes(b'{"version":1}\n')
-    with pytest.raises(TraceError, match="line 1: not a trace: it has no field 'trace'"):
+    with pytest.raises(TraceError, match="line 1: not a trace"):
         read_jsonl(path, Trace)
 
 
