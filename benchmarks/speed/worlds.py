@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from benchmarks.speed.usage import own_cpu
+from benchmarks.support.controls import ControlledPolicy, Delivery
 from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView
@@ -55,8 +56,6 @@ from swarm_ui.environments.coordination import (
     SMALL,
     TEST_SEEDS,
     CoordinationEnvironment,
-    CoordinationPolicy,
-    Delivery,
 )
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.apps import CORE as APPS
@@ -210,7 +209,7 @@ def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
     def make(agent: str, view: AgentView) -> Node:
         return Constant(agent) if model is None else AgentNode(agent, model, view=view)
 
-    policy, found = CoordinationPolicy(make, name=name, delivery=delivery), []
+    policy, found = ControlledPolicy(make, name=name, delivery=delivery), []
     for family in FAMILIES:
         for seed in seeds:
             began, task = time.process_time(), f"{kind}-{family}-{size}"

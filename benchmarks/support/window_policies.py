@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from benchmarks.support.controls import ChangedInbox
 from swarm_ui import CollabGraph, Observation, Trace
 from swarm_ui.agent_view import windows
 from swarm_ui.engine.run import trace_of
-from swarm_ui.environments.coordination import ChangedInbox
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel

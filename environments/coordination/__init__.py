@@ -11,9 +11,7 @@ from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.coordination.answers import Score, read, score, written
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
 from swarm_ui.environments.coordination.policy import (
-    ChangedInbox,
     CoordinationPolicy,
-    Delivery,
     GatherAnswers,
     message_graph,
 )
@@ -32,7 +30,7 @@ from swarm_ui.environments.coordination.problem import (
 
 __all__ = [
     "FAMILIES", "KINDS", "LARGE", "SMALL", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
-    "ChangedInbox", "CoordinationEnvironment", "CoordinationPolicy", "Delivery", "Family",
+    "CoordinationEnvironment", "CoordinationPolicy", "Family",
     "GatherAnswers", "Kind", "Problem", "Score", "draw_problem", "message_graph", "names_of",
     "read", "score", "task_names", "written",
 ]  # fmt: skip

@@ -10,12 +10,8 @@ than passes. The answers of the last round count.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView, Pane
@@ -26,7 +22,7 @@ from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
-from swarm_ui.node import Node, NodeContext, NodeReply, Scope, derive
+from swarm_ui.node import Node, NodeContext, NodeReply, Scope
 from swarm_ui.observation import Observation
 from swarm_ui.rollout import Decide
 from swarm_ui.trace.records import Trace
@@ -75,77 +71,21 @@ def _answers(action: Action) -> bool:
     return action.action_type == "answer"
 
 
-Delivery = Literal["sent", "muted", "shuffled"]
-"""The messages that agents receive. ``sent``: those that were sent to them. ``muted``: only their
-own. ``shuffled``: for each sent message, a message of another agent under the name of the sender.
-The last two are controls."""
-Exchange = Callable[[Message, NodeContext], Message]
-"""``(message, context of the receiver) -> message``: what is received instead of a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedInbox:
-    """A node whose inbox differs from the messages that were sent to it.
-
-    Its own messages are not changed. The prompt in the trace is exact; the trace's list of the
-    messages that a call received names those that were sent.
-    """
-
-    node: Node
-    exchange: Exchange
-
-    @property
-    def id(self) -> str:
-        return self.node.id
-
-    @property
-    def timeout(self) -> float | None:
-        """The time limit of the node, in seconds."""
-        return getattr(self.node, "timeout", None)
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        received = [
-            message if message.sender == context.node else self.exchange(message, context)
-            for message in inbox
-        ]
-        return await self.node(received, context)
-
-
-@dataclass(frozen=True, slots=True)
-class _OtherName:
-    """Delivers each message under the name of another sender."""
-
-    names: Mapping[str, str]
-    """The name under which the messages of each sender are received."""
-
-    def __call__(self, message: Message, context: NodeContext) -> Message:
-        return msgspec.structs.replace(message, sender=self.names[message.sender])
-
-
 def message_graph(
-    problem: Problem, make_agent: MakeAgent, *, delivery: Delivery = "sent", seed: int = 0
+    problem: Problem,
+    make_agent: MakeAgent,
+    senders: Mapping[str, Sequence[str]] | None = None,
 ) -> CollabGraph:
     """The team of a problem as a graph whose output is the answers of all agents.
 
     Args:
         problem: the agents and the network.
         make_agent: makes the agent of each name.
-        delivery: which messages agents receive; ``"shuffled"``: each message is replaced with that
-            of a random other agent, under the sender's name.
-        seed: for ``delivery="shuffled"``.
+        senders: whose messages each agent receives; by default those of its neighbours.
     """
     nodes: dict[str, Node] = {name: make_agent(name, Pane(name=name)) for name in problem.names}
-    edges: list[Edge] = []
-    rng = random.Random(derive(seed, "shuffled"))
-    for name, neighbours in problem.neighbours.items():
-        senders = neighbours
-        if delivery == "muted":
-            senders = ()
-        elif delivery == "shuffled":
-            senders = tuple(rng.sample([n for n in problem.names if n != name], len(neighbours)))
-            names = _OtherName(dict(zip(senders, neighbours, strict=True)))
-            nodes[name] = ChangedInbox(nodes[name], names)
-        edges.extend((sender, name) for sender in senders)
+    heard = problem.neighbours if senders is None else senders
+    edges: list[Edge] = [(sender, name) for name, found in heard.items() for sender in found]
     return CollabGraph(
         {**nodes, ANSWERS: GatherAnswers()},
         edges,
@@ -168,7 +108,6 @@ class CoordinationPolicy:
         make_agent: MakeAgent,
         *,
         name: str = "one agent for each name",
-        delivery: Delivery = "sent",
         limits: Limits | None = None,
     ) -> None:
         """
@@ -176,15 +115,17 @@ class CoordinationPolicy:
             make_agent: makes an agent, such as ``lambda name, view: AgentNode(name, model,
                 view=view)``; called for every name in every episode.
             name: for tables.
-            delivery: which messages agents receive.
             limits: the limits of each decision.
         """
-        self._make, self._delivery, self._limits = make_agent, delivery, limits
+        self.make_agent, self._limits = make_agent, limits
         self.name = name
 
+    def graph(self, problem: Problem, seed: int) -> CollabGraph:
+        """The team of a problem."""
+        return message_graph(problem, self.make_agent)
+
     def begin(self, *, task: str, seed: int) -> Decide:
-        problem = draw_problem(task, seed)
-        graph = message_graph(problem, self._make, delivery=self._delivery, seed=seed)
+        graph = self.graph(draw_problem(task, seed), seed)
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
             return await graph.run(observation, seed=seed, run_id=run, limits=self._limits)

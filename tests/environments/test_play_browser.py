@@ -245,7 +245,7 @@ def test_the_command_lists_and_refuses(shell: Shell) -> None:  # noqa: F811
     assert shell("play small_world:Notebook").out.split() == ["write", "write-again"]
     for arguments, why in (
         (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, phone-split"),
-        (("small_world:Nothing", "t"), "cannot make 'small_world:Nothing'"),
+        (("small_world:Nothing", "t"), "'small_world:Nothing' cannot be used"),
         (("small_world:Notebook", "sing"), "no task 'sing'"),
     ):
         refused = shell("play", *arguments)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.support.controls import ControlledPolicy, Delivery
 from benchmarks.support.coordination_agents import distributed, guessing, silent
 from swarm_ui import rollout_many
 from swarm_ui.environments.coordination import (
     KINDS,
     CoordinationEnvironment,
-    CoordinationPolicy,
-    Delivery,
     draw_problem,
     message_graph,
 )
@@ -26,10 +25,8 @@ from swarm_ui.trace.records import Episode, Trace
 JOB: Job = ("colouring-geometric-8", 20_000_005)
 
 
-def policy(model: ChatModel, delivery: Delivery = "sent") -> CoordinationPolicy:
-    return CoordinationPolicy(
-        lambda name, view: AgentNode(name, model, view=view), delivery=delivery
-    )
+def policy(model: ChatModel, delivery: Delivery = "sent") -> ControlledPolicy:
+    return ControlledPolicy(lambda name, view: AgentNode(name, model, view=view), delivery=delivery)
 
 
 async def play(
