@@ -12,29 +12,18 @@ opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from swarm_ui.environments.web import css
 from swarm_ui.environments.web.browser import Reply
+from swarm_ui.environments.web.css import Colour, Rect, Style
 
-STYLES = (
-    "cursor", "border-left-width", "padding-left", "border-top-width", "padding-top", "display",
-    "position", "overflow-x", "overflow-y", "opacity", "visibility", "filter", "transform", "clip",
-    "clip-path", "-webkit-text-fill-color", "text-shadow", "-webkit-text-stroke-width",
-    "background-color", "background-image", "background-clip", "direction", "z-index",
-)  # fmt: skip
-"""The computed styles that a snapshot must have."""
 FAINT = 0.1
 """Opacity up to which nothing is seen."""
-LEAST = 2
-"""Pixels of width and height that must be visible of something."""
 LEAST_LINE = 4
 """Height of a line of text that can be read, in pixels."""
-SAME = 10
-"""Difference of two colours, of 255, below which they look the same."""
 _BAND = 64
 """Height of the stripes of the window in which boxes are looked up."""
 _PICTURES = frozenset({"IMG", "SVG", "CANVAS", "VIDEO", "IFRAME", "OBJECT", "EMBED"})
@@ -45,16 +34,10 @@ _PUSHED = ("submit", "button", "reset")
 _VISIBLE = ("visible", "visible")
 _NONE: Reply = {"index": (), "value": ()}
 
-Rect = tuple[float, float, float, float]
-"""Left, top, right and bottom, in pixels of the window."""
-Colour = tuple[float, float, float, float]
-"""Red, green, blue (up to 255) and opacity (up to 1)."""
-Style = Mapping[str, str]
 Order = tuple[tuple[int, int], ...]
 """Sorts what is painted from the back to the front: the layers around it, from the outside. In a
 layer come first its own box, then (-1, n), behind its content, the content (0, 0), then (1, n)."""
 _CONTENT = (0, 0)
-_NOWHERE: Rect = (0.0, 0.0, 0.0, 0.0)
 _EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
 
 
@@ -198,16 +181,16 @@ class Frame:
         flows = [(one["overflow-x"], one["overflow-y"]) for one in roots]
         flow = next((one for one in flows if one != _VISIBLE), _VISIBLE)
         size = document.get("contentWidth", 0), document.get("contentHeight", 0)
-        area = _scrolled(window, (*at[2:], *size), roots[0])
+        area = css.scrolled(window, (*at[2:], *size), roots[0])
         sides = ["auto" if one == "visible" else one for one in flow]
-        return _reach(sides, area, window, window), window
+        return css.reach(sides, area, window, window), window
 
     def _entered(self, place: int, outer: _Inside) -> _Inside:
         """How the content of a node is painted; its own box is added to the painted ones."""
         style, own, entry = self.style(place), self.rect(place), self._entries[place]
         base = {"fixed": outer.fixed, "absolute": outer.absolute}.get(style["position"], outer.flow)
-        alpha = outer.alpha * float(style["opacity"]) * _filtered(style["filter"])
-        if _cut_away(style, own):
+        alpha = outer.alpha * float(style["opacity"]) * css.filtered(style["filter"])
+        if css.cut_away(style, own):
             alpha = 0.0
         content = self._content(place, style, own, base)
         turned = style["transform"] != "none" or style["filter"] != "none"
@@ -218,7 +201,7 @@ class Frame:
             layer = (*order, _CONTENT)
         hidden = style["visibility"] != "visible"
         if not hidden and alpha > FAINT:
-            self._add(place, style, _common(own, base), order, alpha)
+            self._add(place, style, css.common(own, base), order, alpha)
         return _Inside(
             content,
             content if turned or style["position"] != "static" else outer.absolute,
@@ -236,17 +219,17 @@ class Frame:
         flows = style["overflow-x"], style["overflow-y"]
         if flows == _VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
             return base
-        seen = _common(own, base)
-        if not _large(seen):
-            return _NOWHERE
+        seen = css.common(own, base)
+        if not css.large(seen):
+            return css.NOWHERE
         offset = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
-        return _reach(flows, _scrolled(own, offset, style), seen, base)
+        return css.reach(flows, css.scrolled(own, offset, style), seen, base)
 
     def _add(self, place: int, style: Style, seen: Rect, order: Order, alpha: float) -> None:
         """Record a box that may be visible."""
-        if not _large(seen):
+        if not css.large(seen):
             return
-        colour = _colour(style["background-color"])
+        colour = css.colour(style["background-color"])
         picture = self.tags[place] in _PICTURES or style["background-image"] != "none"
         picture = picture or colour is None
         red, green, blue, own_alpha = colour or (0, 0, 0, 0)
@@ -269,21 +252,21 @@ class Frame:
     def rect(self, place: int) -> Rect:
         """The box of a node; without a place if it has none."""
         entry = self._entries.get(place, next(iter(self._texts.get(place, ())), None))
-        return _NOWHERE if entry is None else self._moved(self._layout["bounds"][entry])
+        return css.NOWHERE if entry is None else self._moved(self._layout["bounds"][entry])
 
     def style(self, place: int) -> Style:
         """The computed styles of a node that has a box."""
         numbers = tuple(self._layout["styles"][self._entries[place]])
         if numbers not in self._styles:  # most nodes share theirs
             given = (self._words[style] for style in numbers)
-            self._styles[numbers] = dict(zip(STYLES, given, strict=True))
+            self._styles[numbers] = dict(zip(css.STYLES, given, strict=True))
         return self._styles[numbers]
 
     def shows(self, place: int, *, filled: bool = False) -> bool:
         """Whether something of an element is visible; ``filled``: more than an empty box."""
         for inner in range(place, self.ends[place]):
-            seen, order, full = self._seen.get(inner, (_NOWHERE, (), False))
-            if seen != _NOWHERE and (full or not filled) and not self._covered(seen, order):
+            seen, order, full = self._seen.get(inner, (css.NOWHERE, (), False))
+            if seen != css.NOWHERE and (full or not filled) and not self._covered(seen, order):
                 return True
         return False
 
@@ -298,7 +281,7 @@ class Frame:
         left, top, _, _ = self.rect(place)
         if place not in self._entries:
             return left, top
-        edge = {name: _pixels(length) for name, length in self.style(place).items()}
+        edge = {name: css.pixels(length) for name, length in self.style(place).items()}
         left += edge["border-left-width"] + edge["padding-left"]
         return left, top + edge["border-top-width"] + edge["padding-top"]
 
@@ -324,7 +307,7 @@ class Frame:
             if box.colour is None or box.opaque:
                 mixed = box.colour
             elif mixed is not None:
-                mixed = _mixed(box.colour, mixed)
+                mixed = css.mixed(box.colour, mixed)
         return mixed
 
     # -- texts --------------------------------------------------------------------------------
@@ -333,7 +316,7 @@ class Frame:
         """The visible text in a node, on one line; texts that touch are not separated."""
         if self.tags[place] == "INPUT" and self.attribute(place, "type") in _PUSHED:
             return self.inputs.get(place, "") if self.shows(place) else ""
-        line, last = "", _NOWHERE
+        line, last = "", css.NOWHERE
         for inner in range(place, self.ends[place]):
             for text, begin, end in self._pieces(inner):
                 near = abs(begin[0] - last[2]) < 1 and begin[1] < last[3]
@@ -413,20 +396,20 @@ class Frame:
         while holder not in self._entries:
             holder = self.parents[holder]
         inside = self._inside[holder]
-        part = _common(line, inside.flow)
-        tiny = line[3] - line[1] < LEAST_LINE or not _large(part)
+        part = css.common(line, inside.flow)
+        tiny = line[3] - line[1] < LEAST_LINE or not css.large(part)
         if inside.hidden or inside.alpha <= FAINT or tiny:
             return False
         style = self.style(holder)
         decorated = style["text-shadow"] != "none" or style["-webkit-text-stroke-width"] != "0px"
-        fill = _colour(style["-webkit-text-fill-color"])
+        fill = css.colour(style["-webkit-text-fill-color"])
         if fill is not None and not decorated and self.tags[holder] not in _SVG_TEXTS:
             fill = (*fill[:3], fill[3] * inside.alpha)
             if fill[3] <= FAINT:
                 return inside.cut_out
             middle = (part[0] + part[2]) / 2, (part[1] + part[3]) / 2
             ground = self._behind(*middle, inside.layer) if self._near(part) else None
-            if ground is not None and _alike(_mixed(fill, ground), ground):
+            if ground is not None and css.alike(css.mixed(fill, ground), ground):
                 return False
         return not self._covered(part, inside.layer)
 
@@ -438,96 +421,8 @@ class Frame:
         return x, y, x + bounds[2], y + bounds[3]
 
 
-def _common(one: Rect, other: Rect) -> Rect:
-    left, top = max(one[0], other[0]), max(one[1], other[1])
-    return left, top, min(one[2], other[2]), min(one[3], other[3])
-
-
-def _large(rect: Rect) -> bool:
-    return rect[2] - rect[0] >= LEAST and rect[3] - rect[1] >= LEAST
-
-
 def _holding(boxes: Iterable[_Box], x: float, y: float) -> Iterator[_Box]:
     for box in boxes:
         left, top, right, bottom = box.rect
         if left <= x <= right and top <= y <= bottom:
             yield box
-
-
-def _reach(flows: Sequence[str], scrolled: Rect, seen: Rect, base: Rect) -> Rect:
-    """Where the content of a box can be seen, if need be by scrolling the box.
-
-    Args:
-        flows: the styles ``overflow-x`` and ``overflow-y``.
-        scrolled: the area to which scrolling leads.
-        seen: the visible part of the box.
-        base: where the content can be seen if the box does not clip it.
-    """
-    x, y = (
-        scrolled if flow in ("auto", "scroll") else base if flow == "visible" else seen
-        for flow in flows
-    )
-    return x[0], y[1], x[2], y[3]
-
-
-def _scrolled(own: Rect, offset: Sequence[float], style: Style) -> Rect:
-    """The area to which scrolling a box leads; ``offset``: how far it is scrolled, and the size of
-    its content."""
-    x, y, width, height = offset
-    width, height = max(width, own[2] - own[0]), max(height, own[3] - own[1])
-    left = own[2] - x - width if style["direction"] == "rtl" else own[0] - x
-    return left, own[1] - y, left + width, own[1] - y + height
-
-
-def _cut_away(style: Style, own: Rect) -> bool:
-    """Whether ``clip`` or ``clip-path`` leaves nothing of a box."""
-    width, height = own[2] - own[0], own[3] - own[1]
-    if style["clip"].startswith("rect(") and style["position"] in ("absolute", "fixed"):
-        ends = zip(style["clip"][5:-1].split(", "), (0.0, width, height, 0.0), strict=True)
-        cut = [end if edge == "auto" else _pixels(edge) for edge, end in ends]
-        return not _large((cut[3], cut[0], cut[1], cut[2]))
-    name, _, shape = style["clip-path"].partition("(")
-    if name == "inset":
-        edges = shape[:-1].partition(" round ")[0].split()
-        top, right, bottom, left = (edges * 4)[:4] if len(edges) < 3 else [*edges, edges[1]][:4]
-        return not _large((
-            _pixels(left, width), _pixels(top, height),
-            width - _pixels(right, width), height - _pixels(bottom, height),
-        ))  # fmt: skip
-    numbers = re.findall(r"\d+(?:\.\d+)?", shape.partition(" at ")[0])
-    return name in ("circle", "ellipse", "polygon") and not any(map(float, numbers))
-
-
-def _pixels(length: str, whole: float = 0) -> float:
-    """A computed length such as ``7px`` or ``50%``; 0 for any other."""
-    found = re.fullmatch(r"(-?[\d.]+(?:e[-+]\d+)?)(px|%)", length)
-    if found is None:
-        return 0.0
-    return float(found[1]) if found[2] == "px" else float(found[1]) / 100 * whole
-
-
-def _filtered(style: str) -> float:
-    """The opacity that a filter gives."""
-    found = re.search(r"\bopacity\(([\d.e-]+)\)", style)
-    return 1.0 if found is None else float(found[1])
-
-
-@lru_cache(maxsize=4096)
-def _colour(style: str) -> Colour | None:
-    """A computed colour with red, green, blue and opacity; ``None`` for one in another notation."""
-    found = re.fullmatch(r"rgba?\(([\d., ]+)\)", style)
-    if found is None:
-        return None
-    red, green, blue, *alpha = map(float, found[1].split(","))
-    return red, green, blue, alpha[0] if alpha else 1.0
-
-
-def _mixed(over: Colour, under: Colour) -> Colour:
-    red, green, blue = (
-        over[3] * a + (1 - over[3]) * b for a, b in zip(over[:3], under[:3], strict=True)
-    )
-    return red, green, blue, 1.0
-
-
-def _alike(one: Colour, other: Colour) -> bool:
-    return all(abs(a - b) < SAME for a, b in zip(one, other, strict=True))

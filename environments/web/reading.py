@@ -17,7 +17,8 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from swarm_ui.environments.web.browser import Rejected, Reply, whole
-from swarm_ui.environments.web.painting import STYLES, Frame, Snapshot
+from swarm_ui.environments.web.css import STYLES
+from swarm_ui.environments.web.painting import Frame, Snapshot
 from swarm_ui.environments.web.session import Tab
 from swarm_ui.observation import Element, Role
 
