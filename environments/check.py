@@ -8,7 +8,6 @@ print(check_environment(MyEnvironment, tasks=["buy-milk"]))
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import product
@@ -81,12 +80,11 @@ SHOWN = 3
 """Findings of one rule that a report lists."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A violation of a rule, and where it was found."""
+class Finding(msgspec.Struct, frozen=True):
+    """A violation of a rule, and the episode in which it was found."""
 
     rule: str
     where: str
-    """Task and seed of the episode; empty: the finding does not depend on an episode."""
     problem: str
 
 
@@ -94,8 +92,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check; ``print(report)`` shows it as a table."""
 
     environment: str
-    tasks: tuple[str, ...]
-    seeds: tuple[int, ...]
     checked: tuple[str, ...]
     """The rules that apply to the environment."""
     findings: tuple[Finding, ...] = ()
@@ -110,14 +106,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(rule for rule in RULES if any(f.rule == rule for f in self.findings))
 
     def __str__(self) -> str:
-        lines = [f"{self.environment}: {len(self.tasks)} tasks, {len(self.seeds)} seeds each"]
+        lines = [self.environment]
         for rule, says in RULES.items():
             found = [finding for finding in self.findings if finding.rule == rule]
             state = "FAIL" if found else "ok" if rule in self.checked else "-"
             lines.append(f"  {state:4}  {rule:12}  {says if found else says.partition(': ')[0]}")
-            lines += [
-                f"          {f.where}: {f.problem}".replace(" : ", " ") for f in found[:SHOWN]
-            ]
+            lines += [f"          {f.where}: {f.problem}" for f in found[:SHOWN]]
             if len(found) > SHOWN:
                 lines.append(f"          and {len(found) - SHOWN} more like these")
         broken = f"broken: {', '.join(self.broken)}"
@@ -145,7 +139,7 @@ def check_environment(
 
     Raises:
         AssertionError: a rule is broken; the message is the whole report.
-        ConfigError: there are no tasks or seeds, or a rule in ``without`` does not exist.
+        ConfigError: there are no tasks or seeds.
     """
     found = contract_report(make, tasks=tasks, seeds=seeds, budget=budget, without=without)
     report = run_blocking(found)
@@ -164,18 +158,12 @@ async def contract_report(
 ) -> Report:
     """The report of :func:`check_environment`, also of a broken contract, on the running event
     loop: for environments that share something of that loop, such as a browser."""
-    for rule in without:
-        if rule not in RULES:
-            raise ConfigError(
-                f"check_environment: no rule {rule!r}; expected one of {', '.join(RULES)}"
-            )
     check_factory(make)
     one, two = make(), make()
-    trial = Trial(one, two, budget)
-    name, chosen = type(one).__name__, tuple(tasks or ())
+    trial, name = Trial(one, two, budget), type(one).__name__
     try:
         if members(trial):
-            name, chosen = one.name, tuple(one.tasks if tasks is None else tasks)
+            name, chosen = one.name, one.tasks if tasks is None else tasks
             if not chosen or not seeds:
                 raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
             await unknown_task(trial)
@@ -186,16 +174,14 @@ async def contract_report(
             with suppress(Stopped):
                 await closes(trial)
     finally:
-        trial.task = ""
         for env in (one, two):
             await closed(trial, env)
-    lacks = {"snapshot"} if not isinstance(one, Restorable) else set()
-    lacks |= {"expert", "grade"} if not isinstance(one, Graded) else set()
+    absent = set(without)
+    absent |= {"snapshot"} if not isinstance(one, Restorable) else set()
+    absent |= {"expert", "grade"} if not isinstance(one, Graded) else set()
     return Report(
         environment=name,
-        tasks=chosen,
-        seeds=tuple(seeds),
-        checked=tuple(rule for rule in RULES if rule not in {*without, *lacks}),
+        checked=tuple(rule for rule in RULES if rule not in absent),
         findings=tuple(f for f in dict.fromkeys(trial.findings) if f.rule not in without),
     )
 
@@ -216,8 +202,8 @@ class Trial:
 
     def expect(self, rule: str, holds: bool, problem: str) -> None:
         if not holds:
-            where = f"task {self.task!r}, seed {self.seed}" if self.task else ""
-            self.findings.append(Finding(rule=rule, where=where, problem=problem))
+            where = f"task {self.task!r}, seed {self.seed}" if self.task else "every episode"
+            self.findings.append(Finding(rule, where, problem))
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
@@ -245,9 +231,6 @@ class Trial:
         with self.guarded("reset"):
             screen = await (env or self.one).reset(task=self.task, seed=self.seed)
         self.done = 0
-        if not isinstance(screen, Observation):
-            self.expect("members", False, f"reset returned a {type(screen).__name__}")
-            raise Stopped
         self.shown(screen)
         self.expect("reset", not screen.history, "the history is not empty after reset")
         return screen
@@ -256,9 +239,6 @@ class Trial:
         env = env or self.one
         with self.guarded(f"step with {action}"):
             step = await env.step(action)
-        if not isinstance(step, Step):
-            self.expect("members", False, f"step returned a {type(step).__name__}")
-            raise Stopped
         self.done += 1
         self.shown(step.observation)
         self.round_trip(step)
@@ -285,10 +265,9 @@ class Trial:
             told = f"element {position} has bounds {element.bounds}"
             self.expect("elements", left <= right and top <= bottom, told)
         self.expect("goal", bool(screen.goal), "the goal is empty")
-        unknown = [kind for kind in screen.actions if kind not in ACTION_TYPES]
-        self.expect("actions", not unknown, f"offers unknown kinds: {', '.join(unknown)}")
-        twice = [kind for kind, n in Counter(screen.actions).items() if n > 1]
-        self.expect("actions", not twice, f"offers twice: {', '.join(twice)}")
+        kinds = [kind for kind in ACTION_TYPES if kind in screen.actions]
+        right = len(kinds) == len(screen.actions)
+        self.expect("actions", right, f"it offers {', '.join(screen.actions)}")
         self.round_trip(screen)
 
     def round_trip(self, record: Observation | Step) -> None:
@@ -306,8 +285,7 @@ def members(trial: Trial) -> bool:
     if lacks:
         trial.expect("members", False, f"{type(env).__name__} lacks {', '.join(lacks)}")
         return False
-    trial.expect("members", isinstance(env.name, str) and bool(env.name), f"name: {env.name!r}")
-    trial.expect("members", bool(env.tasks), "tasks is empty")
+    trial.expect("members", bool(env.name), "the name is empty")
     trial.expect("members", len(set(env.tasks)) == len(env.tasks), "a task is listed twice")
     return True
 
