@@ -34,13 +34,7 @@ CLUSTER = "needs a cluster; the commands of ours inside are checked"
 SYSTEM = "changes the system it runs on"
 
 NOT_RUN: dict[tuple[str, str], str] = {
-    ("docs/howto/android_emulator.md", "mkdir"): SYSTEM,
-    ("docs/howto/android_emulator.md", "unzip"): SDK,
-    ("docs/howto/android_emulator.md", "mv"): SYSTEM,
-    ("docs/howto/android_emulator.md", "sdkmanager"): SDK,
-    ("docs/howto/android_emulator.md", "avdmanager"): SDK,
     ("docs/howto/android_emulator.md", "emulator"): SDK,
-    ("docs/howto/android_emulator.md", "adb"): SDK,
     ("docs/howto/android_emulator.md", "git"): "clones another project; was run by hand",
     ("docs/howto/android_emulator.md", "python3.11"): "makes an environment; was run by hand",
     ("docs/howto/android_emulator.md", "aw/bin/pip"): "downloads packages; was run by hand",
