@@ -143,15 +143,6 @@ def loop(rounds: int = 5) -> CollabGraph:
     return team.with_edge("critic", "writer", delay=1)
 
 
-def test_the_writer_hears_its_critic_in_the_next_round() -> None:
-    trace = loop(3).run_sync("x")
-    assert [trace.message(f"writer:{r}").content for r in range(3)] == [
-        "draft 0", "draft 1 (fault 0)", "draft 2 (fault 1)",
-    ]  # fmt: skip
-    assert trace.delays == (0, 1) and trace.immediate == (("writer", "critic"),)
-    assert trace.output == "draft 2 (fault 1)"
-
-
 def test_until_ends_the_rounds_and_the_trace_says_so() -> None:
     trace = loop().with_rounds(5, until=approved).run_sync("x")
     assert (trace.rounds, trace.ended_by, trace.output) == (3, "approved", "draft 2 (fault 1)")

@@ -87,12 +87,6 @@ def test_the_runs_time_holds_inside_nested_graphs_and_may_abort() -> None:
         in_virtual_time(graph.run(BLANK, run_id="r", limits=limits))
 
 
-def test_a_nested_graph_is_timed_call_by_call() -> None:
-    chain = CollabGraph([Sleeper("x", 4), Sleeper("y", 4)], [("x", "y")], name="inner")
-    trace = in_virtual_time(CollabGraph([chain]).run(BLANK, limits=Limits(timeout=5)))
-    assert [c.error for c in trace.calls] == [None] * 3
-
-
 class Stubborn:
     """Does not let itself be cancelled."""
 
@@ -227,18 +221,6 @@ async def test_a_plain_node_gives_its_slot_to_the_graph_that_it_runs() -> None:
 
 
 # -- who decides ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [1, 2, 60])
-def test_ready_calls_start_together_whether_they_wait_or_not(size: int) -> None:
-    """Half of the calls answer at once, half after a second; nobody waits for anybody."""
-    nodes = [Sleeper(f"n{k}", k % 2) for k in range(size)]
-    second = [Sleeper(f"m{k}", k % 2) for k in range(size)]
-    edges = [(a.id, b.id) for a, b in zip(nodes, second, strict=True)]
-    edges += [(b.id, "end") for b in second]
-    trace = in_virtual_time(CollabGraph([*nodes, *second, Sleeper("end")], edges).run(BLANK))
-    ended = {c.node: c.ended for c in trace.calls}
-    assert all(ended[f"n{k}"] == k % 2 and ended[f"m{k}"] == 2 * (k % 2) for k in range(size))
 
 
 def test_undecided_says_what_there_was_instead() -> None:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from graph_fakes import in_virtual_time, timeless
+from graph_fakes import in_virtual_time
 
 from swarm_ui import (
     CollabGraph,
     ConfigError,
-    GraphError,
     Journal,
     Limits,
     Message,
@@ -85,12 +84,6 @@ def test_results_come_in_the_order_of_the_items_and_all_is_recorded() -> None:
     assert [h.content for h in decision.heard] == ["one"]
     assert decision.observation.goal == "one"
     assert "item 1" in trace._repr_svg_()
-
-
-def test_concurrency_is_limited_over_all_items() -> None:
-    worker = Worker()
-    in_virtual_time(team(worker).run("a b c d e", limits=Limits(concurrency=2)))
-    assert worker.most == 2
 
 
 def asked(
@@ -165,19 +158,3 @@ def test_no_items_too_many_items_and_messages_without_items() -> None:
     ]  # fmt: skip
     wrong = in_virtual_time(arrays.run("no array")).message("each:0").error or ""
     assert "message 'plan:0' has no items: expected a JSON array" in wrong
-
-
-def test_structure_and_pictures_show_the_graph_inside() -> None:
-    graph = team(Worker())
-    assert "each, for each item" in graph.to_mermaid()
-    assert "for each item" in graph._repr_svg_() and "worker" in graph._repr_svg_()
-    for make, message in (
-        (lambda: Map("each", Worker()), "expected a graph, got a Worker"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(GraphError, match=message):
-            make()
-
-
-def test_equal_runs_give_equal_traces() -> None:
-    runs = [in_virtual_time(team(Worker()).run("one three x")) for _ in range(2)]
-    assert timeless(runs[0]) == timeless(runs[1])
