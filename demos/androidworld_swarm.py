@@ -34,7 +34,6 @@ from swarm_ui.experiment import Run, compare, evaluate, load, train
 from swarm_ui.experiment.model_settings import IN_PROCESS
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.reporting import run_report
-from swarm_ui.experiment.split_teams import tokens
 from swarm_ui.nodes import AgentNode
 from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, edge_loss
 from swarm_ui.report import Results
@@ -76,6 +75,12 @@ async def play(jobs: Sequence[Job], edges: Callable[[str], Edges]) -> list[Episo
         return CollabGraph(nodes, joined, output=acting), None
 
     return await rollout_many(SplitPhone, GraphPolicy(team, name="split facts"), jobs)
+
+
+def tokens(episode: Episode) -> int:
+    """Tokens of all prompts and replies; of scripted agents their words."""
+    used = [call.usage for step in episode.steps for call in step.trace.calls]
+    return sum(usage.prompt_tokens + usage.completion_tokens for usage in used)
 
 
 async def learned_edges(steps: int) -> dict[str, EdgeDistribution]:

@@ -16,9 +16,9 @@ import torch
 from benchmarks.arms import TEST_DRAW, calls_of
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
+from benchmarks.support.split_teams import Edges, SplitTeams, tokens
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
-from swarm_ui.experiment.split_teams import Edges, SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import derive
 from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss

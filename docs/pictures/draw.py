@@ -13,8 +13,11 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
@@ -27,7 +30,6 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
-from swarm_ui.viz.plots import plot_credit
 
 NAMES = [f"agent_{k}" for k in range(3)]
 TASKS = ("contacts-add", "contacts-edit-phone", "notes-create")
@@ -127,6 +129,20 @@ async def learned(model: LocalModel) -> EdgeDistribution:
     return edges
 
 
+def plot_credit(credit: Any, agents: Sequence[str], path: Path) -> None:
+    """Credit, ``[rounds, agents]``, as a heat map; unscored cells are grey."""
+    figure = Figure(figsize=(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(credit)))
+    axes = figure.add_subplot(facecolor="#e8e8e8")
+    shown = np.array(credit, dtype=float)
+    axes.imshow(shown, cmap="RdYlGn", vmin=0, vmax=1, aspect="auto")
+    for (row, column), value in np.ndenumerate(shown):
+        axes.text(column, row, "–" if np.isnan(value) else f"{value:.2g}", ha="center")
+    axes.set_xticks(range(len(agents)), agents)
+    axes.set_yticks(range(len(credit)), [f"round {r + 1}" for r in range(len(credit))])
+    axes.set_title("credit, scripted critic")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+
+
 async def write(folder: Path) -> None:
     """Draw them all."""
     torch.set_num_threads(1)
@@ -137,8 +153,7 @@ async def write(folder: Path) -> None:
     episode, step = await telling(team)
     trace = _TIMES.sub("", step.trace._repr_svg_())
     (folder / "concept_trace.svg").write_text(trace, encoding="utf-8")
-    plot_credit(step.credit or (), step.trace.agents, folder / "concept_credit.png",
-                title="credit, scripted critic")  # fmt: skip
+    plot_credit(step.credit, step.trace.agents, folder / "concept_credit.png")
     strip(episode).save(folder / "concept_episode.png", optimize=True)
     edges = await learned(model)
     title = "after 48 episodes"

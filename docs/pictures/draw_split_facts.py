@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.support.split_teams import SplitTeams
 from swarm_ui import GraphPolicy, StepRecord
 from swarm_ui.environments.phone.split import SplitPhone
-from swarm_ui.experiment.split_teams import SplitTeams
 from swarm_ui.observation import Element
 from swarm_ui.rollout import rollout
 from swarm_ui.viz.svg import BLUE, GREY, Box, Canvas, arrow, rect, text

@@ -14,13 +14,11 @@ from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
-    failure_rows,
     failure_table,
+    failures,
     measures_table,
     results_json,
     results_table,
-    task_rows,
-    tasks_table,
 )
 from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import BudgetExceeded, ConfigError, Failure
@@ -88,8 +86,6 @@ def perform(arguments: flags.Arguments) -> int:
 
     again = run.words("eval", [_word(given) for given in arguments.overrides])
     results = stoppable(run, again, play, new=new, named=named)
-    if arguments["per_task"]:
-        output.show(tasks_table(results))
     return _show_outcome(run, results, arguments, again)
 
 
@@ -149,23 +145,16 @@ def stoppable(run: Run, again: list[str], work: Callable[[], T], *, new: bool, n
 
 def _show_outcome(run: Run, results: Results, arguments: flags.Arguments, again: list[str]) -> int:
     """Show the results of a run; returns the exit code."""
-    out, against, per_task = arguments.output, arguments["against"], arguments["per_task"]
-    path = run.path
-    most = run.config.eval.max_masked
+    out, against = arguments.output, arguments["against"]
+    path, most = run.path, run.config.eval.max_masked
     out.show(results_table(results, most))
     measures = measures_table(results)
     if measures is not None:
         out.show(measures)
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
-    failed = failure_rows(results, run.folder)
+    document["failures"] = failed = failures(results)
     if failed:
         out.show(failure_table(failed))
-        if (example := next((row.example for row in failed if row.example), None)) is not None:
-            place = run.folder.traces / f"{example.trace}.jsonl"
-            out.command("an example", "swarm-ui", "replay", str(place), "-e", str(example.episode))
-    document["failures"] = msgspec.to_builtins(failed)
-    if per_task:
-        document["tasks"] = task_rows(results)
     if against is not None:
         rows = compare_runs(path, against)
         out.show(comparison_table(rows, str(path), str(against)))

@@ -34,7 +34,7 @@ class Output:
         self.machine, self.quiet = machine, quiet
         self.result = _console(stderr=False)
         self.log = _console(stderr=True)
-        self.progress = ProgressDisplay(self.log, announce=False, quiet=quiet)
+        self.progress = ProgressDisplay(self.log, quiet=quiet)
 
     def say(self, text: str) -> None:
         """Print a note in addition to the result."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from rich.table import Table
@@ -12,9 +10,7 @@ from rich.table import Table
 from swarm_ui.cli.output import table
 from swarm_ui.report.results import ArmResult, Comparison, Results
 from swarm_ui.stats import over_seeds
-from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
-from swarm_ui.trace.jsonl import iter_jsonl
 
 
 def results_table(results: Results, most_masked: float) -> Table:
@@ -44,31 +40,6 @@ def results_table(results: Results, most_masked: float) -> Table:
             _mean(arm.work.tokens, arm.work.decisions, 0),
             style="bold" if arm not in results.arms else "",
         )
-    return made
-
-
-def task_rows(results: Results) -> list[dict[str, object]]:
-    """Solved, counted and masked episodes of each task in each split."""
-    found: dict[tuple[str, str], list[float | None]] = {}
-    for arm in results.arms:
-        for (task, _), value in zip(arm.jobs, arm.outcomes, strict=True):
-            found.setdefault((arm.split, task), []).append(value)
-    return [
-        {"split": split, "task": task, "solved": values.count(1.0), "masked": values.count(None),
-         "counted": len(values) - values.count(None)}
-        for (split, task), values in sorted(found.items())
-    ]  # fmt: skip
-
-
-def tasks_table(results: Results) -> Table:
-    """A row for each task in each split."""
-    made = table("episodes of each task", ["task", "solved", "%", "masked"])
-    several = len({arm.split for arm in results.arms}) > 1
-    for row in task_rows(results):
-        name = f"{row['split']}: {row['task']}" if several else str(row["task"])
-        solved, counted = cast(int, row["solved"]), cast(int, row["counted"])
-        percent = f"{100 * solved / counted:.0f}" if counted else "–"
-        made.add_row(name, f"{solved}/{counted}", percent, str(row["masked"]))
     return made
 
 
@@ -154,71 +125,21 @@ def _mean(count: int, of: int, digits: int = 1) -> str:
     return f"{count / of:.{digits}f}" if of else "–"
 
 
-# -- why episodes failed --------------------------------------------------------------------------
-
-
-class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """An episode in a file of the run."""
-
-    trace: str
-    """Name of the file in ``traces/``, without its suffix."""
-    episode: int
-    """Number of the episode in the file, from 1, as in ``swarm-ui replay -e``."""
-    task: str
-    seed: int
-
-
-class FailureRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A class of failures in the tested episodes of a run."""
-
-    why: FailureClass
-    splits: dict[str, int]
-    """Number of episodes, by split."""
-    example: Example | None
-    """The first episode of this class, in the order of the tests; ``None``: its record was not
-    kept."""
-
-    @property
-    def count(self) -> int:
-        return sum(self.splits.values())
-
-
-def failure_rows(results: Results, run: RunDirectory) -> list[FailureRow]:
-    """A row for each class that occurs; none if no episode failed."""
-    splits: dict[FailureClass, Counter[str]] = {}
-    first: dict[FailureClass, tuple[ArmResult, int]] = {}
+def failures(results: Results) -> dict[FailureClass, dict[str, int]]:
+    """The number of episodes of each class of failures that occurs, by split."""
+    found: dict[FailureClass, dict[str, int]] = {why: {} for why in FAILURE_CLASSES}
     for arm in results.arms:
-        for number, why in enumerate(arm.failures):
-            if why is not None:
-                splits.setdefault(why, Counter())[arm.split] += 1
-                first.setdefault(why, (arm, number))
-    return [
-        FailureRow(why=why, splits=dict(splits[why]), example=_example(run, *first[why]))
-        for why in FAILURE_CLASSES
-        if why in splits
-    ]
+        for why in filter(None, arm.failures):
+            found[why][arm.split] = found[why].get(arm.split, 0) + 1
+    return {why: splits for why, splits in found.items() if splits}
 
 
-def _example(run: RunDirectory, arm: ArmResult, number: int) -> Example | None:
-    path, (task, seed) = run.traces / f"{arm.name}.jsonl", arm.jobs[number]
-    found = iter_jsonl(path, whole=False) if path.exists() else ()
-    for place, episode in enumerate(found, start=1):
-        if (episode.task, episode.seed) == (task, seed):
-            return Example(trace=arm.name, episode=place, task=task, seed=seed)
-    return None
-
-
-def failure_table(rows: list[FailureRow]) -> Table:
-    """The rows, with a column for each split."""
-    splits = list(dict.fromkeys(split for row in rows for split in row.splits))
+def failure_table(found: Mapping[FailureClass, Mapping[str, int]]) -> Table:
+    """The classes of failures, with a column for each split."""
+    splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
     caption = "Each episode has one class. World faults are masked, all others count as failed."
-    several = len(splits) > 1
-    heads = ["why", *(split or "episodes" for split in splits), *(["all"] if several else [])]
-    made = table("failed episodes", [*heads, "example"], caption=caption)
-    for row in rows:
-        cells = [str(row.splits.get(split, 0)) for split in splits]
-        e = row.example
-        told = "–" if e is None else f"{e.trace} -e {e.episode}: {e.task}, seed {e.seed}"
-        cells += [str(row.count)] if several else []
-        made.add_row(FAILURE_NAMES[row.why], *cells, told)
+    made = table("failed episodes", ["why", *(split or "episodes" for split in splits)],
+                 caption=caption)  # fmt: skip
+    for why, counts in found.items():
+        made.add_row(FAILURE_NAMES[why], *(str(counts.get(split, 0)) for split in splits))
     return made

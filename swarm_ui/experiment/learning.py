@@ -72,7 +72,7 @@ def train(
     if found:
         raise SettingsError("; ".join(found))
     run.folder = RunDirectory.open_existing(run.path)
-    show = show or ProgressDisplay(quiet=True, announce=False)
+    show = show or ProgressDisplay(quiet=True)
     names = agent_names(config.team.filled(learning=True).agents)
     if loss is None and config.train.loss:
         loss = function_of("losses", config.train.loss)

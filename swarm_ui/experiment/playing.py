@@ -62,7 +62,7 @@ def evaluate(
     """
     wanted = evaluation_of(run.config, split, seed, episodes)
     run.folder = RunDirectory.open_existing(run.path)
-    show = show or ProgressDisplay(quiet=True, announce=False)
+    show = show or ProgressDisplay(quiet=True)
     with running(run.folder), recorded_progress(show, run.path, warn):
         settings = {**run.logged_settings(), "eval": wanted.model_dump(mode="json")}
         with opened_log(run.config.run.log, run.path, settings, warn) as log:

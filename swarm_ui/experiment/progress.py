@@ -20,7 +20,6 @@ _NAME = "progress.json"
 _BETWEEN_LINES, _BETWEEN_WRITES = 10.0, 2.0  # seconds
 _FEWEST = 3
 """Steps after which the time left is estimated from their mean rate."""
-_WIDTH = 140
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +36,10 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgressDisplay:
-    """Shows several tasks at the same time. ``announce``: a line when each begins and ends."""
+    """Shows several tasks at the same time; nothing if it is ``quiet``."""
 
-    def __init__(
-        self, console: Console | None = None, *, announce: bool = True, quiet: bool = False
-    ) -> None:
-        self.console = console or SafeConsole()
-        if console is None and not self.console.is_terminal:
-            self.console.width = _WIDTH
-        self.announce, self.quiet = announce, quiet
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.console, self.quiet = console or SafeConsole(stderr=True), quiet
         self.listener: Callable[[str, TaskProgress | None], None] | None = None
         """Called with the label and the progress of a task, and with ``None`` at its end."""
         self._bars: Progress | None = None
@@ -72,8 +66,6 @@ class ProgressDisplay:
             yield bar
         finally:
             bar.end()
-        if self.announce:
-            self.say(f"{label}: {bar.seconds:.0f} s")
 
     def bars(self) -> Progress | None:
         """The bars on the terminal; ``None`` if there is none."""
@@ -116,8 +108,6 @@ class Bar:
         self._bars = display.bars()
         if self._bars is not None:
             self._task = self._bars.add_task(label, total=total, said="")
-        elif display.announce:
-            display.say(f"{label} …")
 
     def end(self) -> None:
         """Remove the bar."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -18,7 +17,6 @@ from swarm_ui.errors import (
     UNREADABLE,
     BudgetExceeded,
     ConfigError,
-    FailureKind,
     SwarmError,
     brief,
 )
@@ -30,6 +28,7 @@ from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.trace.records import Episode
 
 RunState = Literal[
     "running", "finished", "failed", "interrupted", "killed", "damaged", "unknown"
@@ -48,9 +47,6 @@ _DEPTH = 3
 _TRAINING = "train"
 """Name of the set of training episodes, and of a split of some environments. Of its training a run
 keeps only a selection, which has no success rate."""
-_ALIVE = 60.0
-"""Seconds without any written file after which a run without a lock no longer counts as running on
-another machine."""
 _LEAST_SHARE = 0.1
 """Share of a set's episodes that must have ended before its success is shown: short ones, often
 solved, end first."""
@@ -127,15 +123,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Over all tested episodes of the last policy, or of the last rollouts."""
     of: str = ""
     """The episodes that ``success`` refers to."""
-    bytes: int = 0
     problem: str = ""
     """The error that ended the run, or what cannot be read."""
-
-    def mentions(self, text: str) -> bool:
-        """Whether a text occurs in the path, command, environment, model, policy or problem; case
-        does not matter."""
-        words = (self.path, self.command, self.environment, self.model, self.of, self.problem)
-        return text.casefold() in "\n".join(words).casefold()
 
 
 def runs_in(folder: Path) -> list[RunSummary]:
@@ -195,7 +184,6 @@ def _summarised(path: Path) -> RunSummary:
         created=_time(document.get("created")),
         success=success,
         of=of,
-        bytes=_size(path),
         problem=" ".join(problem.split()),
     )
 
@@ -229,15 +217,6 @@ def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
     return (None, "") if found is None else (found[1], f"rollouts of iteration {found[0] + 1}")
 
 
-def _size(path: Path) -> int:
-    size = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with suppress(OSError):  # deleted meanwhile
-                size += os.lstat(os.path.join(folder, name)).st_size
-    return size
-
-
 # -- one run ----------------------------------------------------------------------------------
 
 
@@ -259,9 +238,6 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
 class RunSnapshot(RunSummary, frozen=True, kw_only=True):
     """The information that ``swarm-ui runs RUN`` shows."""
 
-    elsewhere: bool
-    """No lock is visible here, but files were written recently: the run may be on another machine,
-    with a file system that does not share locks."""
     silent: float | None
     """Seconds since the last write; ``None``: nothing was written."""
     done: int
@@ -271,8 +247,6 @@ class RunSnapshot(RunSummary, frozen=True, kw_only=True):
     sets: tuple[SetStatus, ...]
     tasks: tuple[TaskProgress, ...]
     """The tasks in progress."""
-    faults: dict[FailureKind, int]
-    """Masked episodes, by the kind of the fault."""
 
     def __str__(self) -> str:
         total = "" if self.total is None else f" of {self.total:,}"
@@ -293,42 +267,32 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     if not looks_like_a_run(path):
         raise ConfigError(f"'{path}' is not a run: expected a folder with the config.json of a run")
     at, problems = time.time() if now is None else now, list[str]()
-    run, config = _summarised(path), dict[str, Any]()
+    run, config, progress = _summarised(path), dict[str, Any](), read_progress(path)
     with suppress(ConfigError):  # told as the state of the run
         config = RunDirectory(path).config()
-    progress, silent = read_progress(path), _silent(path, at)
-    unlocked = run.state in ("killed", "unknown") and silent is not None and silent < _ALIVE
-    alive = progress is not None and (run.state == "running" or unlocked)
-    faults: Counter[FailureKind] = Counter()
-    recorded = _recorded(path, problems, faults)
-    sets = tuple(_sets(path, recorded, config, progress))
+    now_playing = progress if run.state == "running" else None
+    sets = tuple(_sets(path, _recorded(path, problems), config, progress))
     totals = [each.total for each in sets]
     told = "; ".join(filter(None, [run.problem, *problems]))
     return RunSnapshot(
         **{**msgspec.structs.asdict(run), "problem": " ".join(told.split())},
-        elsewhere=unlocked and progress is not None,
-        silent=silent,
+        silent=_silent(path, at),
         done=sum(each.done for each in sets),
         total=None if None in totals else sum(total or 0 for total in totals),
-        left=_left(progress, at) if progress and alive else None,
+        left=_left(now_playing, at) if now_playing else None,
         sets=sets,
-        tasks=progress.tasks if progress and alive else (),
-        faults=dict(faults),
+        tasks=now_playing.tasks if now_playing else (),
     )
 
 
-def _recorded(
-    path: Path, problems: list[str], faults: Counter[FailureKind]
-) -> dict[str, ArmResult]:
-    """The episodes in the trace files by set, as far as they can be read; counts their faults."""
+def _recorded(path: Path, problems: list[str]) -> dict[str, ArmResult]:
+    """The episodes in the trace files by set, as far as they can be read."""
     parts: dict[str, list[ArmResult]] = {}
     for file in sorted((path / "traces").glob("*.jsonl")):
 
-        def readable(file: Path = file) -> Iterator[Any]:
+        def readable(file: Path = file) -> Iterator[Episode]:
             try:
-                for episode in iter_jsonl(file, whole=False):  # a line may be just being written
-                    faults.update([episode.fault.kind] if episode.fault is not None else [])
-                    yield episode
+                yield from iter_jsonl(file, whole=False)  # a line may be just being written
             except (SwarmError, OSError) as error:
                 problems.append(brief(error))
 

@@ -36,19 +36,15 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 
 def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:  # noqa: F811
     line = "eval handset env.suite_seed=30 env.combinations=2"
-    done = shell(f"{line} -m script:mixed.txt --per-task --out r --json")
+    done = shell(f"{line} -m script:mixed.txt --out r --json")
     assert done.code == 0, done.err
     assert set(device.seen) == {"handset"}
-    assert [(row["task"], row["counted"]) for row in done.json["tasks"]] == [
-        ("BrowserMaze", 2), ("WifiOn", 2),
-    ]  # fmt: skip
     rows = shell("compare r r --json").json["rows"]
     assert rows[0]["difference"]["n"] == 4
     from swarm_ui.report.results import existing_results
 
     (arm,) = existing_results(shell.folder / "r").arms
     assert list(arm.jobs) == suite(["WifiOn", "BrowserMaze"], combinations=2, seed=30)
-    assert "episodes of each task" in shell(f"{line} -m script:right.txt --per-task").out
 
 
 def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:  # noqa: F811
@@ -73,15 +69,9 @@ def test_what_there_is_not_is_said_before_anything_starts(
 
 def test_autowebbench_with_its_own_measures(shell: Shell) -> None:  # noqa: F811
     words = ["--split", SPLITS[0], "--split", SPLITS[2], f"env.data={synthetic()}"]
-    done = shell("eval autowebbench -m script:mixed.txt --per-task --json --out r", *words)
+    done = shell("eval autowebbench -m script:mixed.txt --json --out r", *words)
     assert done.code == 0, done.err
     assert [row["name"] for row in done.json["plans"]] == ["en-ind", "zh-ind"]
-    assert all(row["measures"] for row in done.json["plans"]) and len(done.json["tasks"]) == 4
+    assert all(row["measures"] for row in done.json["plans"])
     assert (shell.folder / "r/traces/en-ind.jsonl").is_file()
     assert "Recorded pages, offline" in shell("eval autowebbench -m script:mixed.txt", *words).out
-
-
-def test_a_table_of_tasks(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"eval {LAMP} -n 4 -m script:mixed.txt -j 1 --per-task")
-    rows = [line.split() for line in done.out.splitlines()]
-    assert ["glow", "0/2", "0", "0"] in rows and ["light", "2/2", "100", "0"] in rows

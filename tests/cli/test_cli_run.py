@@ -118,19 +118,13 @@ def test_eval_measures_splits_and_seeds(shell: Shell) -> None:  # noqa: F811
     assert [e.seed for e in read_jsonl(one)] != [e.seed for e in read_jsonl(two)]
 
 
-def test_eval_says_why_episodes_failed_and_where_to_look(shell: Shell) -> None:  # noqa: F811
+def test_eval_says_why_episodes_failed(shell: Shell) -> None:  # noqa: F811
     line = "eval phone -n 3 env.max_steps=1 --split apps --split templates"
-    done = shell(f"{line} --model script:wrong.txt --out r --json")
-    rows = done.json["failures"]
-    assert sum(count for row in rows for count in row["splits"].values()) == 6
+    found = shell(f"{line} --model script:wrong.txt --out r --json").json["failures"]
+    assert sum(count for splits in found.values() for count in splits.values()) == 6
     # The phone's solver has graded. One click may be right, and be the only one allowed.
-    assert [row["why"] for row in rows] == ["wrong_element", "other"]
-    example = rows[0]["example"]
-    found = read_jsonl(shell.folder / f"r/traces/{example['trace']}.jsonl")[example["episode"] - 1]
-    assert (found.task, found.seed) == (example["task"], example["seed"])
-    table = shell("eval --resume r")
-    assert "wrong element" in table.out and f"-e {example['episode']}" in table.out
-    assert shell(f"replay r/traces/{example['trace']}.jsonl -e {example['episode']}").code == 0
+    assert [*found] == ["wrong_element", "other"]
+    assert "wrong element" in shell("eval --resume r").out
     assert "Why episodes failed" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 

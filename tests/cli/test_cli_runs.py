@@ -106,11 +106,10 @@ def test_a_list_of_what_was_played(shell: Shell) -> None:  # noqa: F811
     assert (one["state"], one["command"], one["environment"]) == ("finished", "eval", LAMP)
     assert (one["model"], one["of"]) == ("script:mixed.txt", "all episodes")
     assert one["success"]["mean"] == 0.5 and one["success"]["n"] == 4
-    assert one["bytes"] > 1000
     done = shell("runs")
     assert "50.0 [" in done.out and "finished" in done.out and "runs/one" in done.out
     assert shell("runs nowhere").code == 2
-    assert [*listed(shell, "runs --text RIGHT --state finished")] == ["runs/sweep/two"]
+    assert [*listed(shell, "runs runs/sweep --state finished")] == ["runs/sweep/two"]
     assert listed(shell, "runs --state killed") == {}
     assert "expected one of running, finished" in shell("runs --state done").err
 
@@ -243,10 +242,9 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
         process.kill()
         process.wait()
     found = told(shell, "runs/one")
-    assert found["state"] == "killed" and found["elsewhere"], "it wrote a moment ago"
-    assert "No process of this machine" in shell("runs runs/one").out
+    assert found["state"] == "killed" and "killed" in shell("runs runs/one").out
     later = snapshot(Path("runs/one"), time.time() + 3600)
-    assert not later.elsewhere and later.left is None and later.total == 60
+    assert later.left is None and later.total == 60
 
 
 @pytest.mark.slow
@@ -318,8 +316,7 @@ def test_a_finished_run_and_its_faults(shell: Shell) -> None:  # noqa: F811
     found = told(shell, "runs/one")
     assert (found["state"], found["command"]) == ("finished", "eval")
     assert (found["done"], found["total"], found["left"], found["tasks"]) == (3, 3, None, [])
-    assert found["faults"] == {"environment": 3} and found["sets"][0]["masked"] == 3
-    assert "by kind: environment 3" in shell("runs runs/one").out
+    assert found["sets"][0]["masked"] == 3
 
 
 @pytest.mark.parametrize("command", ["eval", "train"])

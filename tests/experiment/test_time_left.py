@@ -23,7 +23,7 @@ class Clock:
         self.now = 0.0
         self.console = Console(file=io.StringIO(), width=200)
         monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self.display = ProgressDisplay(self.console, announce=False)
+        self.display = ProgressDisplay(self.console)
 
     def first_estimate(self) -> tuple[float, float]:
         """The seconds that the first estimate told, and when, by the clock in the line's note."""

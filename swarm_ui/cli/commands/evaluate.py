@@ -22,7 +22,6 @@ from swarm_ui.experiment.comparing import arms_of
     flags.option("against", Path, "RUN", "compare with this run, episode by episode"),
     flags.option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
                  "1 for one episode, else 0)", setting="eval.fail_under", panel=flags.HOW),
-    flags.switch("per_task", "--per-task", help="also print a table of the tasks"),
     flags.option("concurrency", int, "N", "number of concurrent episodes in this process", "-j",
                  setting="place.concurrency"),
     flags.ON, flags.OUT, *flags.ENDING,

@@ -33,9 +33,6 @@ def runs(
     state: Annotated[list[str] | None, typer.Option(metavar="STATE", help="only runs in this "
                      f"state: {', '.join(STATES)}; repeatable (default: all)",
                      autocompletion=flags.one_of(*STATES))] = None,
-    text: Annotated[str, typer.Option(metavar="TEXT", help="only runs with this text in the path, "
-                    "command, environment, model, or policy of the shown success "
-                    "(default: all)")] = "",
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """List runs, the newest first; or show the progress of one run, while it plays or later.
@@ -53,11 +50,11 @@ def runs(
         raise ConfigError(f"--state {unknown[0]}: expected one of {', '.join(STATES)}")
     place = path or _DEFAULT
     listed = runs_in(place) if path is not None or place.is_dir() else []
-    listed = [run for run in listed if (not state or run.state in state) and run.mentions(text)]
+    listed = [run for run in listed if not state or run.state in state]
     if listed:
         output.show(_table(listed, str(place)))
     else:
-        output.say(f"no run in '{place}'" + (" that fits" if state or text else ""))
+        output.say(f"no run in '{place}'" + (" that fits" if state else ""))
     for run in listed:
         if run.problem:
             output.say(f"{run.path}: {run.state}: {run.problem}")
@@ -72,7 +69,7 @@ def _table(found: list[RunSummary], title: str) -> Table:
         notes.append("Rollouts are sampled and may be guided: not comparable with a test; Wilson.")
     if any(run.state in ("interrupted", "killed", "failed") for run in found):
         notes.append("--resume RUN continues an unfinished run.")
-    columns = ["run", "command", "environment", "begun", "state", "success % [95 %]", "of", "size"]
+    columns = ["run", "command", "environment", "begun", "state", "success % [95 %]", "of"]
     made = table(title, columns, left=True, caption=" ".join(notes))
     for run in found:
         made.add_row(
@@ -83,7 +80,6 @@ def _table(found: list[RunSummary], title: str) -> Table:
             Text(run.state, style=_STYLES.get(run.state, "red")),
             "–" if run.success is None else run.success.percent(),
             run.of or "–",
-            f"{run.bytes / 1e6:,.1f} MB",
         )
     return made
 
@@ -94,9 +90,6 @@ def _show(found: RunSnapshot, out: Output) -> None:
     about = " · ".join(filter(None, [found.command, found.environment]))
     lines = [Text.assemble(f"{found.path}: ", state, f" · {about}" if about else "")]
     lines += [Text(found.problem)] if found.problem else []
-    if found.elsewhere:
-        lines.append(Text("No process of this machine works on it, but something was written a "
-                          "moment ago: it may be running on another machine."))  # fmt: skip
     lines.append(Text(str(found)))
     for task in found.tasks:
         share = min(1.0, task.done / task.total) if task.total > 0 else 0.0
@@ -107,9 +100,6 @@ def _show(found: RunSnapshot, out: Output) -> None:
         out.show(line)
     if found.sets:
         out.show(_sets(found))
-    if found.faults:
-        said = [f"{kind} {count}" for kind, count in found.faults.items()]
-        out.show(Text(f"masked by faults, by kind: {', '.join(said)}", overflow="fold"))
 
 
 def _sets(found: RunSnapshot) -> Table:
