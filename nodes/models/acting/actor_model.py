@@ -1,4 +1,4 @@
-"""Agents that ask a server while their adapters are trained in this process.
+"""Agents that ask a server, or another engine, while their adapters are trained in this process.
 
     learner = CausalModel.from_pretrained(folder)            # trains
     actor = OpenAIModel("base", "http://localhost:8000/v1")  # vLLM, serves the same folder
@@ -19,10 +19,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -42,6 +42,35 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
 
 
+class Engine(Protocol):
+    """Answers chats with versions of adapters that are loaded while it runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def loaded(self) -> Collection[str]:
+        """The versions that were loaded and not unloaded since."""
+        ...
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
+
+    async def load_version(self, version: str, folder: Path) -> None:
+        """Load a version, such as ``"agent_2@7"``, from a folder in peft's format; no error if it
+        is loaded."""
+        ...
+
+    async def unload_version(self, version: str) -> None:
+        """Remove a version; no error if it is not there."""
+        ...
+
+    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a chat as the engine reads them."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class ActorModel:
     """The adapters of a learner, with replies from an engine. It is a
     :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`; the part of
@@ -50,8 +79,8 @@ class ActorModel:
     The learner makes the prompts, so it trains on exactly the prompts that the engine got.
 
     Args:
-        engine: a server of vLLM with ``--enable-lora``, which serves the base model of the learner
-            and gives the replies.
+        engine: gives the replies; usually an :class:`~swarm_ui.nodes.OpenAIModel` of vLLM with
+            ``--enable-lora``, which serves the base model of the learner.
         learner: holds the adapters. Its base model must have the same weights as that of the
             engine.
         folder: where versions are saved for the engine, which reads them from there. Each training
@@ -63,7 +92,7 @@ class ActorModel:
 
     def __init__(
         self,
-        engine: OpenAIModel,
+        engine: Engine,
         learner: CausalModel,
         folder: Path,
         *,
@@ -151,7 +180,16 @@ class ActorModel:
 
     def publish(self) -> Mapping[str, str]:
         """Write the current weights, and give the version of each adapter. The versions of the last
-        ``kept`` calls stay in the engine. Raises ``ConfigError`` if one cannot be written."""
+        ``kept`` calls stay in the engine.
+
+        Raises:
+            ConfigError: other processes cannot ask the engine, or a version cannot be written.
+        """
+        if not isinstance(self._engine, OpenAIModel):
+            raise ConfigError(
+                f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
+                f"OpenAIModel as the engine, got {type(self._engine).__name__}"
+            )
         current = {name: self.lease(name) for name in self.adapters}
         for version in current.values():
             self._write(version)
@@ -163,6 +201,7 @@ class ActorModel:
         """Load published versions that the server lacks, for example after it was restarted, and
         unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
+        assert isinstance(engine, OpenAIModel)
         served = {model.name: model.root for model in await engine.served()}
         for version in sorted(self._needed()):
             if engine.loaded.get(version) not in served:
@@ -270,7 +309,7 @@ def _received(key: str, engine: OpenAIModel, *others: Any) -> ActorCopy:
 
 
 async def ask_engine(
-    engine: OpenAIModel,
+    engine: Engine,
     requests: Sequence[Request],
     prompts: Sequence[ChatPrompt],
     folder: Path,

@@ -1,0 +1,407 @@
+"""GPTSwarm (``gptswarm==0.1.0``, arXiv 2402.16823) in our graphs.
+
+    operation = GPTSwarmNode(DirectAnswer("gaia", "gpt-4"))        # one operation as a node
+    team = import_graph(TOT("gaia", "gpt-4"), model=model)         # one node per operation
+    found = import_swarm(Swarm(["IO", "COT"], "gaia", edge_optimize=True))
+
+    edges = EdgeDistribution.from_probabilities(found.potential)
+    team = found.with_edges(edges.sample(1, generator)[0].edges)
+
+Prompts, inputs and answers are those of GPTSwarm. These things differ:
+
+- Every call works on a private copy with its own memory, so one graph serves any number of runs at
+  the same time. ``GlobalMemory`` is neither read nor written. Objects that an operation holds, such
+  as its prompts, are shared. Outputs travel as JSON.
+- An error that GPTSwarm would print and ignore is an error of that node.
+- With ``model=``, one of our models answers, and its usage is counted per call.
+- GPTSwarm breaks the ties of a majority with the process's ``random``, not with the run's seed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import networkx as nx
+
+from swarm_ui.errors import ConfigError, GraphError, MissingExtra
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.message import Message, Usage
+from swarm_ui.model import ChatMessage, ChatModel, Completion, Request
+from swarm_ui.node import NodeContext, NodeReply, derive
+from swarm_ui.observation import render
+
+_MAX_TOKENS, _TEMPERATURE = 1000, 0.2
+"""The defaults of ``swarm.llm.llm.LLM``."""
+_KEY = "gptswarm"
+
+
+@dataclass(frozen=True, slots=True)
+class GPTSwarmNode:
+    """A GPTSwarm operation (``Node``) as a node of our graphs.
+
+    Each call runs a private copy, with the messages of the predecessors as its inputs; in later
+    rounds its own last message comes first. An operation that blocks holds the event loop.
+
+    Raises:
+        MissingExtra: GPTSwarm is not installed.
+        ConfigError: ``operation`` is not a GPTSwarm node.
+    """
+
+    operation: Any
+    """Its edges are not read."""
+    id: str = ""
+    """Name in a graph; ``""``: the operation's class."""
+    _: KW_ONLY
+    starts: bool | None = None
+    """Whether its input is the task, without the messages, as for an input node of GPTSwarm;
+    ``None``: if the inbox is empty."""
+    records: bool = False
+    """Whether it sends all its outputs with all their fields, for other GPTSwarm operations, and
+    not the answer of the last one as text."""
+    model: ChatModel | None = None
+    """Answers instead of the operation's own ``llm``; then usage is counted, budgets and rate
+    limits apply, and no key of GPTSwarm is needed."""
+    timeout: float | None = None
+    """Seconds for one call."""
+
+    def __post_init__(self) -> None:
+        _check_is(self.operation, "Node")
+        object.__setattr__(self, "id", self.id or type(self.operation).__name__)
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        task, call = _task(context), _Call(self, context)
+        twin = call.private(self.operation)
+        if self.starts or (self.starts is None and not inbox):
+            twin.inputs = [task]
+        elif not inbox:
+            return call.reply("", "the operation has no input: no messages and no task")
+        twin.predecessors = [
+            SimpleNamespace(id=message.sender, outputs=_outputs(message, task)) for message in inbox
+        ]
+        await twin.execute()
+        if call.failed is not None:  # GPTSwarm has printed and ignored it
+            raise call.failed
+        if self.records:
+            # The `input` of an output repeats the inputs, and no operation reads it.
+            kept = [
+                {k: v for k, v in each.items() if k != "input" or isinstance(v, str)}
+                if isinstance(each, dict)
+                else each
+                for each in twin.outputs
+            ]
+            return call.reply(_dumps({_KEY: kept}))
+        if not twin.outputs:
+            return call.reply("", "the operation has no output: its inputs were empty")
+        last = twin.outputs[-1]
+        value = last.get("output", last) if isinstance(last, dict) else last
+        return call.reply(value if isinstance(value, str) else _dumps(value))
+
+
+class _Call:
+    """One call of a node, with a model that records what it is asked."""
+
+    def __init__(self, node: GPTSwarmNode, context: NodeContext) -> None:
+        self.node, self.seed = node, context.seed
+        self.prompts: list[str] = []
+        self.completions: list[Completion] = []
+        self.failed: Exception | None = None
+
+    def private(self, operation: Any) -> Any:
+        """A copy with a memory of its own. Its containers are copied; the objects that it holds,
+        such as its prompts, are shared."""
+        from swarm.memory.memory import Memory
+
+        held = [v for v in vars(operation).values() if not isinstance(v, dict | list | set)]
+        memo = {id(v): v for v in (*held, *operation.predecessors, *operation.successors)}
+        memo[id(operation.memory)] = Memory()
+        if (llm := vars(operation).get("llm")) is not None:
+            memo[id(llm)] = _Model(llm, self)
+        twin = copy.deepcopy(operation, memo)
+        twin.inputs, twin.outputs = [], []
+        work = twin._execute
+
+        async def watched(*args: Any, **kwargs: Any) -> Any:
+            if self.failed is not None:
+                return []  # the call has failed: do not call models any more
+            try:
+                return await work(*args, **kwargs)
+            except Exception as failure:
+                self.failed = failure
+                return []
+
+        twin._execute = watched
+        return twin
+
+    def reply(self, content: str, error: str | None = None) -> NodeReply:
+        """The reply of the node. Usage is only known for models of this library."""
+        done = self.completions
+        completion = Completion(
+            text=content,
+            prompt="\n\n".join(self.prompts),
+            usage=sum((each.usage for each in done), Usage()),
+            logprob=done[0].logprob if len(done) == 1 else None,
+        )
+        shown = completion if self.prompts else None
+        return NodeReply(content=content, error=error, completion=shown, seed=self.seed)
+
+
+class _Model:
+    """Replaces an operation's ``llm`` during one call, and records its prompts and its usage."""
+
+    def __init__(self, llm: Any, call: _Call) -> None:
+        self._llm, self._call = llm, call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._llm, name)
+
+    def gen(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._call.node.model is not None:
+            raise ConfigError(
+                "a GPTSwarm operation calls its model with gen(), which would block the event "
+                "loop; expected agen(). Leave model out, so that its own llm answers"
+            )
+        self._call.prompts.append(_text(messages))
+        return self._llm.gen(messages, *args, **kwargs)
+
+    async def agen(
+        self,
+        messages: Any,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        num_comps: int | None = None,
+    ) -> Any:
+        call, node = self._call, self._call.node
+        if node.model is None:
+            call.prompts.append(_text(messages))
+            return await self._llm.agen(messages, max_tokens, temperature, num_comps)
+        requests = [
+            Request(
+                chat=_chat(messages),
+                temperature=_TEMPERATURE if temperature is None else temperature,
+                max_tokens=max_tokens or _MAX_TOKENS,
+                seed=derive(call.seed, "gptswarm", len(call.prompts) + k),
+            )
+            for k in range(num_comps or 1)
+        ]
+        completions = await node.model.generate(requests)
+        call.completions += completions
+        call.prompts += [completion.prompt for completion in completions]
+        texts = [completion.text for completion in completions]
+        return texts[0] if len(texts) == 1 else texts
+
+
+# -- agents and swarms as graphs ------------------------------------------------------------------
+
+
+def import_graph(
+    agent: Any, *, output: str | None = None, model: ChatModel | None = None
+) -> CollabGraph:
+    """A GPTSwarm agent as a graph with one node per operation.
+
+    Nodes are named after their class, ``"CoTStep.0"`` and so on if there are several. Operations
+    that do not lead to an output are left out, since GPTSwarm never runs them.
+
+    Args:
+        agent: a ``swarm.graph.graph.Graph``.
+        output: which node answers, if the agent has several output nodes.
+        model: see :attr:`GPTSwarmNode.model`.
+
+    Raises:
+        GraphError: the agent has several output nodes and ``output`` is not given, or it has
+            cycles.
+    """
+    _check_is(agent, "Graph")
+    names = names_of(agent.nodes.values())
+    outputs = [names[id(node)] for node in agent.output_nodes]
+    if output is None and len(outputs) != 1:
+        raise GraphError(
+            f"{type(agent).__name__} has {len(outputs)} output nodes "
+            f"({', '.join(outputs) or 'none'}); set 'output' to the one that answers"
+        )
+    answers = outputs[0] if output is None else output
+    graph = _graph(agent.nodes.values(), names, agent.input_nodes, answers, model)
+    joined = nx.DiGraph(graph.edges)
+    joined.add_nodes_from(graph.nodes)
+    for name in set(joined) - nx.ancestors(joined, graph.output) - {graph.output}:
+        graph = graph.without_node(name)
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSwarm:
+    """The result of :func:`import_swarm`."""
+
+    graph: CollabGraph
+    """All operations with their fixed edges; the final decision is the output."""
+    potential: Mapping[Edge, float]
+    """Edges that can be sampled with their probabilities, in the order of the swarm."""
+
+    def with_edges(self, edges: Iterable[Edge]) -> CollabGraph:
+        """The graph with its fixed edges, and some potential ones in the given order.
+
+        Potential edges are sampled without regard to the fixed ones, so they may close a cycle. As
+        in GPTSwarm's ``realize()``, such an edge is skipped. A gradient through the log-probability
+        of the *sample* stays unbiased, because the reward is that of the graph after this step.
+
+        Args:
+            edges: (sender, listener) of potential edges; listeners read them in this order.
+
+        Raises:
+            GraphError: an edge is not a potential edge, or is given twice.
+        """
+        joined = nx.DiGraph(self.graph.edges)
+        joined.add_nodes_from(self.graph.nodes)
+        taken = list[Edge]()
+        for edge in (given := list(edges)):
+            if edge not in self.potential or given.count(edge) > 1:
+                why = "given twice" if edge in self.potential else "not a potential edge"
+                raise GraphError(f"{edge[0]} -> {edge[1]} is {why}; expected edges of the swarm")
+            if not nx.has_path(joined, edge[1], edge[0]):
+                joined.add_edge(*edge)
+                taken.append(edge)
+        return self.graph.with_edges([*self.graph.edges, *taken])
+
+
+def import_swarm(swarm: Any, *, model: ChatModel | None = None) -> ImportedSwarm:
+    """Import a GPTSwarm ``Swarm``: its operations, its fixed edges and its potential edges.
+
+    Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
+    agent, operation, and its number if there are several). ``"FinalDecision"`` is the output. An
+    input node of an agent gets the task and no messages, as in GPTSwarm, so edges into a
+    single-node agent such as ``IO`` have no effect.
+
+    Two things differ. First, an operation without inputs has an empty reply and does not stop the
+    swarm. Second, GPTSwarm's probability of an edge depends on its position in the list of
+    connections, because an edge that would close a cycle is skipped.
+    ``EdgeDistribution.from_probabilities(potential)`` uses the same number as the probability
+    *given that the sender comes first*, which depends on names only. So the marginals differ
+    from GPTSwarm's if both directions are possible.
+
+    Args:
+        swarm: a ``swarm.graph.swarm.Swarm``.
+        model: see :attr:`GPTSwarmNode.model`.
+
+    Raises:
+        MissingExtra: GPTSwarm is not installed.
+        ConfigError: the object is not a swarm.
+    """
+    _check_is(swarm, "Swarm")
+    whole = swarm.composite_graph
+    names: dict[int, str] = {}
+    for number, agent in enumerate(swarm.used_agents):
+        names |= names_of(agent.nodes.values(), f"{number}.{type(agent).__name__}.")
+    agents = [node for node in whole.nodes.values() if id(node) in names]
+    others = [node for node in whole.nodes.values() if id(node) not in names]
+    names |= names_of(others)
+    decision = names[id(whole.decision_method)]
+    graph = _graph(agents + others, names, whole.input_nodes, decision, model)
+    by_id = {key: names[id(node)] for key, node in whole.nodes.items()}
+    pairs = swarm.connection_dist.potential_connections
+    chances = swarm.connection_dist.edge_logits.detach().double().sigmoid().tolist()
+    potential = {(by_id[a], by_id[b]): p for (a, b), p in zip(pairs, chances, strict=True)}
+    return ImportedSwarm(graph, MappingProxyType(potential))
+
+
+def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
+    """A name for each operation by its ``id()``: its class, and a number if there are several."""
+    listed = list(operations)
+    kinds = [type(operation).__name__ for operation in listed]
+    numbers = [f".{kinds[:k].count(kind)}" for k, kind in enumerate(kinds)]
+    return {
+        id(operation): f"{prefix}{kind}" + (number if kinds.count(kind) > 1 else "")
+        for operation, kind, number in zip(listed, kinds, numbers, strict=True)
+    }
+
+
+def edges_among(operations: Iterable[Any], names: Mapping[int, str]) -> list[Edge]:
+    """Edges between operations, in the order in which each listener reads them.
+
+    They are read from ``successors``. If a ``Swarm`` connects nothing inside an agent, it clears
+    the ``successors`` and keeps the ``predecessors``, for which GPTSwarm would wait for ever.
+    """
+    listed, edges = list(operations), list[Edge]()
+    for listener in listed:
+        speaking = {id(node) for node in listed if any(s is listener for s in node.successors)}
+        ordered = dict.fromkeys([*map(id, listener.predecessors), *map(id, listed)])
+        edges += [(names[k], names[id(listener)]) for k in ordered if k in speaking]
+    return edges
+
+
+def _graph(
+    operations: Iterable[Any],
+    names: Mapping[int, str],
+    entries: Sequence[Any],
+    output: str,
+    model: ChatModel | None,
+) -> CollabGraph:
+    """The output node sends text, the others send records to each other."""
+    listed, starts = list(operations), {id(node) for node in entries}
+    nodes = {
+        (name := names[id(node)]): GPTSwarmNode(
+            node, name, starts=id(node) in starts, records=name != output, model=model
+        )
+        for node in listed
+    }
+    return CollabGraph(nodes, edges_among(listed, names), output=output)
+
+
+def _check_is(value: Any, kind: str) -> None:
+    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``. Raises ``MissingExtra`` if
+    GPTSwarm, or something it needs, is not installed, and ``ConfigError`` for other objects."""
+    try:
+        expected = getattr(import_module(f"swarm.graph.{kind.lower()}"), kind)
+    except ImportError as error:
+        raise MissingExtra("gptswarm", "GPTSwarm interop", error.name or "swarm") from error
+    if not isinstance(value, expected):
+        raise ConfigError(f"expected a GPTSwarm {kind}, got a {type(value).__name__}")
+
+
+def _task(context: NodeContext) -> dict[str, Any]:
+    """The task as in GPTSwarm's own examples: the goal, and the screen if there is one."""
+    screen = context.observation
+    text = f"{screen.goal}\n\n{render(screen)}" if screen.elements else screen.goal
+    return {"task": text, "files": [], "GT": ""}
+
+
+def _chat(messages: Any) -> tuple[ChatMessage, ...]:
+    """GPTSwarm's messages as this library's; a string is a message of the user."""
+    if isinstance(messages, str):
+        return (ChatMessage("user", messages),)
+    # Some of GPTSwarm's prompt sets return None, if they have no prompt for an operation.
+    return tuple(ChatMessage(message.role, message.content or "") for message in messages)
+
+
+def _text(messages: Any) -> str:
+    """A prompt for the trace."""
+    return "\n\n".join(f"{turn.role}: {turn.content}" for turn in _chat(messages))
+
+
+def _outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
+    """The outputs in a message; a message of any other node is one output of its sender."""
+    if message.error is not None and not message.content:
+        return []  # the node failed: in GPTSwarm, too, a failed operation has no outputs
+    try:
+        found = json.loads(message.content) if message.content.startswith('{"' + _KEY) else {}
+    except (ValueError, RecursionError):
+        found = {}  # a text that only begins like outputs
+    if isinstance(outputs := found.get(_KEY), list):
+        return outputs
+    said = {"operation": message.sender, "output": message.content}
+    return [{**task, "subtask": task["task"], **said}]
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError as error:
+        raise TypeError(
+            f"the output of a GPTSwarm operation cannot be written as JSON ({error}); let the "
+            "operation put text under 'output'"
+        ) from error

@@ -1,0 +1,222 @@
+"""vLLM's engine in this process, to use a GPU without a server.
+
+vLLM needs a separate environment (extra ``vllm``), because it requires other versions of shared
+packages than the extra ``train``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, NoReturn
+from uuid import uuid4
+
+from swarm_ui.engine.scheduler import together
+from swarm_ui.errors import ConfigError, MissingExtra, ModelError
+from swarm_ui.message import Usage
+from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
+from swarm_ui.nodes.models.reply_patterns import decision_pattern
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.unsent import not_sent
+from swarm_ui.nodes.models.versions import VersionBook, parsed_version
+from swarm_ui.prompts import as_chat, format_named
+
+
+class VLLMModel:
+    """A model in vLLM's engine, with one adapter for each agent and version.
+
+    It is a :class:`~swarm_ui.model.VersionedModel`. All requests of all agents and runs are batched
+    by the engine. It belongs to the event loop in which it is first used.
+    """
+
+    def __init__(
+        self,
+        folder_or_name: Path | str,
+        *,
+        name: str = "",
+        prompt_format: str = "json",
+        constrained: bool | None = None,
+        max_loras: int = 4,
+        max_lora_rank: int = 16,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """
+        Args:
+            folder_or_name: a folder as transformers saves it, or a name on the Hugging Face Hub.
+            name: the model's name in traces; the folder's by default.
+            prompt_format: how decisions are written and replies are read; see
+                :data:`swarm_ui.prompts.FORMATS`.
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
+            max_loras: adapters in one batch; set it to the number of agents.
+            max_lora_rank: at least the rank of every adapter.
+            settings: more fields of vLLM's ``AsyncEngineArgs``, such as ``max_model_len`` or
+                ``gpu_memory_utilization``.
+
+        Raises:
+            MissingExtra: vLLM is not installed.
+            ConfigError: the engine does not start with this model and these settings.
+        """
+        self.prompt_format = format_named(prompt_format).name
+        self.name = name or Path(folder_or_name).name
+        self._constrained = constrained
+        arguments: dict[str, object] = {
+            "model": str(folder_or_name), "enable_lora": True, "max_loras": max_loras,
+            "max_cpu_loras": 2 * max_loras, "max_lora_rank": max_lora_rank, **(settings or {}),
+        }  # fmt: skip
+        self._engine: Any = _started(arguments)
+        self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
+        self._book = VersionBook[Any]()
+        """vLLM's LoRA request of each version that can be asked."""
+        self.lease, self.release = self._book.lease, self._book.release
+        self._kept: set[str] = set()
+        """Versions that stay until :meth:`unload_version`."""
+        self._held: dict[str, Any] = {}
+        """LoRA requests that the engine holds, by version."""
+        self._ids = count(1)
+        self._changing = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"VLLMModel('{self.name}' in this process)"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_sent(f"the model '{self.name}'")
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return tuple(self._book.numbers)
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The versions that the engine holds, such as ``"agent_2@7"``."""
+        return tuple(self._book)
+
+    # -- requests -----------------------------------------------------------------------------
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
+        the same shape, because rounding in vLLM depends on the shape of the batch."""
+        await self._remove()
+        with at_leased_versions(self, requests) as exact:
+            asked = [(request, self._read(request)) for request in exact]
+            return await together([self._complete(*each) for each in asked])
+
+    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a chat as the model reads them."""
+        return self._chats.prompt(chat).ids
+
+    async def check(self) -> None:
+        """Raise ``ModelError`` if the engine has failed."""
+        try:
+            await self._engine.check_health()
+        except Exception as error:
+            raise ModelError(f"vLLM's engine of '{self.name}' has failed: {error}") from error
+
+    async def close(self) -> None:
+        """Stop the engine. It cannot be used again."""
+        self._engine.shutdown()
+
+    def _read(self, request: Request) -> ChatPrompt:
+        chat = as_chat(request, format_named(self.prompt_format).chat)
+        read = self._chats.prompt(chat)
+        return replace(read, prompt_format=self.prompt_format, decision=request.decision)
+
+    async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        possible = decision_pattern(prompt.decision, prompt.prompt_format, self._constrained)
+        pattern = possible or request.pattern
+        settings = SamplingParams(
+            temperature=request.temperature or 0.0, max_tokens=request.reply_tokens,
+            seed=request.seed, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
+            structured_outputs=None if pattern is None else StructuredOutputsParams(regex=pattern),
+        )  # fmt: skip
+        lora = None if request.adapter is None else self._book[request.adapter]
+        try:
+            async for output in self._engine.generate(
+                {"prompt_token_ids": prompt.ids}, settings, uuid4().hex, lora_request=lora
+            ):
+                last = output.outputs[0]
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # of vLLM: a prompt that is too long, or a dead engine
+            raise ModelError(f"vLLM's engine of '{self.name}' cannot answer: {error}") from error
+        return Completion(
+            text=last.text,
+            prompt=prompt.text,
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(last.token_ids)),
+            logprob=last.cumulative_logprob,
+            model=self.name,
+            adapter=request.adapter,
+            prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+            dropped=None if prompt.decision is None else prompt.decision.dropped,
+        )
+
+    # -- adapters -----------------------------------------------------------------------------
+
+    async def load_version(self, version: str, folder: Path) -> None:
+        """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
+        It stays until :meth:`unload_version`. Raises ``ConfigError`` if the engine refuses the
+        adapter, or this is no version."""
+        name, number = parsed_version(version)
+        async with self._changing:  # one at a time, so that none is added twice
+            loaded = version in self._book
+            if not loaded:
+                self._held[version] = await self._added(version, folder)
+            lora = self._held[version]
+            self._book.publish(name, lora, number)
+            if version not in self._kept:
+                self._kept.add(self._book.lease(version))
+        await self._remove()
+
+    async def unload_version(self, version: str) -> None:
+        """Remove a version when no run leases it; no error if it is not there. Raises
+        ``ConfigError`` if this is no version."""
+        name, number = parsed_version(version)
+        if version in self._kept:
+            self._kept.discard(version)
+            self._book.release(version)
+        if self._book.numbers.get(name) == number:
+            self._book.retire(name)
+        await self._remove()
+
+    async def _added(self, name: str, folder: Path) -> Any:
+        from vllm.lora.request import LoRARequest
+
+        id = next(self._ids)
+        # A new name and id each time: vLLM's prefix caches are keyed by the name, its slots by the
+        # id, and a version that was unloaded may come back with other weights.
+        lora = LoRARequest(f"{name}-{id}", id, str(folder.resolve()))
+        try:
+            await self._engine.add_lora(lora)
+        except Exception as error:
+            raise ConfigError(
+                f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
+            ) from error
+        return lora
+
+    async def _remove(self) -> None:
+        """Remove from the engine what no run needs any more."""
+        for version in [held for held in self._held if held not in self._book]:
+            await self._engine.remove_lora(self._held.pop(version).lora_int_id)
+
+
+def _started(arguments: Mapping[str, object]) -> Any:
+    """Start vLLM's engine. It starts child processes, which takes about a minute."""
+    try:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+    except ImportError as error:
+        raise MissingExtra("vllm", "vLLM's engine in this process", error.name or "vllm") from error
+    try:
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    except Exception as error:
+        raise ConfigError(
+            f"vLLM's engine does not start with {dict(arguments)}: "
+            f"{' '.join(str(error).split()) or type(error).__name__}"
+        ) from error

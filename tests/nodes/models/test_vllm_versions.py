@@ -1,0 +1,96 @@
+"""The versions of VLLMModel, with a stand-in for vLLM's engine."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes import VLLMModel
+from swarm_ui.nodes.models import vllm_model
+
+
+class LoRARequest(NamedTuple):
+    lora_name: str
+    lora_int_id: int
+    lora_path: str
+
+
+class Engine:
+    """Holds adapters, and refuses those of a folder that does not exist."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, LoRARequest] = {}
+        self.names: list[str] = []
+
+    def get_tokenizer(self) -> object:
+        return object()
+
+    async def add_lora(self, lora: LoRARequest) -> None:
+        if not Path(lora.lora_path).is_dir():
+            raise ValueError("no such folder")
+        await asyncio.sleep(0)
+        self.held[lora.lora_int_id] = lora
+        self.names.append(lora.lora_name)
+
+    async def remove_lora(self, id: int) -> None:
+        del self.held[id]
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def model(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> VLLMModel:
+    request: Any = ModuleType("vllm.lora.request")
+    request.LoRARequest = LoRARequest
+    for name, module in (("vllm", ModuleType("vllm")), ("vllm.lora", ModuleType("vllm.lora")),
+                         ("vllm.lora.request", request)):  # fmt: skip
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(vllm_model, "_started", lambda arguments: engine)
+    monkeypatch.setattr(vllm_model, "ChatTokens", lambda tokenizer, name: None)
+    return VLLMModel("base")
+
+
+async def test_no_served_name_is_given_twice(
+    model: VLLMModel, engine: Engine, tmp_path: Path
+) -> None:
+    for _ in range(2):  # other weights, perhaps
+        await model.load_version("agent@7", tmp_path)
+        assert (model.adapters, model.loaded, len(engine.held)) == (("agent",), ("agent@7",), 1)
+        await model.unload_version("agent@7")
+    assert model.adapters == model.loaded == () and not engine.held
+    assert len(set(engine.names)) == len(engine.names) == 2
+
+
+@pytest.mark.parametrize("version", ["agent", "agent@", "@3", "agent@x"])
+async def test_a_name_without_a_number_is_told(
+    model: VLLMModel, engine: Engine, tmp_path: Path, version: str
+) -> None:
+    said = f"expected a version such as 'agent_2@7', got '{version}'"
+    with pytest.raises(ConfigError, match=said):
+        await model.unload_version(version)
+    with pytest.raises(ConfigError, match=said):
+        await model.load_version(version, tmp_path)
+    assert not engine.names
+    await model.unload_version("agent@3")  # not there
+    with pytest.raises(ConfigError, match="refuses the adapter in"):
+        await model.load_version("agent@3", tmp_path / "nothing")
+    with pytest.raises(ModelError, match="no adapter 'agent'"):
+        model.lease("agent")
+
+
+async def test_a_version_that_is_loaded_twice_at_once_is_held_once(
+    model: VLLMModel, engine: Engine, tmp_path: Path
+) -> None:
+    await asyncio.gather(*(model.load_version("agent@3", tmp_path) for _ in range(3)))
+    assert len(engine.held) == 1
+    await model.unload_version("agent@3")
+    assert not engine.held and model.loaded == ()
