@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -274,8 +273,7 @@ def _is_at(file: FileIO, path: Path) -> bool:
 def cache_folder() -> Path:
     """The user's cache folder of this library; it may not exist yet.
 
-    ``SWARM_UI_CACHE`` if it is set; otherwise the platform's own place: ``~/.cache/swarm-ui`` (or
-    under ``XDG_CACHE_HOME``), ``~/Library/Caches/swarm-ui``, or ``%LOCALAPPDATA%/swarm-ui/Cache``.
+    ``SWARM_UI_CACHE`` if it is set, or ``swarm-ui`` under ``XDG_CACHE_HOME`` or ``~/.cache``.
 
     Raises:
         ConfigError: the user has no home folder, and the variable is not set.
@@ -283,17 +281,11 @@ def cache_folder() -> Path:
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says that a relative path is to be ignored.
     try:
-        home = Path.home()
+        return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "swarm-ui"
     except RuntimeError as error:
         raise ConfigError(
             f"no cache folder: there is no home folder ({error}); set {CACHE_VARIABLE} to a folder"
         ) from error
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else home / "AppData" / "Local") / "swarm-ui" / "Cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "swarm-ui"
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says that a relative path is to be ignored.
-    return (Path(given) if os.path.isabs(given) else home / ".cache") / "swarm-ui"

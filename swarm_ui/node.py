@@ -253,25 +253,13 @@ Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Messag
 """A node, or a function that answers like one."""
 
 
-class CompositeNode(Node, Protocol):
-    """A node with nodes inside, such as a graph, a map or a fallback.
-
-    Its calls take no slot and have no time limit; those inside do. In a replay it is called again,
-    and only the calls inside that are affected are made.
-    """
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """The nodes inside, by name."""
-        ...
-
-    def with_node(self, node: Node, *, name: str) -> Node:
-        """The same with one of these nodes replaced."""
-        ...
-
-
 def parts_of(node: object) -> Mapping[str, Node]:
-    """The nodes inside a :class:`CompositeNode`; of other nodes, an empty mapping."""
+    """The nodes inside a node, by name, such as those of a graph, a map or a fallback.
+
+    Such a node has an attribute ``nodes``, and ``with_node(node, name=...)``, which gives the same
+    with one of them replaced. Its calls take no slot and have no time limit; those inside do. In a
+    replay it is called again, and only the calls inside that are affected are made.
+    """
     found = getattr(node, "nodes", None)
     return found if isinstance(found, Mapping) else _NO_PARTS
 
