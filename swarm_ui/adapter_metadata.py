@@ -99,18 +99,11 @@ def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:
 
 
 def fingerprint(tensors: Iterable[Any]) -> str:
-    """A short hash of a model's weights, to compare models.
+    """A short hash of a model's weights (torch tensors, without those of adapters): 32 hexadecimal
+    digits; empty for quantised weights and weights that are not loaded.
 
     It reads the shape of every tensor and up to 1,024 evenly spaced values of it, rounded to
-    bfloat16, so it takes milliseconds for models of any size, and is equal in float32 and bfloat16.
-    Changes of single values may not be detected. Names and order of the tensors do not matter.
-
-    Args:
-        tensors: the model's weights as torch tensors, without those of adapters.
-
-    Returns:
-        32 hexadecimal digits; empty for quantised weights and weights that are not loaded, which
-        cannot be compared with others.
+    bfloat16, so it is equal in float32 and bfloat16. Names and order of the tensors do not matter.
     """
     found = set()
     for tensor in tensors:

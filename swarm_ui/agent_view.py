@@ -1,12 +1,9 @@
 """An agent's own view of the screen: the same elements in another order, or only some of them.
 
-Agents that see the same elements in different orders make different mistakes, so their vote is
-better than any single agent. A view also maps proposals back to the screen's indices.
-
-If each agent sees only a window of a long screen, no agent sees everything that it needs, and
-messages supply the rest. A message may then refer to an element that its receiver does not see.
-Such an element gets a number after those of the shown elements, and can be proposed by that number.
-The same holds for the panes of a divided screen, such as the open apps of several agents.
+A view also maps proposals back to the screen's indices. If an agent sees only a window of a long
+screen, or one pane of a divided one, messages supply the rest. They may refer to an element that
+the receiver does not see: it gets a number after those of the shown ones, and can be proposed by
+that number.
 """
 
 from __future__ import annotations

@@ -106,10 +106,7 @@ class Graded(Restorable, Protocol):
 
 def checker_version(environment: Environment) -> int:
     """Version of an environment's success check: its attribute ``checker``; 1 if it has none.
-
-    Rewards under different versions are not comparable, so episodes and results
-    record the version.
-    """
+    Rewards under different versions are not comparable."""
     version: int = getattr(environment, "checker", 1)
     return version
 

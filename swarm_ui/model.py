@@ -1,9 +1,7 @@
 """The interface to language models.
 
-A node passes a :class:`Request` to a :class:`ChatModel` and gets a :class:`Completion`. A request
-about a screen contains a :class:`Decision`, the structured context of one agent in one round. Large
-models get it as chat text (:mod:`swarm_ui.prompts`), the embedded agent as compact tokens. The
-completion always contains the exact prompt that was used.
+A node passes a :class:`Request` to a :class:`ChatModel` and gets a :class:`Completion`, which
+contains the exact prompt that was used. A request about a screen contains a :class:`Decision`.
 """
 
 from __future__ import annotations
@@ -72,14 +70,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     observation: Observation
     """The screen in the agent's view, which has its own order and indices of elements."""
     heard: tuple[Heard, ...] = ()
-    """Received messages: the agent's own last message, then those of its predecessors in edge
-    order."""
+    """Received messages: the agent's own last one, then those of its predecessors in edge order."""
     partial: bool = False
-    """Whether the agent sees only a part of the screen. It may then abstain, and other agents may
-    refer to hidden elements, which have numbers after those of the visible ones."""
+    """Whether the agent sees only a part of the screen. It may then abstain. Hidden elements that
+    others refer to have numbers after those of the visible ones."""
     dropped: Dropped | None = None
     """The omitted parts of the prompt; ``None``: the model decides. In a recorded decision they are
-    those that were omitted, so that the same prompt can be written again."""
+    those that were omitted."""
 
     def reaches(self, action: Action) -> bool:
         """Whether the agent can refer to all elements of an action: it sees them, or a message
@@ -102,18 +99,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     max_tokens: int | None = None
     """Maximum number of tokens of the reply. ``None``: not chosen; see :attr:`reply_tokens`."""
     seed: int = 0
-    """Seeds only the sampling of this request, so that batching does not change its answer. An
-    endpoint gets it only with ``ChatOptions(send_seed=True)``."""
+    """Seeds the sampling of this request. An endpoint gets it only with
+    ``ChatOptions(send_seed=True)``."""
     run: str = ""
-    """Name of the calling run. A model that batches serves runs in turn; ``""``: the call is not
-    part of a run."""
+    """Name of the calling run; a model that batches serves runs in turn."""
     json_schema: str | None = None
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
     pattern: str | None = None
     """Regular expression that the whole reply must match, where the model supports it (vLLM)."""
     tools: tuple[ToolSpec, ...] = ()
-    """Tools that the model may call in its reply to a chat. :func:`swarm_ui.prompts.as_chat` writes
-    them into the chat for models that know only text."""
+    """Tools that the model may call. :func:`swarm_ui.prompts.as_chat` writes them into the chat for
+    models that know only text."""
 
     @property
     def reply_tokens(self) -> int:
@@ -134,8 +130,7 @@ class Generation(
     usage: Usage = Usage()
     """Tokens of the call; estimated if a server does not count them."""
     logprob: float | None = None
-    """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown, also for
-    a number that is not finite."""
+    """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown."""
     model: str = ""
     """Name of the model, as its server or class reports it."""
     adapter: str | None = None
@@ -143,8 +138,8 @@ class Generation(
     dropped: Dropped | None = None
     """Parts of the decision that the prompt omits; ``None``: none."""
     sampled: tuple[int, ...] = ()
-    """Ids of the sampled tokens, an end token included, where the text alone does not give them:
-    it would be divided into other tokens, or the reply was cut off. Else empty."""
+    """Ids of the sampled tokens, an end token included, if the text would be divided into others
+    or was cut off. Else empty."""
 
     def __post_init__(self) -> None:
         if self.logprob is not None and not isfinite(self.logprob):  # JSON has no such number
@@ -205,8 +200,7 @@ class ChoosingModel(ChatModel, Protocol):
     ) -> list[tuple[float, ...]]:
         """Probability of each option as the reply, among the options only; they sum to 1.
 
-        Options are compared by their first tokens. Requests of one call with a common prefix, such
-        as questions about one screen, may share the work for the prefix.
+        Options are compared by their first tokens.
 
         Raises:
             ConfigError: there are fewer than two options, or two with the same first token.
@@ -222,9 +216,8 @@ class StreamingModel(ChatModel, Protocol):
     def stream(self, request: Request) -> AsyncIterator[str | Completion]:
         """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
-        Joined together, the pieces are the text of the completion, unless a reply broke off and the
-        model asked again: then the completion is the new reply. It has the same prompt, usage and
-        log-probability as from ``generate``. Closing the iterator early cancels the call.
+        Joined together, the pieces are its text, unless a reply broke off and the model asked
+        again. Closing the iterator early cancels the call.
 
         Raises:
             ModelError: the model cannot answer; pieces may have come before.

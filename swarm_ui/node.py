@@ -6,8 +6,7 @@
         async def __call__(self, inbox, context):
             return NodeReply(content=" ".join(m.content for m in inbox))
 
-A node holds no run state, so one graph serves any number of concurrent runs; everything specific
-to a call is passed in its :class:`NodeContext`.
+A node holds no run state, so one graph serves any number of concurrent runs.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
     completion: Completion | None = None
-    """The model's answer; ``None``: no model was asked. The text is not recorded: what the node
-    says of it is the content."""
+    """The model's answer; ``None``: no model was asked. Its text is not recorded."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown; ``None``: the screen's own order."""
     temperature: float | None = None

@@ -4,8 +4,7 @@ If the environment or the endpoint of the model fails, the episode has ``success
 reason; this is never a reward of 0. A failure that the content of a reply causes
 (:class:`ReplyError`, an action outside all bounds) costs a step or fails the episode, and never
 masks it. Errors of the user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`,
-with the episodes so far) are raised. An episode uses the adapter versions of its first decision
-until it ends.
+with the episodes so far) are raised.
 """
 
 from __future__ import annotations
@@ -185,11 +184,7 @@ async def _guidance(
     intervention: Intervene | None, index: int, trace: Trace, environment: Environment
 ) -> Intervention:
     """The result of the intervention. An unusable reply of its model, such as that of a critic,
-    does not count as a failure of the policy.
-
-    Raises:
-        ModelError: a model of the intervention gave an unusable reply.
-    """
+    becomes a ``ModelError``, and so does not count as a failure of the policy."""
     if intervention is None:
         return Intervention()
     try:
@@ -201,11 +196,8 @@ async def _guidance(
 
 
 async def _valid(what: str, doing: Awaitable[T]) -> T:
-    """The result of an operation of the environment.
-
-    Raises:
-        EnvironmentFault: the environment failed, or exchanged records that are not valid.
-    """
+    """The result of an operation of the environment, which may exchange records that are not
+    valid."""
     try:
         return await doing
     except msgspec.MsgspecError as error:

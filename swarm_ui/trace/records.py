@@ -54,9 +54,8 @@ class Call(
     arguments: str = ""
     """Arguments of a tool call, as the model wrote them; empty for other calls."""
     step: int | None = None
-    """Number, from 0, of a step inside a node's call: a turn of a conversation, a call of a tool,
-    an item of a map, a part of a fallback.
-    ``None``: the call of a node, nested or not."""
+    """Number, from 0, of a step inside a node's call, such as a turn of a conversation or an item
+    of a map; ``None``: the call of a node, nested or not."""
 
     @property
     def id(self) -> str:
@@ -109,16 +108,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rounds: int
     """Number of rounds that were made."""
     ended_by: str = ""
-    """Name of the predicate that ended the rounds early; empty: all rounds of the graph were
-    made."""
+    """Name of the predicate that ended the rounds early; empty: all rounds were made."""
     edges: tuple[Edge, ...] = ()
     """Edges between agents, as (sender, receiver)."""
     delays: tuple[int, ...] = ()
-    """For each of ``edges``, how many rounds later it delivers a message; empty: all in the same
-    round."""
+    """For each of ``edges``, how many rounds later it delivers; empty: all in the same round."""
     edge_logprob: float | None = None
-    """Log-probability (nats) of these edges under the distribution they were drawn from, written
-    before anything ran; ``None`` if they were fixed."""
+    """Log-probability (nats) of these edges when they were drawn; ``None`` if they were fixed."""
     calls: tuple[Call, ...] = ()
     """Every call with its message, in the order of the unrolled graph."""
     skipped: tuple[str, ...] = ()
@@ -126,8 +122,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ballot: dict[str, float] = {}
     """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
     output_id: str = ""
-    """Id of the last message of the output node; empty: it has not answered, or the trace is of a
-    release that did not record it."""
+    """Id of the last message of the output node; empty: it has not answered."""
     action: Action | None = None
     """The decision; ``None`` if no node proposed a valid action."""
     traceparent: str = ""
@@ -270,8 +265,8 @@ class StepRecord(
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
     advantages: tuple[tuple[float | None, ...], ...] | None = None
-    """Advantage of each message, any number, for credit that defines one (such as GiGPO); the
-    policy gradient uses it as it is. ``None``: the credit is compared with that of a group."""
+    """Advantage of each message, any number, for credit that defines one (such as GiGPO);
+    ``None``: the credit is compared with that of a group."""
     credit_source: str = ""
     """The source of the credit; empty: not known."""
     rationale: tuple[str, ...] = ()
@@ -300,8 +295,7 @@ class Episode(
     """The failure of the environment or the infrastructure; ``None`` if there was none."""
     seconds: float = 0.0
     notes: tuple[Any, ...] = ()
-    """What the intervention noted at each step, such as the negatives of an adversary; empty:
-    nothing. Objects of this process, which files leave out."""
+    """What the intervention noted at each step; objects of this process, which files leave out."""
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
