@@ -127,8 +127,8 @@ class WebEnvironment(Episodic):
         self._shown: Observation | None = None
         """The screen as last read; not what the reward function opened."""
         self._seen = Seen((), (), "", 0, 0)
-        self._bar: list[Element] = []
-        """The elements of the browser's bar, which come first."""
+        self._bar = 0
+        """Number of elements of the browser's bar, which come first."""
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
         self._homes: set[Origin] = set()
@@ -221,32 +221,26 @@ class WebEnvironment(Episodic):
         # places of the action belong to the tabs that it saw.
         if not session.tabs or (session.front, *session.tabs) != self._tabs:
             return "nothing was done: the tabs have changed since the screen was read"
-        kind, size = action.action_type, len(self._bar)
-        places = [place for place in (action.index, action.to_index) if place is not None]
-        if any(place < size for place in places):
-            return await self._on_bar(session, action, places)
+        kind, on_bar = action.action_type, [k for k in action.targets if k < self._bar]
+        if on_bar:
+            return await self._on_bar(session, action, on_bar[0])
         if kind == "navigate_back":
             return "" if await session.front.back() else "there is no page to go back to"
         if kind in ("navigate_home", "open_app"):
             address = self._task.url if kind == "navigate_home" else action.app_name
             return await self._open(session, address)
-        moved = {
-            field: value - size
-            for field, value in (("index", action.index), ("to_index", action.to_index))
-            if value is not None
-        }
-        return await acting.act(session.front, replace(action, **moved), self._seen)
+        return await acting.act(session.front, action, self._seen)
 
-    async def _on_bar(self, session: Session, action: Action, places: list[int]) -> str:
-        """Do an action on the browser's bar; ``places``: its indices."""
-        kind, place, size = action.action_type, places[0], len(self._bar)
-        if kind == "input_text" and place == size - 1:  # the address
+    async def _on_bar(self, session: Session, action: Action, place: int) -> str:
+        """Do an action on an element of the browser's bar."""
+        address = place == self._bar - 1
+        if action.action_type == "input_text" and address:
             return await self._open(session, action.text)
-        if kind != "click" or place == size - 1:
+        if action.action_type != "click" or address:
             return "nothing happens: it is a part of the browser, not of the page"
         if place < len(session.tabs):
             await session.switch(place)
-        elif self._bar[place].text == "Close tab":
+        elif place == len(session.tabs) + 1:
             await session.close_tab()
         elif len(session.tabs) >= MOST_TABS:
             return f"there are {MOST_TABS} tabs already; close one"
@@ -267,36 +261,29 @@ class WebEnvironment(Episodic):
     # -- reading ------------------------------------------------------------------------------
 
     async def _observe(self, session: Session) -> Observation:
-        tab = session.front
-        self._seen = await self._read(session)
-        self._tabs = (tab, *session.tabs)
-        tab.title = self._seen.title
-        self._bar = [
+        tab, seen, view = session.front, await self._read(session), self._view
+        tab.title, self._tabs = seen.title, (tab, *session.tabs)
+        bar = [
             Element(index=0, role="tab", text=one.title or one.url, selected=one is tab)
             for one in session.tabs
         ]
         names = ("New tab", "Close tab")[: len(session.tabs)]
-        self._bar += [Element(index=0, role="button", text=name) for name in names]
-        self._bar.append(
-            Element(index=0, role="field", text="Address", value=tab.url, editable=True)
-        )
-        listed = (*self._bar, *self._seen.elements)
-        elements = tuple(replace(element, index=k) for k, element in enumerate(listed))
-        png = (
-            await tab.done(tab.page.screenshot())
-            if self._view.screenshots or self._view.marks
-            else None
-        )
-        if png is not None and self._view.marks:
-            png = marked(png, elements)
-        more = self._seen.above, self._seen.below
+        bar += [Element(index=0, role="button", text=name) for name in names]
+        bar.append(Element(index=0, role="field", text="Address", value=tab.url, editable=True))
+        listed = enumerate((*bar, *seen.elements))
+        elements = tuple(replace(element, index=k) for k, element in listed)
+        self._bar = len(bar)
+        self._seen = seen._replace(elements=elements, nodes=(-1,) * len(bar) + seen.nodes)
+        png = await tab.done(tab.page.screenshot()) if view.screenshots or view.marks else None
+        png = marked(png, elements) if png is not None and view.marks else png
+        more = seen.above, seen.below
         return Observation(
             goal="",
             elements=elements,
             app=tab.title or tab.url,
             png=png,
             more=more if any(more) else None,
-            geometry=self._view.geometry,
+            geometry=view.geometry,
         )
 
     async def _read(self, session: Session) -> Seen:

@@ -7,7 +7,6 @@ import math
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from swarm_ui.environments.wrappers.wrapper import Wrapper
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
 
-Place = Literal["label", "app", "text"]
 Match = tuple[str, str]
 """The name of a rule that applies to an action, and why."""
 
@@ -30,7 +28,6 @@ _WAIT = Action(action_type="wait")
 _PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe", "input_text",
                       "keyboard_enter"})  # fmt: skip
 """Kinds of actions that press the element at their place; typing clicks on it first."""
-_TYPES = frozenset({"input_text", "select", "answer"})
 _ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
 _LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
 """Actions that are possible in a refused app."""
@@ -46,24 +43,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Name of the rule, shown in the note of a refusal."""
     words: tuple[str, ...]
-    on: tuple[Place, ...] = ("label",)
-    """Texts in which the words are searched. ``label``: the element that is pressed (click, taps,
-    select, Enter, or typing into an element that is no field). ``app``: the current app or URL, or
-    the one to open. ``text``: typed, selected or answered text."""
+    """Words on the element that is pressed (click, taps, select, Enter, or typing into an element
+    that is no field)."""
 
     def word_in(self, text: str) -> str:
         """The first word that occurs in ``text``, or an empty string."""
         return next((word for word in self.words if contains_word(word, text)), "") if text else ""
-
-    def matches(self, action: Action, screen: Observation) -> Iterator[str]:
-        """Why the rule applies to an action on a screen, if it does."""
-        if "label" in self.on:
-            yield from _pressed(self, action, screen)
-        if "app" in self.on:
-            yield from _in_app(self, action, screen)
-        typed = action.text or ""
-        if "text" in self.on and action.action_type in _TYPES and (word := self.word_in(typed)):
-            yield f"the text “{typed}” matches “{word}”"
 
 
 PAYMENT = Rule(
@@ -93,7 +78,9 @@ SENDING = Rule(
 
 def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
     """The first rule that applies to an action on a screen."""
-    return next(((rule.name, why) for rule in rules for why in rule.matches(action, screen)), None)
+    return next(
+        ((rule.name, why) for rule in rules for why in _pressed(rule, action, screen)), None
+    )
 
 
 class _Refusing(Wrapper):
@@ -324,16 +311,6 @@ def _denied(rule: Rule, element: Element) -> str:
         return ""
     texts = (element.text, element.description, element.hint, element.value or "")
     return next((word for text in texts if (word := rule.word_in(text))), "")
-
-
-def _in_app(rule: Rule, action: Action, screen: Observation) -> Iterator[str]:
-    opened = _opened(action, screen)
-    if opened and (word := rule.word_in(opened)):
-        yield f"the app “{opened}” matches “{word}”"
-    if action.action_type in _LEAVES:
-        return
-    if word := rule.word_in(screen.app):
-        yield f"“{screen.app}” is in front and matches “{word}”"
 
 
 def _opened(action: Action, screen: Observation) -> str:

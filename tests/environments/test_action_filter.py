@@ -314,17 +314,6 @@ def test_an_option_chosen_by_its_text() -> None:
     assert "the option “Delete account” matches" in refusal(choose, shown("Action", role="field"))
 
 
-def test_rules_on_typed_text() -> None:
-    secret = Rule(name="secrets", words=("password*",), on=("text",))
-    screen = shown("Note", role="field", editable=True)
-    typed = Action(action_type="input_text", index=0, text="my pаsswоrd is")
-    assert "'secrets': the text" in refusal(typed, screen, deny=[secret])
-    assert "'secrets'" in refusal(
-        Action(action_type="answer", text="Password1"), screen, deny=[secret]
-    )
-    assert not refusal(click(0), shown("Password"), deny=[secret])
-
-
 # -- apps and sites ---------------------------------------------------------------------------
 
 
@@ -348,14 +337,6 @@ def test_in_another_app_one_can_only_leave() -> None:
     assert not refusal(Action(action_type="navigate_back"), bank, **only)
     assert not refusal(Action(action_type="status", goal_status="infeasible"), bank, **only)
     assert not refusal(click(0), shown("OK", app="Notes"), **only)
-
-
-def test_a_rule_on_apps_denies_what_an_allow_list_would_not_name() -> None:
-    no_banks = Rule(name="banking", words=("bank*",), on=("app",))
-    assert "'banking'" in refusal(click(0), shown("OK", app="com.bаnk.app"), deny=[no_banks])
-    opened = Action(action_type="open_app", app_name="Bankomat")
-    assert "'banking'" in refusal(opened, shown("OK"), deny=[no_banks])
-    assert not refusal(Action(action_type="navigate_home"), shown(app="bank"), deny=[no_banks])
 
 
 # -- a person in the loop ---------------------------------------------------------------------
