@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
+import importlib
 import random
 import sqlite3
 import sys
-from types import ModuleType, SimpleNamespace
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import android_forest
 import pytest
-from android_forest import Node, forest, window
 
 from swarm_ui.action import Action
 from swarm_ui.environments import check_environment
@@ -19,152 +20,44 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")
 CLICK = Action(action_type="click", index=0)
-SWITCH, FIELD, LIST = (10, 40, 90, 60), (10, 70, 90, 90), (0, 100, 100, 180)
-
-
-class AdbControllerError(Exception):
-    """As android-env's: known by its name."""
-
-
-class FakePixels:
-    """As much of upstream's RGB array as the adapter reads."""
-
-    shape = (2, 1, 3)
-
-    def tobytes(self) -> bytes:
-        return bytes(6)
-
-
-class FakeDevice:
-    logical_screen_size = (100, 200)
-
-    def __init__(self) -> None:
-        self.done: list[dict[str, Any]] = []
-        self.calls: list[str] = []
-        self.dead = False
-
-    def reset(self, go_home: bool) -> None:
-        self.calls.append(f"reset home={go_home}")
-
-    def hide_automation_ui(self) -> None:
-        self.calls.append("hide")
-
-    def get_state(self, wait_to_stabilize: bool = False) -> Any:
-        if self.dead:
-            raise OSError("adb: device offline")
-        root = Node(
-            "FrameLayout", (0, 0, 100, 200),
-            Node("Switch", SWITCH, text="Wi-Fi", checkable=True, clickable=True),
-            Node("EditText", FIELD, text="abc", hint_text="Name", editable=True),
-            Node("ListView", LIST, scrollable=True),
-        )  # fmt: skip
-        boxes = [dict(zip(("x_min", "y_min", "x_max", "y_max"), box, strict=True))
-                 for box in (SWITCH, LIST)]  # fmt: skip
-        elements = [SimpleNamespace(bbox_pixels=SimpleNamespace(**box)) for box in boxes]
-        return SimpleNamespace(
-            forest=forest(window(root)), ui_elements=elements, pixels=FakePixels()
-        )
-
-    def execute_action(self, action: Any) -> None:
-        app = action.fields.get("app_name")
-        if app == "gone":
-            raise ValueError("element index 5 is out of range")
-        if app == "no such app":
-            raise AdbControllerError("monkey: no activities found")
-        if app == "broken":
-            raise OSError("adb: device offline")
-        self.done.append(action.fields)
-
-    def close(self) -> None:
-        self.calls.append("close")
-
-
-class FakeTask:
-    complexity = 0.35
-    start_on_home_screen = True
-    verdict: float | Exception = 1.0
-    breaks, sticks = False, False
-
-    def __init__(self, params: dict[str, Any]) -> None:
-        self.params = params
-        self.goal = f"Turn on Wi-Fi {params['number']} {params['time']}"
-
-    @classmethod
-    def set_device_time(cls, device: FakeDevice) -> None:
-        device.calls.append("time")
-
-    @classmethod
-    def generate_random_params(cls) -> dict[str, Any]:
-        now = datetime.datetime.now()
-        return {"number": random.randrange(10**6), "time": now.strftime("%f %S %H")}
-
-    def initialize_task(self, device: FakeDevice) -> None:
-        device.calls.append(f"initialize seed={self.params['seed']}")
-        if self.breaks:
-            raise RuntimeError("no such app")
-
-    def is_successful(self, device: FakeDevice) -> float:
-        device.calls.append("check")
-        if isinstance(self.verdict, Exception):
-            raise self.verdict
-        return self.verdict
-
-    def tear_down(self, device: FakeDevice) -> None:
-        device.calls.append("tear down")
-        if self.sticks:
-            raise RuntimeError("nothing to tear down")
-
-
-class FakeJSONAction:
-    """It accepts what upstream's accepts."""
-
-    KNOWN = frozenset({"action_type", "index", "x", "y", "text", "direction", "goal_status",
-                       "app_name", "keycode", "clear_text"})  # fmt: skip
-
-    def __init__(self, **fields: Any) -> None:
-        for name in fields.keys() - self.KNOWN:
-            raise TypeError(f"JSONAction got an unexpected keyword argument '{name}'")
-        self.fields = fields
+UPSTREAM = Path(android_forest.__file__).parent / "upstream"
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    """A fake device behind fake upstream modules; the task is ``WifiOn``."""
-    made = FakeDevice()
-
-    class Registry:
-        def get_registry(self, family: str) -> dict[str, Any]:
-            return {"WifiOn": FakeTask}
-
-    parts: dict[str, dict[str, Any]] = {
-        "android_world": {"__path__": []},
-        "android_world.env": {"__path__": []},
-        "android_world.registry": {"TaskRegistry": Registry},
-        "android_world.env.env_launcher": {"load_and_setup_env": lambda **launch: made},
-        "android_world.env.json_action": {"JSONAction": FakeJSONAction},
-    }
-    for name, members in parts.items():
-        module = ModuleType(name)
-        module.__dict__.update(members)
-        monkeypatch.setitem(sys.modules, name, module)
+def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The stand-in for upstream's package; a task succeeds if the agent declares it."""
+    monkeypatch.syspath_prepend(str(UPSTREAM))
+    registry = importlib.import_module("android_world.registry")
+    monkeypatch.setattr(registry.WifiOn, "verdict", 1.0)
     monkeypatch.setattr(Emulator, "listens", lambda emulator: True)
+    yield registry.WifiOn
+    for name in [name for name in sys.modules if name.startswith("android_world")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def device(upstream: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The device that all environments of a test open."""
+    launcher = importlib.import_module("android_world.env.env_launcher")
+    made = launcher.Device(5554)
+    monkeypatch.setattr(launcher, "load_and_setup_env", lambda **launch: made)
     return made
 
 
 @pytest.fixture
-def env(device: FakeDevice) -> AndroidWorldEnvironment:
+def env(device: Any) -> AndroidWorldEnvironment:
     return AndroidWorldEnvironment(Emulator(), pause=0.0)
 
 
-async def test_the_contract_is_kept(device: FakeDevice) -> None:
+async def test_the_contract_is_kept(device: Any) -> None:
     check_environment(lambda: AndroidWorldEnvironment(Emulator(), pause=0.0), tasks=["WifiOn"])
 
 
 async def test_elements_are_touched_in_their_middle(
-    env: AndroidWorldEnvironment, device: FakeDevice
+    env: AndroidWorldEnvironment, device: Any
 ) -> None:
     screen = await env.reset(task="WifiOn", seed=1)
-    assert [e.label for e in screen.elements] == ["Wi-Fi", "Name", "more"]
+    assert [e.label for e in screen.elements] == ["Wi-Fi of 5554", "Name", "more"]
     typing = Action(action_type="input_text", index=1, text="x", target="Name")
     step = await env.step(typing)
     typed = {"action_type": "input_text", "x": 50, "y": 80, "text": "x"}
@@ -189,7 +82,7 @@ async def test_elements_are_touched_in_their_middle(
     ],
 )
 async def test_what_cannot_be_done_is_a_lost_step_and_no_fault(
-    env: AndroidWorldEnvironment, device: FakeDevice, action: Action, why: str
+    env: AndroidWorldEnvironment, device: Any, action: Action, why: str
 ) -> None:
     await env.reset(task="WifiOn", seed=1)
     step = await env.step(action)
@@ -209,13 +102,14 @@ async def test_what_cannot_be_done_is_a_lost_step_and_no_fault(
 )
 async def test_success_is_checked_when_the_agent_declares(
     env: AndroidWorldEnvironment,
-    device: FakeDevice,
+    device: Any,
+    upstream: Any,
     monkeypatch: pytest.MonkeyPatch,
     verdict: float | Exception,
     reward: float,
     note: str,
 ) -> None:
-    monkeypatch.setattr(FakeTask, "verdict", verdict)
+    monkeypatch.setattr(upstream, "verdict", verdict)
     await env.reset(task="WifiOn", seed=1)
     step = await env.step(DONE)
     assert (step.reward, step.terminated, step.truncated) == (reward, True, False)
@@ -224,9 +118,9 @@ async def test_success_is_checked_when_the_agent_declares(
 
 
 async def test_a_check_on_a_dead_device_is_a_fault(
-    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    env: AndroidWorldEnvironment, device: Any, upstream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FakeTask, "verdict", FileNotFoundError())
+    monkeypatch.setattr(upstream, "verdict", FileNotFoundError())
     await env.reset(task="WifiOn", seed=1)
     device.dead = True
     with pytest.raises(EnvironmentFault, match="device offline"):
@@ -234,7 +128,7 @@ async def test_a_check_on_a_dead_device_is_a_fault(
 
 
 async def test_without_a_declaration_the_budget_ends_it_unchecked(
-    env: AndroidWorldEnvironment, device: FakeDevice
+    env: AndroidWorldEnvironment, device: Any
 ) -> None:
     await env.reset(task="WifiOn", seed=1)  # complexity 0.35: 3 steps
     steps = [await env.step(CLICK) for _ in range(3)]
@@ -245,7 +139,7 @@ async def test_without_a_declaration_the_budget_ends_it_unchecked(
 
 
 async def test_equal_seeds_give_equal_goals_and_leave_our_generator_alone(
-    env: AndroidWorldEnvironment, device: FakeDevice
+    env: AndroidWorldEnvironment, device: Any
 ) -> None:
     before = random.getstate()
     goals = [(await env.reset(task="WifiOn", seed=seed)).goal for seed in (1, 2, 1)]
@@ -260,7 +154,8 @@ async def test_equal_seeds_give_equal_goals_and_leave_our_generator_alone(
 @pytest.mark.parametrize("sticks", [False, True])
 async def test_a_fault_stays_in_its_episode(
     env: AndroidWorldEnvironment,
-    device: FakeDevice,
+    device: Any,
+    upstream: Any,
     monkeypatch: pytest.MonkeyPatch,
     sticks: bool,
 ) -> None:
@@ -271,8 +166,8 @@ async def test_a_fault_stays_in_its_episode(
     await env.reset(task="WifiOn", seed=1)
     await env.step(DONE)
     with monkeypatch.context() as patch:
-        patch.setattr(FakeTask, "breaks", True)
-        patch.setattr(FakeTask, "sticks", sticks)
+        patch.setattr(upstream, "breaks", True)
+        patch.setattr(upstream, "sticks", sticks)
         with pytest.raises(EnvironmentFault, match="no such app"):
             await env.reset(task="WifiOn", seed=1)
     assert device.calls[-1] == "tear down"
@@ -280,7 +175,7 @@ async def test_a_fault_stays_in_its_episode(
     assert (await env.step(DONE)).reward == 1.0
 
 
-async def test_screenshots_are_png(device: FakeDevice) -> None:
+async def test_screenshots_are_png(device: Any) -> None:
     screen = await AndroidWorldEnvironment(Emulator(), screenshots=True).reset(
         task="WifiOn", seed=1
     )
@@ -289,9 +184,9 @@ async def test_screenshots_are_png(device: FakeDevice) -> None:
 
 
 async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
-    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    env: AndroidWorldEnvironment, device: Any, upstream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FakeTask, "sticks", True)
+    monkeypatch.setattr(upstream, "sticks", True)
     await env.reset(task="WifiOn", seed=1)
     with pytest.raises(EnvironmentFault, match="nothing to tear down"):
         await env.close()
@@ -299,7 +194,7 @@ async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
 
 
 async def test_errors_say_what_to_do(
-    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    env: AndroidWorldEnvironment, device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match="WifiOff"):
         await env.reset(task="WifiOff", seed=1)

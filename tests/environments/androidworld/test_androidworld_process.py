@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import androidworld_stand_in as stand_in
+import android_forest
 import pytest
 
 from swarm_ui.action import Action
@@ -27,9 +27,8 @@ DONE = Action(action_type="status", goal_status="complete")
 @pytest.fixture
 def emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Emulator]]:
     """Two that listen, and a stand-in for upstream's package."""
-    stand_in.write(tmp_path)
-    support = Path(stand_in.__file__).parent
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(support)]))
+    support = Path(android_forest.__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(support / "upstream"), str(support)]))
     held = [socket.create_server(("localhost", 0)) for _ in range(4)]
     ports = [server.getsockname()[1] for server in held]
     yield [Emulator(console_port=a, grpc_port=b) for a, b in (ports[:2], ports[2:])]
@@ -52,7 +51,7 @@ async def test_an_episode_through_the_pipe(emulators: list[Emulator], tmp_path: 
     screen = await env.reset(task="WifiOn", seed=1)
     process = env.process_id
     assert env.tasks == ("WifiOn",)
-    assert screen.goal == "Turn on Wi-Fi"
+    assert screen.goal.startswith("Turn on Wi-Fi")
     assert screen.elements[0].label == f"Wi-Fi of {emulators[0].console_port}"
     step = await env.step(CLICK)
     assert step.observation.elements[0].checked is True
@@ -76,11 +75,11 @@ async def test_what_breaks_is_a_fault_and_the_next_reset_works(emulators: list[E
     env = AndroidWorldProcess(emulators[0], pause=0.0)
     await env.reset(task="WifiOn", seed=1)
     with pytest.raises(EnvironmentFault, match="device offline"):
-        await env.step(Action(action_type="navigate_back"))
+        await env.step(Action(action_type="open_app", app_name="broken"))
     await env.reset(task="WifiOn", seed=1)
     process = env.process_id
     with pytest.raises(EnvironmentFault, match="the process ended in 'step'"):
-        await env.step(Action(action_type="navigate_home"))
+        await env.step(Action(action_type="open_app", app_name="exit"))
     assert not alive(process)
     with pytest.raises(EnvironmentFault, match="no episode is running"):
         await env.step(CLICK)
@@ -98,7 +97,7 @@ async def test_a_step_that_hangs_ends_the_process(emulators: list[Emulator]) -> 
     await env.reset(task="WifiOn", seed=1)
     process = env.process_id
     with pytest.raises(EnvironmentFault, match="took more than"):
-        await env.step(Action(action_type="wait"))
+        await env.step(Action(action_type="open_app", app_name="hang"))
     assert not alive(process)
     assert (await env.reset(task="WifiOn", seed=1)).elements
     await env.close()

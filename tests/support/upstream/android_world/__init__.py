@@ -1,0 +1,1 @@
+"""A stand-in for upstream's package. It needs ``android_forest`` on the import path."""
