@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from swarm_ui.errors import LearningError, MissingExtra
 
@@ -100,13 +101,10 @@ class Processes:
         """Give all processes the weights of the first one."""
         from accelerate.utils import broadcast
 
-        flat = torch.cat([p.reshape(-1) for p in parameters])
         with self._connected():
-            flat = broadcast(flat, from_process=0)
-        if self.rank:
-            parts = torch.split(flat, [p.numel() for p in parameters])
-            for parameter, part in zip(parameters, parts, strict=True):
-                parameter.copy_(part.view_as(parameter))
+            flat = broadcast(parameters_to_vector(parameters), from_process=0)
+        for p, values in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            p.copy_(values.view_as(p))
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], loss: float) -> float:
         """Replace the gradients by their sums over all processes; returns the sum of the losses.
@@ -116,15 +114,15 @@ class Processes:
         """
         from accelerate.utils import reduce
 
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([g.reshape(-1) for g in grads])
-        flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = parameters_to_vector(grads)
         with self._connected():
             total: Tensor = reduce(torch.cat([flat, flat.new_tensor([loss])]), "sum")
-        *found, rest = torch.split(total, [*(g.numel() for g in grads), 1])
-        for parameter, grad, part in zip(parameters, grads, found, strict=True):
-            parameter.grad = part.view_as(grad).to(grad.dtype)
-        return float(rest)
+        vector_to_parameters(total[:-1], grads)
+        return float(total[-1])
 
     @contextmanager
     def _connected(self) -> Iterator[None]:

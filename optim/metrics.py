@@ -19,7 +19,6 @@ from swarm_ui.optim.preferences import (
 )
 from swarm_ui.optim.update import UpdateStats
 from swarm_ui.rollout import WAIT
-from swarm_ui.stats import wilson_of
 from swarm_ui.trace.records import Episode, Trace
 
 Metrics = dict[str, Any]
@@ -82,17 +81,10 @@ def update_metrics(
 
 def numbers(metrics: Metrics) -> dict[str, float]:
     """The numbers of an iteration by name, as a ``log`` receives them: letters, digits and
-    ``_-./`` or spaces. ``success_low`` and ``success_high`` are the 95 % score interval (Wilson).
-    """
-    found = dict(metrics)
-    if metrics.get("success") is not None:
-        played = metrics["episodes"] - metrics["masked"]
-        interval = wilson_of(round(metrics["success"] * played), played)
-        if interval is not None:
-            found |= {"success_low": interval.low, "success_high": interval.high}
+    ``_-./`` or spaces."""
     return {
         _NOT_IN_NAMES.sub("_", name.replace(">", " to ")): float(value)
-        for name, value in found.items()
+        for name, value in metrics.items()
         if isinstance(value, int | float) and math.isfinite(value)
     }
 

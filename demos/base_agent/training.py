@@ -1,7 +1,6 @@
 """Supervised training of all weights of a small agent, in one process or in several.
 
-The learner is any object that turns samples into token ids and exposes a transformers causal
-language model. The loss is taken on replies only. The curriculum follows CollabUIAgents
+The loss is taken on replies only. The curriculum follows CollabUIAgents
 (arXiv 2502.14496), section on agentic fine-tuning. The number of samples and the share of each
 level are our own, because the paper does not give them.
 """
@@ -13,7 +12,6 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, distributed, nn
@@ -22,35 +20,12 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.nn.utils.rnn import pad_sequence
 
 from demos.base_agent.screens import ActionSample, QuestionSample, SampleSource
-from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import LearningError
-from swarm_ui.model import Decision
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.examples import full_batches
 
 Tokens = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
-
-
-class Learner(Protocol):
-    """A model that can be trained on samples."""
-
-    @property
-    def network(self) -> nn.Module:
-        """The transformers causal language model, with its adapters."""
-        ...
-
-    @property
-    def pad_id(self) -> int: ...
-
-    def lesson(self, decision: Decision, action: Action | Abstain, rng: random.Random) -> Tokens:
-        """An :class:`~demos.base_agent.screens.ActionSample` as tokens."""
-        ...
-
-    def quiz(
-        self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
-    ) -> Tokens:
-        """A :class:`~demos.base_agent.screens.QuestionSample` as tokens."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +69,7 @@ def print_progress(progress: Progress) -> None:
 
 
 def train(
-    learner: Learner,
+    learner: LocalModel,
     stream: SampleSource,
     config: Stage1Config,
     *,
@@ -116,7 +91,7 @@ def train(
         LearningError: the loss or a gradient is NaN or infinite; the weights are those of the step
             before.
     """
-    network = learner.network
+    network: nn.Module = learner.network
     network.train()
     optimizer = torch.optim.AdamW(
         [p for p in network.parameters() if p.requires_grad],
@@ -190,7 +165,7 @@ def _rate(step: int, config: Stage1Config) -> float:
 class _Batches:
     """Batches with about the same number of tokens, each of samples of about the same length."""
 
-    def __init__(self, learner: Learner, stream: SampleSource, config: Stage1Config) -> None:
+    def __init__(self, learner: LocalModel, stream: SampleSource, config: Stage1Config) -> None:
         self._learner = learner
         self._stream = stream
         self._room = config.tokens_per_batch
