@@ -22,7 +22,7 @@ from swarm_ui.environments.phone import (
     tasks,
 )
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.pretrained.catalogue import SMOLLM2_CRITIC
+from swarm_ui.nodes.models.pretrained.catalogue import CRITIC_ADAPTERS
 from swarm_ui.optim import (
     MALT,
     DrMAS,
@@ -118,7 +118,7 @@ def source(name: str, team: CollabGraph) -> Critic | None:
     if name == "outcome":
         return None
     if name == "learned critic (SmolLM2)":
-        return learned_critic(CausalModel.named(SMOLLM2_CRITIC.base), SMOLLM2_CRITIC.folder)
+        return learned_critic(CausalModel.named("smollm2"), CRITIC_ADAPTERS["smollm2-critic"])
     plain: dict[str, Any] = {
         "scripted critic": partial(ScriptedCritic, RepeatedPhone),
         "agent-wise advantage (Dr. MAS)": DrMAS,

@@ -66,46 +66,43 @@ async def mcp_tools(
     client = mcp.Client(where)
     try:
         await client.__aenter__()
-    except Exception as error:
+    except Exception as raised:
+        reason: BaseException = raised
+        while isinstance(reason, BaseExceptionGroup):
+            reason = reason.exceptions[0]
+        secrets = secrets_of(server) if isinstance(server, str) else ()
         # The cause is left out: its text may quote the address with a password or a key.
-        why = redacted(_reason(error), secrets_of(server) if isinstance(server, str) else ())
         raise ConfigError(
-            f"mcp_tools: no MCP server at '{shown}': {why}. Check that it starts, and that it "
-            "speaks the protocol"
+            f"mcp_tools: no MCP server at '{shown}': "
+            f"{redacted(f'{type(reason).__name__}: {reason}', secrets)}. Check that it starts, and "
+            "that it speaks the protocol"
         ) from None
     try:
-        yield await _listed(client, prefix)
+        page = await client.list_tools(cursor=None)
+        cards = list(page.tools)
+        while page.next_cursor:
+            page = await client.list_tools(cursor=page.next_cursor)
+            cards += page.tools
+        yield tuple([_tool(client, card, prefix) for card in cards])
     finally:  # without the exception, which the client would put into a group
         await client.__aexit__(None, None, None)
 
 
-async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
-    page = await client.list_tools(cursor=None)
-    cards = list(page.tools)
-    while page.next_cursor:
-        page = await client.list_tools(cursor=page.next_cursor)
-        cards += page.tools
-    return tuple([_tool(client, card, prefix) for card in cards])
-
-
 def _tool(client: Any, card: Any, prefix: str) -> Tool:
     loop = asyncio.get_running_loop()
-    name: str = card.name
-    shown = prefix + "".join(c if TOOL_NAME.fullmatch(c) else "_" for c in name)
+    shown = prefix + "".join(c if TOOL_NAME.fullmatch(c) else "_" for c in card.name)
 
     async def call(arguments: Mapping[str, Any]) -> object:
         if asyncio.get_running_loop() is not loop:
             raise ConfigError(
-                f"the MCP tool '{name}' was called in another event loop than the one that opened "
-                "it; await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
+                f"the MCP tool '{card.name}' was called in another event loop than the one that "
+                "opened it; await graph.run(...) inside the block of mcp_tools"
             )
-        result = await client.call_tool(name, dict(arguments))
+        result = await client.call_tool(card.name, dict(arguments))
         text = "\n".join(map(_text, result.content))
         if result.is_error:
             raise ToolFailed(text or "the tool gave no reason")
-        if not text and result.structured_content is not None:
-            return result.structured_content
-        return text
+        return text or result.structured_content or ""
 
     schema = msgspec.json.encode(card.input_schema).decode()
     return Tool(ToolSpec(name=shown, description=card.description or "", parameters=schema), call)
@@ -113,16 +110,7 @@ def _tool(client: Any, card: Any, prefix: str) -> Tool:
 
 def _text(part: Any) -> str:
     """A part of a result as text; pictures and sounds are named only."""
-    if part.type == "text":
-        return str(part.text)
     if part.type == "resource" and hasattr(part.resource, "text"):
         return str(part.resource.text)
     kind = getattr(part, "mime_type", None) or getattr(part, "uri", None) or "not text"
-    return f"[{part.type}: {kind}]"
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost reason: the client raises groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    return str(part.text) if part.type == "text" else f"[{part.type}: {kind}]"

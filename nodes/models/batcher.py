@@ -71,12 +71,11 @@ class Batcher(Generic[Item, Answer]):
     ) -> None:
         """
         Args:
-            answer: called with a batch, one row for each item; returns the answers in order.
+            answer: called with a batch; returns the answers in order.
             length: the number of tokens of an item.
             inline: whether ``answer`` must be called in the thread of the event loop now.
-            max_rows: the most rows of a batch.
-            max_tokens: the most tokens of a batch, all rows as long as the longest; a longer item
-                is a batch of its own.
+            max_rows, max_tokens: the most of a batch, all rows as long as the longest; a longer
+                item is a batch of its own.
         """
         self._answer, self._length, self._inline = answer, length, inline
         self._max_rows, self._max_tokens = max_rows, max_tokens

@@ -142,15 +142,16 @@ class _RecordedReplies:
             prompt_format=call.message.prompt_format,
             **msgspec.structs.asdict(call.completion),
         )
+        name = call.adapter and call.adapter.rpartition("@")[0]
         for context in (call.prompt, decision):
-            for adapter in _names(call.adapter):
-                # No temperature is like 0: models in this process take one for the other.
+            # With the version ("agent_2@7") and without. No temperature is like 0: models in this
+            # process take one for the other.
+            for adapter in {call.adapter, name or call.adapter}:
                 key = (context, adapter, call.seed, call.temperature or 0.0)
                 self._replies.setdefault(key, deque()).append(reply)
 
     def __call__(self, request: Request) -> Completion:
-        contexts = _contexts(request)
-        for context in contexts:
+        for context in _contexts(request):
             key = (context, request.adapter, request.seed, request.temperature or 0.0)
             if replies := self._replies.get(key):
                 replies.rotate(-1)
@@ -191,8 +192,3 @@ def _contexts(request: Request) -> list[object]:
         return [_bare(request.decision)]
     chat = as_chat(msgspec.structs.replace(request, tools=()))
     return [transcript(as_chat(request)), transcript(chat, request.tools)]
-
-
-def _names(adapter: str | None) -> set[str | None]:
-    """The names that match a recorded adapter, with the version (``"agent_2@7"``) and without."""
-    return {adapter} if adapter is None else {adapter, adapter.rpartition("@")[0] or adapter}

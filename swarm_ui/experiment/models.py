@@ -201,9 +201,10 @@ def check_adapters(section: Agent | Language, agents: int, learned: Sequence[str
         places = [folder / name for name in dict.fromkeys(names)]
     for place in places:
         if os.path.isfile(place / CRITIC_FILE):
+            agents_own = next(iter(AGENT_ADAPTERS))
             raise ConfigError(
                 f"the adapter '{place}' is a critic, which scores replies and writes none; "
-                f"expected an adapter of agents, such as {AGENT_ADAPTERS[0]}. To use a critic: "
+                f"expected an adapter of agents, such as {agents_own}. To use a critic: "
                 f"critic.kind=learned critic.folder={section.adapters}"
             )
         read_metadata(place).expect_format(place, getattr(section, "prompt_format", ""))

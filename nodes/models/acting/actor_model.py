@@ -268,15 +268,8 @@ class ActorCopy(PublishedCopy):
         current: Mapping[str, str],
         constrained: bool | None,
     ) -> None:
-        """
-        Args:
-            key: identifies the actor model, so that a process has one client for it.
-            engine: the server.
-            prompts: makes the prompts of the published versions, as the learner does.
-            folder: where the server reads the versions.
-            current: the version of each adapter.
-            constrained: see :class:`ActorModel`.
-        """
+        """``key``: identifies the actor model, so that a process has one client for it.
+        ``prompts``: makes the prompts of the published versions, as the learner does."""
         super().__init__(current)
         self.name = engine.name
         self._key, self._engine, self._prompts, self._folder = key, engine, prompts, folder
@@ -316,15 +309,8 @@ async def ask_engine(
     *,
     constrained: bool | None,
 ) -> list[Completion]:
-    """The replies of an engine, which loads the versions that it lacks from a folder.
-
-    Args:
-        engine: the engine.
-        requests: each for an exact version of its adapter, or for the base model.
-        prompts: the prompts of the requests, as the learner reads them.
-        folder: has a folder for each version.
-        constrained: see :class:`ActorModel`.
-    """
+    """The replies of a server to requests for exact versions, which it loads from a folder if it
+    lacks them. ``prompts``: those of the requests, as the learner reads them."""
     asked = [
         msgspec.structs.replace(
             request,

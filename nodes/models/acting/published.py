@@ -53,12 +53,7 @@ class LoadingModel:
     adapter stay in memory although no request uses them."""
 
     def __init__(self, model: Any, kept: int = 2) -> None:
-        """
-        Args:
-            model: if it is a :class:`~swarm_ui.model.VersionedModel` with ``load_version``, it
-                loads versions.
-            kept: versions of each adapter that stay in memory.
-        """
+        """``kept``: versions of each adapter that stay in memory."""
         self.model, self._kept = model, kept
         self.own: dict[str, str] | None = None
         """The version of each adapter that it has from the beginning. They stay. ``None``: it has
@@ -75,16 +70,8 @@ class LoadingModel:
         requests: Sequence[Request],
         *others: object,
     ) -> Any:
-        """Call ``generate`` or ``score``, for exact versions of adapters.
-
-        Args:
-            method: the method.
-            files: those of the versions that may be asked.
-            requests, others: its arguments.
-
-        Raises:
-            ModelError: a version cannot be read, or does not fit the model.
-        """
+        """Call ``generate`` or ``score``, for exact versions of adapters, some of which have
+        ``files``. Raises ``ModelError`` if a version cannot be read, or does not fit the model."""
         with ExitStack() as leases:
             for version in sorted({r.adapter for r in requests if r.adapter} & files.keys()):
                 if self.own is not None and version not in self.own.values():
@@ -251,13 +238,7 @@ class LoadedCopy(ScoringCopy):
         current: Mapping[str, str],
         files: Mapping[str, Files],
     ) -> None:
-        """
-        Args:
-            key: identifies the published model, so that a process makes its base model once.
-            name: the name of the model.
-            make: makes the base model.
-            current, files: the version of each adapter, and the files of the versions.
-        """
+        """``key``: identifies the published model, so that a process makes its base model once."""
         super().__init__(current)
         self.name = name
         self._key, self._make, self._files = key, make, files

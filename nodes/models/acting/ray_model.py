@@ -59,7 +59,6 @@ class HeldModel:
     The actor accepts requests during a forward pass; they form the next batch."""
 
     def __init__(self, factory: Factory) -> None:
-        """``factory``: makes the model."""
         self._factory = factory
         self._making: asyncio.Task[LoadingModel] | None = None
 
@@ -125,13 +124,8 @@ class RayModel(PublishedCopy):
         current: Mapping[str, str] | None = None,
         files: Mapping[str, Files] | None = None,
     ) -> None:
-        """
-        Args:
-            actors: Ray's handles of the replicas.
-            about: the model.
-            current: version of each adapter; ``None``: those with which the model was loaded.
-            files: of versions that the actors may lack.
-        """
+        """``current``: version of each adapter; ``None``: those with which the model was loaded.
+        ``files``: of versions that the actors may lack."""
         super().__init__(about.adapters if current is None else current)
         self.name = about.name
         self._actors, self._about, self._files = tuple(actors), about, files or {}

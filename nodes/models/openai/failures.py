@@ -87,16 +87,15 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
 
 
 def _advice(error: openai.APIStatusError, key: str) -> str:
-    if error.status_code in (401, 403):
-        return f"put a valid key into {key}"
-    if error.status_code == 429:
-        return "lower the rate limit or the concurrency, or check the account's quota"
-    if error.status_code == 404:
-        return "check the model name and that the address ends in /v1"
     named = next((field for field in OPTIONAL if _names(told(error), field)), None)
-    if named is not None:
-        return f"change or leave out '{named}', which is set by {OPTIONAL[named]}"
-    return "see the endpoint's log"
+    by_field = f"change or leave out '{named}', which is set by {OPTIONAL[named]}" if named else ""
+    by_status = {
+        401: f"put a valid key into {key}",
+        403: f"put a valid key into {key}",
+        404: "check the model name and that the address ends in /v1",
+        429: "lower the rate limit or the concurrency, or check the account's quota",
+    }
+    return by_status.get(error.status_code) or by_field or "see the endpoint's log"
 
 
 def _names(text: str, field: str) -> bool:

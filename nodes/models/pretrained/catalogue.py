@@ -64,38 +64,14 @@ PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 """Every model that ``swarm-ui models pull`` knows, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedAdapter:
-    """A trained LoRA adapter in this package, in peft's format."""
-
-    name: str
-    base: str
-    """Name of its model in :data:`PRETRAINED`."""
-    title: str
-    folder: Path
-    critic: bool = False
-    """Whether it scores the replies of agents, and writes none itself."""
-
-
-SMOLLM2_PHONE = ShippedAdapter(
-    name="smollm2-phone",
-    base="smollm2",
-    title="stage 1 on the simulated phone, invented devices and pages",
-    folder=Path(__file__).parent / "smollm2_phone",
-)
-SMOLLM2_CRITIC = ShippedAdapter(
-    name="smollm2-critic",
-    base="smollm2",
-    title="critic of replies on the simulated phone, invented devices and pages",
-    folder=Path(__file__).parent / "smollm2_critic",
-    critic=True,
-)
-SHIPPED_ADAPTERS: dict[str, ShippedAdapter] = {
-    each.name: each for each in (SMOLLM2_PHONE, SMOLLM2_CRITIC)
-}
-"""Every adapter in this package, by name."""
-AGENT_ADAPTERS = tuple(each.name for each in SHIPPED_ADAPTERS.values() if not each.critic)
-CRITIC_ADAPTERS = tuple(each.name for each in SHIPPED_ADAPTERS.values() if each.critic)
+_HERE = Path(__file__).parent
+AGENT_ADAPTERS: dict[str, Path] = {"smollm2-phone": _HERE / "smollm2_phone"}
+"""Adapters of SmolLM2 in this package: stage 1 on the simulated phone, invented devices and
+pages."""
+CRITIC_ADAPTERS: dict[str, Path] = {"smollm2-critic": _HERE / "smollm2_critic"}
+"""Adapters of SmolLM2 that score the replies of agents, and write none themselves."""
+SHIPPED_ADAPTERS = AGENT_ADAPTERS | CRITIC_ADAPTERS
+"""The folder of every adapter in this package, by name."""
 
 
 def adapter_folder(name: str | Path) -> Path:
@@ -104,7 +80,7 @@ def adapter_folder(name: str | Path) -> Path:
     not checked.
     """
     known = SHIPPED_ADAPTERS.get(str(name))
-    return Path(name) if known is None or os.path.isdir(name) else known.folder
+    return Path(name) if known is None or os.path.isdir(name) else known
 
 
 def find_model(name: str) -> PretrainedModel:

@@ -25,15 +25,19 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
-from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT, agent_name
-from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
-from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import (
+    BASE_AGENT,
+    GENERAL_AGENT,
+    SHIPPED_AGENTS,
+)
+from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer, Trie
+from swarm_ui.nodes.models.transformers.choosing import Allowed
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "LocalModel"]
 
-_REPLY_TOKENS = 20
+_REPLY_TOKENS, _FREE_WORDS = 20, 8
 _PREFIX_BYTES = 2**26
 """Memory for keys and values of prompts: those of one round of the episodes that fill a batch."""
 _UNLOADABLE = (
@@ -41,6 +45,33 @@ _UNLOADABLE = (
     msgspec.MsgspecError,
 )  # fmt: skip
 """Exceptions of transformers for files that are missing, damaged or malformed."""
+
+
+class WordGrammar:
+    """The replies that are possible on one screen, and a position in them; see
+    :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
+
+    def __init__(self, trie: Trie | None, free: Sequence[int], stops: Sequence[int]) -> None:
+        """``free``: the tokens that free text may use, where the trie allows free text."""
+        self._position, self._free, self._stops = trie, free, stops
+        self._words = 0
+        """Words of free text so far."""
+
+    def begin(self) -> WordGrammar:
+        return WordGrammar(self._position, self._free, self._stops)
+
+    def allowed(self) -> Allowed:
+        if self._position is not None:
+            return list(self._position)
+        if self._words == 0:
+            return self._free or self._stops
+        return [*self._free, *self._stops] if self._words < _FREE_WORDS else self._stops
+
+    def take(self, token: int) -> None:
+        if self._position is None:
+            self._words += 1
+        else:
+            self._position = self._position[token]
 
 
 class ScreenCodec:
@@ -74,8 +105,7 @@ class ScreenCodec:
                     f"offers {', '.join(screen.actions)}, none of which can be done there; offer "
                     "an action that needs no element, such as 'wait'"
                 )
-            free = tuple(self.tokenizer.free_words(prompt))
-            grammar = WordGrammar(trie, free, self.stops)
+            grammar = WordGrammar(trie, self.tokenizer.free_words(prompt), self.stops)
         return Row(
             prompt=prompt.ids,
             temperature=request.temperature or 0.0,
@@ -166,7 +196,9 @@ class LocalModel(InProcessModel[Encoded]):
                 f"{folder}: the weights have {network.config.vocab_size} tokens, the word list has "
                 f"{len(tokenizer)}; the two files do not belong together"
             )
-        return cls(network, tokenizer, name=agent_name(folder), constrained=constrained)
+        shipped = folder in SHIPPED_AGENTS.values()
+        name = folder.name.replace("_", "-") if shipped else "base-agent"
+        return cls(network, tokenizer, name=name, constrained=constrained)
 
     def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
         """A copy without adapters and with a larger vocabulary, for further training.

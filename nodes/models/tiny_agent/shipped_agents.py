@@ -20,10 +20,3 @@ def agent_folder(name: str | Path) -> Path:
     Whether it holds an agent is not checked.
     """
     return SHIPPED_AGENTS.get(os.fspath(name)) or Path(name)
-
-
-def agent_name(folder: Path) -> str:
-    """The name of an agent's model: that of the folder for the agents of this package, else
-    ``base-agent``."""
-    shipped = folder in SHIPPED_AGENTS.values()
-    return folder.name.replace("_", "-") if shipped else "base-agent"

@@ -37,18 +37,8 @@ class ChatCodec:
         device: torch.device,
         constrained: bool | None,
     ) -> None:
-        """
-        Args:
-            reader: makes the prompts, with a tokenizer of transformers.
-            generation: the network's ``generation_config``, which may name end tokens.
-            words: number of the network's tokens.
-            device: where masks of tokens are needed.
-            constrained: whether replies to decisions are restricted to what is possible on the
-                screen; ``None``: those in the compact format are.
-
-        Raises:
-            ConfigError: there is no end token.
-        """
+        """``generation``: the network's ``generation_config``, which may name end tokens.
+        ``words``: number of the network's tokens. Raises ``ConfigError`` without an end token."""
         self.reader, self.tokenizer, self.context = reader, reader.chats.tokenizer, reader.context
         self._constrained, self._words, self._device = constrained, words, device
         self.end, self.stops = _ends(generation, self.tokenizer)

@@ -31,17 +31,9 @@ class ReplyGrammars:
     """Compiles restrictions for one tokenizer, and keeps the most recent ones."""
 
     def __init__(self, tokenizer: Any, words: int, end: int, device: torch.device) -> None:
-        """
-        Args:
-            tokenizer: a fast tokenizer of transformers.
-            words: number of the network's tokens, which may be more than the tokenizer's.
-            end: the token that ends a reply.
-            device: the device on which masks are needed.
-
-        Raises:
-            MissingExtra: llguidance is not installed.
-            ModelError: the tokenizer is not a fast one.
-        """
+        """``words``: number of the network's tokens, which may be more than the tokenizer's;
+        ``end``: the token that ends a reply. Raises ``MissingExtra`` without llguidance, and
+        ``ModelError`` if the tokenizer is not a fast one."""
         try:
             import llguidance.hf
         except ImportError as error:
@@ -91,27 +83,18 @@ class ReplyGrammars:
 
 
 class ReplyGrammar:
-    """A set of replies, which many rows may use at the same time."""
-
-    def __init__(self, matcher: Any, words: int, device: torch.device) -> None:
-        self._matcher, self._words, self._device = matcher, words, device
-
-    def begin(self) -> ReplyCursor:
-        """The position before the first token of a reply."""
-        return ReplyCursor(self._matcher.deep_copy(), self._words, self._device)
-
-
-class ReplyCursor:
-    """The position in one reply."""
+    """A set of replies, which many rows may use at the same time, and a position in one reply; see
+    :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
 
     def __init__(self, matcher: Any, words: int, device: torch.device) -> None:
         self._matcher, self._words, self._device = matcher, words, device
         self._must: Sequence[int] = ()
         """Tokens that come next without an alternative."""
 
+    def begin(self) -> ReplyGrammar:
+        return ReplyGrammar(self._matcher.deep_copy(), self._words, self._device)
+
     def allowed(self) -> Allowed:
-        """The tokens that may come next; see
-        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         self._must = self._must or self._matcher.compute_ff_tokens()
         if self._must:
             return self._must[:1]
@@ -125,7 +108,5 @@ class ReplyCursor:
         return torch.from_numpy(chosen).to(self._device, torch.bool)
 
     def take(self, token: int) -> None:
-        """Append an allowed token; see
-        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         self._must = self._must[1:]
         self._matcher.consume_token(token)

@@ -14,6 +14,7 @@ from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     SHIPPED_ADAPTERS,
+    SMOLLM2,
     find_model,
     pulled_folder,
 )
@@ -34,7 +35,7 @@ def list_models(json: flags.Json = False) -> int:
     for name, model in PRETRAINED.items():
         folder = pulled_folder(name)
         where = str(folder) if folder else f"not here; run: swarm-ui models pull {name}"
-        own = [each.name for each in SHIPPED_ADAPTERS.values() if each.base == name]
+        own = [*SHIPPED_ADAPTERS] if name == SMOLLM2.name else []
         made.add_row(name, model.title, f"{model.parameters / 1e6:.1f} M", model.licence,
                      ", ".join(own), where)  # fmt: skip
         rows.append({"name": name, "title": model.title, "licence": model.licence, "adapters": own,

@@ -171,16 +171,6 @@ def differences_of_options(model: CausalModel, adapter: str | None) -> float:
     return float((torch.tensor(found) - torch.stack(wanted)).abs().max())
 
 
-def test_a_network_whose_layers_peft_refuses_answers_without_adapters() -> None:
-    sizes = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_state": 16}
-    model = CausalModel(network("falcon_h1", **sizes), tokenizer(), name="falcon")
-    with pytest.raises(ConfigError, match=r"cannot have the adapter 'agent_0'.*Mamba"):
-        model.add_adapter("agent_0")
-    chat = (ChatMessage("user", "hello"),)
-    [reply] = answers(model, [Request(chat=chat, max_tokens=3)])
-    assert model.adapters == () and reply.adapter is None
-
-
 @pytest.mark.filterwarnings("ignore:The following (rank|alpha)_pattern keys:RuntimeWarning")
 def test_an_adapter_of_experts_is_refused(tmp_path: Path) -> None:
     config = LoraConfig(r=4, target_modules="all-linear")

@@ -65,22 +65,6 @@ def test_whoever_stays_gets_its_answers_and_whoever_goes_leaves_nothing(
     assert len(asked) == len(set(asked))  # nothing twice
 
 
-def test_a_cancelled_call_is_not_answered() -> None:
-    echo = Echo()
-
-    async def run() -> None:
-        gone = asyncio.create_task(echo.queue.ask([1, 2, 3]))
-        stays = asyncio.create_task(echo.queue.ask([4]))
-        await asyncio.sleep(0)
-        gone.cancel()
-        assert await stays == [40]
-        assert len(asyncio.all_tasks()) <= 2  # this one, and the one that closed the batch
-
-    asyncio.run(run())
-    assert echo.batches == [[4]]
-    assert echo.idle()
-
-
 def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> None:
     class Broken(Echo):
         def answer(self, items: Sequence[int]) -> list[int]:
@@ -110,25 +94,6 @@ def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
     asyncio.run(leave_early())
     assert echo.idle()
     assert asyncio.run(echo.queue.ask([2])) == [20]
-
-
-def test_long_items_make_small_batches() -> None:
-    batches: list[list[int]] = []
-
-    def answer(items: Sequence[int]) -> Sequence[int]:
-        batches.append(list(items))
-        return items
-
-    queue = Batcher(answer, length=lambda item: item, max_tokens=100)
-    assert asyncio.run(queue.ask([40, 50, 40, 300, 1])) == [40, 50, 40, 300, 1]
-    assert batches == [[40, 50], [40], [300], [1]]
-
-
-async def test_too_few_answers_are_an_error_of_those_who_asked() -> None:
-    queue: Batcher[int, int] = Batcher(lambda items: [0])
-    with pytest.raises(ValueError, match="shorter"):
-        await asyncio.wait_for(queue.ask([1, 2]), 5)
-    assert await queue.ask([1]) == [0]
 
 
 async def test_the_event_loop_goes_on_while_a_batch_is_computed() -> None:

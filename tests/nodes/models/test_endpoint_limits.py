@@ -64,30 +64,6 @@ async def test_a_budget_of_calls_is_checked_before_sending_and_counts_retries() 
     assert len(server.requests) == 3
 
 
-async def test_budget_of_tokens_is_never_crossed_even_by_concurrent_calls() -> None:
-    async with Loopback(lambda body: Reply(delay=0.5)) as server:  # no call ends before the others
-        client = model(server, max_tokens=100)
-        with pytest.raises(BudgetExceeded, match="max_tokens"):
-            await client.generate([ask(max_tokens=40), ask(max_tokens=40), ask(max_tokens=40)])
-        assert client.budget.calls <= 2
-        with pytest.raises(BudgetExceeded):
-            await client.generate([ask(max_tokens=101)])
-        await client.close()
-    assert len(server.requests) <= 2
-
-
-async def test_what_a_call_did_not_use_is_free_again() -> None:
-    async with Loopback([failing(400)]) as server:
-        client = model(server, max_tokens=105)
-        with pytest.raises(ModelError, match="HTTP 400"):
-            await client.generate([ask(max_tokens=90)])
-        for _ in range(4):  # 18 tokens each, though up to 49 are held
-            await client.generate([ask(max_tokens=40)])
-        with pytest.raises(BudgetExceeded, match="72 are used and 0 reserved"):
-            await client.generate([ask(max_tokens=40)])
-        await client.close()
-
-
 async def test_cost_is_what_the_server_counted_at_the_given_price() -> None:
     async with Loopback() as server:
         client = model(server, prices={"tiny": PRICE, "agent@1": Price(prompt=0, completion=1)})

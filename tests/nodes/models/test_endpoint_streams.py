@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 from contextlib import aclosing
 
 import pytest
@@ -86,20 +85,6 @@ async def test_a_stream_that_breaks_off_is_repeated_without_pieces(breaks: str, 
         await client.close()
         with pytest.raises(ModelError, match=says):
             await streamed(model(server, max_retries=0))
-
-
-@pytest.mark.parametrize("without", [{"content_filter_results": {}}, {"delta": None}])
-async def test_events_without_a_delta_are_skipped(without: dict[str, object]) -> None:
-    events = [
-        {"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": None}]},
-        {"choices": [{"index": 0, **without, "finish_reason": None}]},
-        {"choices": [{"index": 0, "delta": {"content": " two"}, "finish_reason": None}]},
-        {"choices": [{"index": 0, **without, "finish_reason": "stop"}]},
-    ]
-    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    async with Loopback([Reply(break_after=0, breaks=f"{sent}data: [DONE]\n\n")]) as server:
-        pieces, _ = await streamed(model(server))
-    assert pieces == ["one", " two"]
 
 
 async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from pathlib import Path
 
 import msgspec
@@ -76,21 +75,6 @@ def test_saved_adapters_load_here_and_in_plain_peft(tmp_path: Path) -> None:
     loaded = [p for key, p in plain.named_parameters() if "lora" in key]
     for have, want in zip(loaded, model.adapter_parameters("agent_1"), strict=True):
         assert torch.equal(have, want)
-
-
-def test_adapters_of_an_agent_with_more_words_hold_no_embeddings(tmp_path: Path) -> None:
-    model = LocalModel.load().with_words(["unheard"])
-    model.add_adapter("agent_0", rank=4)
-    model.save_adapters(tmp_path)
-    model.load_adapters(tmp_path)
-    assert model.lease("agent_0") == "agent_0@0"
-
-
-def test_adding_an_adapter_gives_no_warning_of_other_packages() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        untrained().add_adapter("agent_0")
-    assert not [str(each.message) for each in caught]
 
 
 def test_wrong_names_and_wrong_requests_are_told_apart(tmp_path: Path) -> None:

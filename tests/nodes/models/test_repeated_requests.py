@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import torch
 from local_models import alike, answers, at_once, requests, with_adapters
 
-from swarm_ui.message import Heard
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import LocalModel
 
@@ -51,35 +49,3 @@ def test_equal_prompts_with_other_possible_actions_are_computed() -> None:
         if '"index"' in free.text:
             return
     raise AssertionError("no reply named an element")
-
-
-def test_replies_of_later_rounds_are_those_of_whole_prompts() -> None:
-    def rounds(model: LocalModel, *, forget: bool) -> tuple[list[Completion], int]:
-        """The replies, and the tokens that the network reads for them."""
-        found: list[Completion] = []
-        read: list[int] = []
-        embeddings: Any = model.network.get_input_embeddings()
-        embeddings.register_forward_hook(lambda _, ids, out: read.append(ids[0].numel()))
-        asked = [
-            msgspec.structs.replace(r, adapter=f"agent_{k % 3}", temperature=0.8 * (k % 2))
-            for k, r in enumerate(requests(18))
-        ]
-        for number in range(3):
-            if forget:
-                model.forget_prompts()
-            replies = again(model, asked)
-            found += replies
-            asked = [
-                msgspec.structs.replace(r, seed=number, decision=heard(r, said.text))
-                for r, said in zip(asked, replies, strict=True)
-            ]
-        return found, sum(read)
-
-    def heard(request: Request, text: str) -> Any:
-        assert request.decision is not None
-        said = Heard(sender="agent_0", round=1, content=text, own=True)
-        return msgspec.structs.replace(request.decision, heard=(*request.decision.heard, said))
-
-    whole, most = rounds(with_adapters(), forget=True)
-    shared, fewer = rounds(with_adapters(), forget=False)
-    assert alike(shared, whole) and fewer < 0.7 * most
