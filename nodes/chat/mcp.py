@@ -66,16 +66,12 @@ async def mcp_tools(
     client = mcp.Client(where)
     try:
         await client.__aenter__()
-    except Exception as raised:
-        reason: BaseException = raised
-        while isinstance(reason, BaseExceptionGroup):
-            reason = reason.exceptions[0]
+    except Exception as error:
         secrets = secrets_of(server) if isinstance(server, str) else ()
         # The cause is left out: its text may quote the address with a password or a key.
         raise ConfigError(
-            f"mcp_tools: no MCP server at '{shown}': "
-            f"{redacted(f'{type(reason).__name__}: {reason}', secrets)}. Check that it starts, and "
-            "that it speaks the protocol"
+            f"mcp_tools: no MCP server at '{shown}': {redacted(_innermost(error), secrets)}. Check "
+            "that it starts, and that it speaks the protocol"
         ) from None
     try:
         page = await client.list_tools(cursor=None)
@@ -114,3 +110,10 @@ def _text(part: Any) -> str:
         return str(part.resource.text)
     kind = getattr(part, "mime_type", None) or getattr(part, "uri", None) or "not text"
     return str(part.text) if part.type == "text" else f"[{part.type}: {kind}]"
+
+
+def _innermost(error: BaseException) -> str:
+    """The reason: the client raises groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
