@@ -63,7 +63,6 @@ class _Node(NamedTuple):
 
     tag: str
     id: str
-    place: int
     pieces: list[str]
 
 
@@ -73,32 +72,27 @@ def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tupl
     A node with an id has all text inside it, except that of inner nodes with an id. Text outside
     such nodes becomes elements of its own, because it can contain the answer to a question.
     """
-    done: list[_Node] = []
-    root = _Node("", "", -1, [])
-    open_nodes = [root]
-    holders = [root]  # node that takes the text: the nearest one with an id, else the node itself
-    for count, token in enumerate(_TOKEN.finditer(page)):
+    root = _Node("", "", [])
+    found = [root]
+    holders = [root]  # of each open node, the one that takes its text: the nearest with an id
+    for token in _TOKEN.finditer(page):
         piece = token[0]
         if piece == ">":
-            if len(open_nodes) > 1:
-                open_nodes.pop()
+            if len(holders) > 1:
                 holders.pop()
-        elif token["tag"] is None and piece == "<":
-            open_nodes.append(holders[-1])
+        elif piece == "<":
             holders.append(holders[-1])
-        elif token["tag"] is not None:
-            node = _Node(token["tag"].lower(), token["id"] or "", count, [])
-            holder = node if node.id or not holders[-1].id else holders[-1]
-            if holder is node:
-                done.append(node)
-            open_nodes.append(node)
-            holders.append(holder)
-        else:
+        elif token["tag"] is None:
             holders[-1].pieces.append(piece)
-    if any(piece.strip() for piece in root.pieces):
-        done.append(root)
-    texts = [(node, " ".join(" ".join(node.pieces).split())) for node in done]
-    kept = sorted(((n, t) for n, t in texts if n.id or t), key=lambda pair: pair[0].place)
+        else:
+            node = _Node(token["tag"].lower(), token["id"] or "", [])
+            if node.id or not holders[-1].id:
+                found.append(node)
+                holders.append(node)
+            else:
+                holders.append(holders[-1])
+    texts = [(node, " ".join(" ".join(node.pieces).split())) for node in found]
+    kept = [(node, text) for node, text in texts if node.id or text]
     elements = tuple(_element(k, node, text, words) for k, (node, text) in enumerate(kept))
     return elements, tuple(node.id for node, _ in kept)
 

@@ -78,8 +78,6 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """The goal as the agent reads it."""
     goal: Goal
-    words: Words
-    """The words of the text."""
     start: Device
     """The device at the start; do not change it."""
     parameters: frozenset[str]
@@ -127,7 +125,6 @@ def drawn_on(
         template=template,
         text=sampler.pick(template.texts).format_map(drawn.words),
         goal=drawn.goal,
-        words=drawn.words,
         start=device,
         parameters=frozenset(sampler.values),
         salt=salt,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 
 import pytest
@@ -155,4 +156,5 @@ def test_twins_have_the_texts_of_the_tasks_that_cannot_be_done() -> None:
         for seed in range(20):
             task = PHONE.assign(twin.name, seed)
             assert not task.goal.infeasible
-            assert task.text in {text.format_map(task.words) for text in template.texts}
+            patterns = [re.sub(r"\{\w+\}", ".+", text) for text in template.texts]
+            assert any(re.fullmatch(pattern, task.text) for pattern in patterns)
