@@ -129,8 +129,9 @@ def failures(results: Results) -> dict[FailureClass, dict[str, int]]:
     """The number of episodes of each class of failures that occurs, by split."""
     found: dict[FailureClass, dict[str, int]] = {why: {} for why in FAILURE_CLASSES}
     for arm in results.arms:
-        for why in filter(None, arm.failures):
-            found[why][arm.split] = found[why].get(arm.split, 0) + 1
+        for why in arm.failures:
+            if why is not None:
+                found[why][arm.split] = found[why].get(arm.split, 0) + 1
     return {why: splits for why, splits in found.items() if splits}
 
 

@@ -1,16 +1,13 @@
-"""Evaluation of policies on test episodes, which can be resumed: saved episodes are kept."""
+"""Evaluation of a policy on test episodes, which can be resumed: saved episodes are kept."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-
-from msgspec.structs import replace
+from typing import NamedTuple
 
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.teams import Arm
 from swarm_ui.files import only_writer
 from swarm_ui.report.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
@@ -21,23 +18,15 @@ from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_st
 from swarm_ui.trace.records import Episode
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One arm on the episodes of one split."""
+class Trial(NamedTuple):
+    """The episodes of one split."""
 
     split: str
-    arm: Arm
     jobs: tuple[Job, ...]
-    adapters: str | None = None
-    """Folder of the adapters, for a trained arm."""
+    name: str
+    """Name of the trace file."""
     seed: int = 0
     """Seed for choosing the episodes."""
-    name: str = ""
-    """Name of the trace file; empty: split and arm."""
-
-    @property
-    def file(self) -> str:
-        return self.name or f"{self.split}-{self.arm.name}"
 
 
 def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
@@ -45,73 +34,54 @@ def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
     return (split.replace("/", "-") or "episodes") + (f"-seed{seed}" if len(seeds) > 1 else "")
 
 
-class Evaluator:
-    """Plays the trials of a run and saves their results."""
+async def play(
+    run: RunDirectory,
+    results: Results,
+    trial: Trial,
+    policy: Acting | PerWorker[Acting],
+    rollouts: Rollouts,
+    show: ProgressDisplay,
+    *,
+    intervention: Intervene | None = None,
+    max_steps: int | None = None,
+    score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
+) -> None:
+    """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
-    def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
-        self._run, self.results, self._display = run, results, display
+    An episode counts in the progress when it is safely on disk.
 
-    async def play(
-        self,
-        trial: Trial,
-        policy: Acting | PerWorker[Acting],
-        rollouts: Rollouts,
-        *,
-        intervention: Intervene | None = None,
-        max_steps: int | None = None,
-        score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
-    ) -> None:
-        """Play the remaining episodes of a trial; each is saved by this process when it ends.
-
-        An episode counts in the progress when it is safely on disk. Episodes that finish while the
-        disk is busy are written together (:mod:`swarm_ui.trace.jsonl`).
-
-        Args:
-            trial: episodes of an earlier attempt are kept, except those with a fault.
-            policy: plays the trial's arm.
-            rollouts: plays them; stays open.
-            intervention: assigns credit; see :func:`swarm_ui.rollout.rollout`.
-            max_steps: truncates episodes.
-            score: computes the benchmark's own measures.
-        """
-        with only_writer(self._run.path, "episodes"):
-            path = self._run.traces / f"{trial.file}.jsonl"
-            if path.exists():
-                repair_jsonl(path)
-            kept = finished_episodes(self._run, trial)
-            left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
-            if left:
-                stream = rollouts.stream(
-                    policy, left, intervention=intervention, max_steps=max_steps
-                )
-                await self._play(trial, kept, stream, together=min(rollouts.concurrency, len(left)))
-            episodes = in_order(trial.jobs, _saved(self._run, trial))
-            result = _result(trial, episodes, Cost.of_episodes(episodes))
-            if score is not None:
-                result = replace(result, measures=score(episodes))
-            self.results.put(result)
-            self.results.save(self._run.path)
-
-    async def _play(
-        self,
-        trial: Trial,
-        kept: Sequence[Episode],
-        stream: AsyncGenerator[tuple[int, Episode], None],
-        *,
-        together: int,
-    ) -> None:
-        path = self._run.traces / f"{trial.file}.jsonl"
+    Args:
+        run: its folder keeps the episodes and the results.
+        results: gets the result of the trial.
+        trial: episodes of an earlier attempt are kept, except those with a fault.
+        policy: plays them.
+        rollouts: where they are played; stays open.
+        show: shows the progress.
+        intervention: assigns credit; see :func:`swarm_ui.rollout.rollout`.
+        max_steps: truncates episodes.
+        score: computes the benchmark's own measures.
+    """
+    path = run.traces / f"{trial.name}.jsonl"
+    with only_writer(run.path, "episodes"):
         if path.exists():
-            write_jsonl(path, kept)
-        label = trial.name or f"{trial.split}: {trial.arm.label}"
-        found = Counter(e.success for e in kept)
-        count = len(trial.jobs)
-        with self._display.bar(label, count, share=not trial.name, together=together) as bar:
-            bar.start_from(found.total())
-            async with aclosing(write_stream(path, stream)) as written:
-                async for _, episode in written:
-                    found[episode.success] += 1
-                    bar.update(found.total(), _note(found))
+            repair_jsonl(path)
+        kept = finished_episodes(run, trial)
+        left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
+        if left:
+            if path.exists():
+                write_jsonl(path, kept)
+            found, together = Counter(e.success for e in kept), min(rollouts.concurrency, len(left))
+            stream = rollouts.stream(policy, left, intervention=intervention, max_steps=max_steps)
+            with show.bar(trial.name, len(trial.jobs), share=False, together=together) as bar:
+                bar.start_from(found.total())
+                async with aclosing(write_stream(path, stream)) as written:
+                    async for _, episode in written:
+                        found[episode.success] += 1
+                        masked = f", {found[None]} masked" if found[None] else ""
+                        bar.update(found.total(), f"{found[True]} solved{masked}")
+        episodes = in_order(trial.jobs, list(iter_jsonl(path)) if path.exists() else [])
+        results.put(_result(trial, episodes, () if score is None else score(episodes)))
+        results.save(run.path)
 
 
 def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
@@ -122,32 +92,23 @@ def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
     Raises:
         TraceError: another line is damaged.
     """
-    return [episode for episode in _saved(run, trial, whole=False) if episode.fault is None]
+    path = run.traces / f"{trial.name}.jsonl"
+    saved = iter_jsonl(path, whole=False) if path.exists() else ()
+    return [episode for episode in saved if episode.fault is None]
 
 
-def _saved(run: RunDirectory, trial: Trial, *, whole: bool = True) -> list[Episode]:
-    path = run.traces / f"{trial.file}.jsonl"
-    return list(iter_jsonl(path, whole=whole)) if path.exists() else []
-
-
-def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
-    labels = [e.policy for e in episodes if e.policy]
+def _result(trial: Trial, episodes: Sequence[Episode], measures: tuple[Measure, ...]) -> ArmResult:
     return ArmResult(
         name=trial.name,
         split=trial.split,
         seed=trial.seed,
         environment=min({e.environment for e in episodes if e.environment} or {""}),
         checker=max((e.checker for e in episodes), default=1),
-        arm=trial.arm.name,
-        label=trial.arm.label if trial.arm.name else (labels or [trial.arm.label])[0],
+        label=next((e.policy for e in episodes if e.policy), ""),
         jobs=tuple((e.task, e.seed) for e in episodes),
         outcomes=tuple(outcome(e) for e in episodes),
         failures=tuple(failure_class(e) for e in episodes),
         faults=tuple(dict.fromkeys(e.fault for e in episodes if e.fault)),
-        edges=trial.arm.edges,
-        work=cost,
+        work=Cost.of_episodes(episodes),
+        measures=measures,
     )
-
-
-def _note(found: Counter[bool | None]) -> str:
-    return f"{found[True]} solved" + (f", {found[None]} masked" if found[None] else "")

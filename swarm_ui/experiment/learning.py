@@ -18,7 +18,7 @@ from swarm_ui.experiment.plugins import function_of
 from swarm_ui.experiment.progress import Bar, ProgressDisplay, recorded_progress
 from swarm_ui.experiment.run import Run, wait_for
 from swarm_ui.experiment.stored import running
-from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, arm_of
+from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, graph_of
 from swarm_ui.report import credit_map
 from swarm_ui.report.results import Cost
 from swarm_ui.rollout import Job
@@ -113,7 +113,7 @@ async def _trained(
             def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
                 return env.training_jobs(tasks, count, random.Random(seed))
 
-            graph = arm_of(team, agent_names(team.agents)).graph(playing.acting)
+            graph = graph_of(team, playing.acting, agent_names(team.agents))
             # An emulator plays one episode at a time, whatever the settings say.
             most = environment.max_concurrency or settings.concurrency
             edges = None

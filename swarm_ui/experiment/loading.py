@@ -278,12 +278,12 @@ def _hint(name: Name, values: Mapping[str, Any]) -> str:
     far = {*_RECORDS} - {section}  # of other commands
     known = [each for each in known if each != wrong and each.partition(".")[0] not in far]
     same = [each for each in known if each.rpartition(".")[2] == last]
-    if near := same or difflib.get_close_matches(wrong, known, n=1, cutoff=0.8):
-        return meant(near)
     others = [other for other, kind in _VARIANTS.get(section, {}).items()
               if last in kind.model_fields]  # fmt: skip
-    if others:
+    if others and not same:
         return f" here, only in {section} {', '.join(others)}"
+    if near := same or difflib.get_close_matches(wrong, known, n=1, cutoff=0.8):
+        return meant(near)
     here = [each.partition(".")[2] for each in known if each.startswith(f"{section}.")]
     return f"; known: {', '.join(here)}"
 

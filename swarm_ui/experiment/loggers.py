@@ -25,12 +25,12 @@ Settings = Mapping[str, Any]
 def _tensorboard(folder: Path, settings: Settings) -> Iterator[Log]:
     from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(str(folder / "tensorboard")) as writer:  # type: ignore[no-untyped-call]
+    with SummaryWriter(str(folder / "tensorboard")) as writer:
 
         def log(numbers: Mapping[str, float]) -> None:
             for name, value in numbers.items():
-                writer.add_scalar(name, value, int(numbers.get("iteration", 0)))  # type: ignore[no-untyped-call]
-            writer.flush()  # type: ignore[no-untyped-call]
+                writer.add_scalar(name, value, int(numbers.get("iteration", 0)))
+            writer.flush()
 
         yield log
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_ui.budget import Budget
 from swarm_ui.environments.benchmark import Benchmark, Opened
@@ -23,7 +22,7 @@ from swarm_ui.experiment.config import Config, FilledTeam, Local, Ray
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint, Language
 from swarm_ui.experiment.models import adapter_names, endpoint_model, made_model, open_model
 from swarm_ui.experiment.spending import spending
-from swarm_ui.experiment.teams import Arm, arm_of, policy_in
+from swarm_ui.experiment.teams import configured_edges, policy_in
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel
@@ -48,11 +47,9 @@ OpenRollouts = Callable[[str, Opened], Rollouts]
 the workers. Enter it with ``async with``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """The policy and the rollouts of an evaluation."""
 
-    arm: Arm
     policy: Acting | PerWorker[Acting]
     rollouts: OpenRollouts
 
@@ -89,19 +86,19 @@ async def opened_placement(
             return Rollouts([LocalWorker(environment.make, slots=slots)])
 
         async with open_model(config.model, model) as answering:
-            arm = arm_of(team, adapters, model=answering.name)
             with spending(answering, run):
-                yield Placement(arm, policy_in(config.env, arm, answering), local)
+                yield Placement(policy_in(config.env, team, answering, adapters), local)
         return
     with opened_workers(config.env, config.place, warn) as rollouts:
         async with open_shared_model(config, run) as shared:
-            arm = arm_of(team, adapters, model=(shared or config.model).name)
             policy: Acting | PerWorker[Acting] = PerWorker(
-                partial(open_policy, config.model, team, adapters, arm.edges, config.env)
+                partial(
+                    open_policy, config.model, team, adapters, configured_edges(team), config.env
+                )
             )
             if shared is not None:
-                policy = policy_in(config.env, arm, shared)
-            yield Placement(arm, policy, rollouts)
+                policy = policy_in(config.env, team, shared, adapters)
+            yield Placement(policy, rollouts)
 
 
 @contextmanager
@@ -141,8 +138,7 @@ async def open_policy(
 ) -> AsyncIterator[Policy]:
     """The policy of a worker. It opens its own model, and reads the files on its machine."""
     async with open_model(model) as answering:
-        arm = arm_of(team, adapters, model=answering.name, edges=edges)
-        yield policy_in(env, arm, answering)
+        yield policy_in(env, team, answering, adapters, edges)
 
 
 @asynccontextmanager

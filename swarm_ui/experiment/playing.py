@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from swarm_ui.environments.benchmark import Opened
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.acting import check_actor
 from swarm_ui.experiment.benchmarks import UserBenchmark, note_on, opened
 from swarm_ui.experiment.config import Config, Evaluation
-from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
+from swarm_ui.experiment.evaluation import Trial, play, trace_name
 from swarm_ui.experiment.loggers import check_loggers, opened_log, result_scalars
 from swarm_ui.experiment.model_settings import Code, Endpoint, Language
 from swarm_ui.experiment.models import open_model
@@ -21,15 +22,12 @@ from swarm_ui.experiment.plugins import load as load_code
 from swarm_ui.experiment.progress import ProgressDisplay, recorded_progress
 from swarm_ui.experiment.run import Run, wait_for
 from swarm_ui.experiment.stored import running
-from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.wrapping import is_users
 from swarm_ui.nodes import model_folder
 from swarm_ui.report.results import Results, compared
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
-
-_NO_ARM = Arm(name="", label="")
 
 
 def evaluate(
@@ -120,18 +118,18 @@ async def trials_of(config: Config, wanted: Evaluation) -> list[Trial]:
     found = []
     for split in wanted.split:
         async with opened(config.env, split) as environment:
-            found += await _trials(config, wanted, split, environment, _NO_ARM)
+            found += await _trials(config, wanted, split, environment)
     return found
 
 
 async def _trials(
-    config: Config, wanted: Evaluation, split: str, environment: Any, arm: Arm
+    config: Config, wanted: Evaluation, split: str, environment: Opened
 ) -> list[Trial]:
     found = []
     for seed in wanted.seed:
         jobs = await config.env.jobs(split, wanted.episodes, seed, environment)
         name = trace_name(split, seed, wanted.seed)
-        found.append(Trial(split, arm, tuple(jobs), seed=seed, name=name))
+        found.append(Trial(split, tuple(jobs), name, seed))
     return found
 
 
@@ -148,18 +146,21 @@ async def _evaluated(
         labels.append(f"environment in {', '.join(config.env.wrap)}")
     results = Results.load(run.path)
     results.labels = tuple(dict.fromkeys([*results.labels, *labels]))
-    evaluator, played = Evaluator(run.folder, results, show), []
+    played = []
     async with opened_placement(config, team, model, warn, run.folder) as placed:
         for split in wanted.split:
             async with (
                 opened(config.env, split) as environment,
                 placed.rollouts(split, environment) as rollouts,
             ):
-                for trial in await _trials(config, wanted, split, environment, placed.arm):
-                    await evaluator.play(
+                for trial in await _trials(config, wanted, split, environment):
+                    await play(
+                        run.folder,
+                        results,
                         trial,
                         placed.policy,
                         rollouts,
+                        show,
                         max_steps=config.env.max_steps,
                         score=environment.score,
                         intervention=solver_grades,

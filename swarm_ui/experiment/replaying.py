@@ -16,7 +16,7 @@ from swarm_ui.experiment.config import Config, FilledTeam
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.run import expect_trust, stored_config
-from swarm_ui.experiment.teams import arm_of, parse_edges
+from swarm_ui.experiment.teams import graph_of, parse_edges
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.report.read import episodes_in
@@ -100,7 +100,7 @@ async def replay_decision(
     edges = [edge for edge in before.edges if {*edge} <= {*before.agents}]
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
         names = adapter_names(config.model, team.agents)
-        graph = arm_of(team, names, edges=edges).graph(model)
+        graph = graph_of(team, model, names, edges)
         after = await _replayed(graph, before, changes)
     kept = {id(call) for call in before.calls}
     asked = sum(

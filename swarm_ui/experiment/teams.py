@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.benchmark import Benchmark
@@ -32,58 +31,34 @@ SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """One policy, as plain data, so that it can be sent to another process."""
+Adapters = Sequence[str | None]
+"""The adapter of each agent; empty: none has one."""
 
-    name: str
-    label: str
-    agents: int = 1
-    rounds: int = 1
-    edges: tuple[Edge, ...] = ()
-    temperature: float | None = None
-    temperatures: tuple[float, ...] = ()
-    """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
-    views: Literal["same", "shuffle", "window", "pane"] = "same"
-    vote: Literal["majority", "probability"] = "majority"
-    max_tokens: int | None = None
-    """Maximum number of tokens of a reply; ``None``: not chosen."""
-    adapters: tuple[str | None, ...] = ()
-    """The adapter of each agent; empty: none has one."""
 
-    @property
-    def calls(self) -> int:
-        """The number of calls of a decision."""
-        return self.agents * self.rounds
-
-    def policy(self, model: ChatModel) -> Policy:
-        """The policy, which calls ``model``."""
-        return GraphPolicy(self.graph(model), name=self.label)
-
-    def graph(self, model: ChatModel) -> CollabGraph:
-        """The team's graph."""
-        if self.agents == 1:
-            return CollabGraph.solo(
-                model,
-                adapter=self._adapters()[0],
-                temperature=(self.temperatures or (self.temperature,))[0],
-                view="shuffle" if self.views == "shuffle" else "same",
-                max_tokens=self.max_tokens,
-            )
-        return CollabGraph.collaborative(
-            self.agents,
-            self.rounds,
-            model=model,
-            edges=self.edges,
-            adapters=self._adapters(),
-            temperature=self.temperatures or self.temperature,
-            views=self.views,
-            vote=self.vote,
-            max_tokens=self.max_tokens,
+def graph_of(
+    team: FilledTeam, model: ChatModel, adapters: Adapters = (), edges: Sequence[Edge] | None = None
+) -> CollabGraph:
+    """The team's graph. ``edges`` are used instead of the configured ones."""
+    names = tuple(adapters) or (None,) * team.agents
+    if team.agents == 1:
+        return CollabGraph.solo(
+            model,
+            adapter=names[0],
+            temperature=(team.temperatures or (team.temperature,))[0],
+            view="shuffle" if team.views == "shuffle" else "same",
+            max_tokens=team.max_tokens,
         )
-
-    def _adapters(self) -> Sequence[str | None]:
-        return self.adapters or (None,) * self.agents
+    return CollabGraph.collaborative(
+        team.agents,
+        team.rounds,
+        model=model,
+        edges=configured_edges(team) if edges is None else tuple(edges),
+        adapters=names,
+        temperature=team.temperatures or team.temperature,
+        views=team.views,
+        vote=team.vote,
+        max_tokens=team.max_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,54 +67,38 @@ class _MakeAgent:
     if the model can."""
 
     model: ChatModel
-    arm: Arm
+    team: FilledTeam
+    adapter: str | None
 
     def __call__(self, name: str, view: AgentView) -> Node:
-        arm = self.arm
-        adapter = arm.adapters[0] if arm.adapters else None
-        heat = arm.temperatures[0] if arm.temperatures else arm.temperature
-        return AgentNode(name, self.model, adapter, heat, view, arm.max_tokens)
+        team = self.team
+        heat = team.temperatures[0] if team.temperatures else team.temperature
+        return AgentNode(name, self.model, self.adapter, heat, view, team.max_tokens)
 
 
-def policy_in(env: Benchmark, arm: Arm, model: ChatModel) -> Policy:
-    """The policy of an arm in an environment, where each task may determine the team."""
-    own = env.team(_MakeAgent(model, arm), f"{model.name}, one agent for each name")
-    return arm.policy(model) if own is None else own
+def policy_in(
+    env: Benchmark,
+    team: FilledTeam,
+    model: ChatModel,
+    adapters: Adapters = (),
+    edges: Sequence[Edge] | None = None,
+) -> Policy:
+    """The policy of a team in an environment, where each task may determine the agents."""
+    make = _MakeAgent(model, team, next(iter(adapters), None))
+    own = env.team(make, f"{model.name}, one agent for each name")
+    if own is not None:
+        return own
+    who = f"{model.name}, trained" if any(name is not None for name in adapters) else model.name
+    shape = "learned" if edges_file(team.edges) is not None else team.edges
+    edged = "no edges" if shape == "none" else f"{shape} edges"
+    size = f"{team.agents} agents x {team.rounds}, {edged}, {team.vote} vote"
+    label = f"{who}, one agent" if team.agents == 1 else f"{who}, {size}"
+    return GraphPolicy(graph_of(team, model, adapters, edges), name=label)
 
 
 def agent_names(count: int) -> list[str]:
     """The names of the agents of a team."""
     return [f"agent_{k}" for k in range(count)]
-
-
-def arm_of(
-    team: FilledTeam,
-    adapters: Sequence[str | None],
-    *,
-    model: str = "",
-    edges: Sequence[Edge] | None = None,
-) -> Arm:
-    """The team of a configuration, with the adapter of each agent.
-
-    ``model`` is a name for the label; ``edges`` are used instead of the configured ones.
-    """
-    who = f"{model}, trained" if any(name is not None for name in adapters) else model
-    shape = "learned" if edges_file(team.edges) is not None else team.edges
-    edged = "no edges" if shape == "none" else f"{shape} edges"
-    size = f"{team.agents} agents x {team.rounds}, {edged}, {team.vote} vote"
-    return Arm(
-        name="",
-        label=f"{who}, one agent" if team.agents == 1 else f"{who}, {size}",
-        agents=team.agents,
-        rounds=team.rounds,
-        edges=configured_edges(team) if edges is None else tuple(edges),
-        temperature=team.temperature,
-        temperatures=team.temperatures,
-        views=team.views,
-        vote=team.vote,
-        max_tokens=team.max_tokens,
-        adapters=tuple(adapters),
-    )
 
 
 def team_size(team: FilledTeam) -> str:

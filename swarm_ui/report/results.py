@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from swarm_ui.action import unfit
 from swarm_ui.errors import UNREADABLE, ConfigError, Failure, brief
 from swarm_ui.files import write_atomic
-from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval, Measure, Outcome, clustered_mean, paired_difference
 from swarm_ui.trace.failures import FailureClass, failure_class
@@ -123,7 +122,6 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     episode."""
     faults: tuple[Failure, ...] = ()
     """The different faults, each once."""
-    edges: tuple[Edge, ...] = ()
     work: Cost = msgspec.field(default_factory=Cost)
     measures: tuple[Measure, ...] = ()
     """The benchmark's own measures, if it has any."""

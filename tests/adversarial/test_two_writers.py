@@ -17,9 +17,9 @@ from learning_run import run as train
 
 from swarm_ui import CollabGraph, ConfigError, GraphPolicy, read_jsonl
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment import evaluation
+from swarm_ui.experiment.evaluation import Trial
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.teams import Arm
 from swarm_ui.files import only_writer
 from swarm_ui.report.results import Results
 from swarm_ui.rollout import LocalWorker, Rollouts
@@ -58,10 +58,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 async def play(run: RunDirectory) -> None:
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
-    trial = Trial("test", Arm(name="solo", label="solo"), JOBS, name="episodes")
-    evaluator = Evaluator(run, Results(labels=("phone",)), ProgressDisplay())
+    trial, results = Trial("test", JOBS, "episodes"), Results(labels=("phone",))
     async with Rollouts([LocalWorker(PhoneEnvironment, slots=2)]) as rollouts:
-        await evaluator.play(trial, policy, rollouts, max_steps=2)
+        await evaluation.play(run, results, trial, policy, rollouts, ProgressDisplay(), max_steps=2)
 
 
 def test_a_run_that_another_process_writes_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from swarm_ui.environments.coordination import (
 )
 from swarm_ui.environments.coordination.benchmark import Coordination
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
-from swarm_ui.experiment.teams import Arm, policy_in
+from swarm_ui.experiment.config import Team
+from swarm_ui.experiment.teams import policy_in
 from swarm_ui.trace.jsonl import read_jsonl
 
 SCRIPTED = "benchmarks.support.coordination_agents"
@@ -83,6 +84,7 @@ def test_the_split_of_named_tasks() -> None:
 
 
 def test_the_policy_can_be_sent_to_the_workers_of_a_cluster() -> None:
-    arm = Arm(name="", label="", temperature=0.5, max_tokens=99, adapters=("one",))
-    policy = pickle.loads(pickle.dumps(policy_in(Coordination(), arm, distributed())))
+    team = Team(temperature=0.5, max_tokens=99).filled(learning=False)
+    made = policy_in(Coordination(), team, distributed(), ["one"])
+    policy = pickle.loads(pickle.dumps(made))
     assert policy.name == "scripted, distributed algorithm, one agent for each name"

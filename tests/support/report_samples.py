@@ -76,7 +76,6 @@ def trace(text: str, step: int, rng: random.Random, picture: bytes | None = None
         ),
         agents=AGENTS,
         rounds=3,
-        edges=(("agent_1", "agent_2"),),
         calls=calls,
         ballot={action.json(): 2.5, other.json(): 1.0, text: 0.5},
         action=action,
