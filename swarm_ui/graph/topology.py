@@ -44,30 +44,20 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
     Raises:
         GraphError: there is a cycle; the message shows it.
     """
-    waiting = {name: len(senders) for name, senders in heard.items()}
-    listeners: dict[str, list[str]] = {name: [] for name in heard}
+    sorter = TopologicalSorter(dict.fromkeys(heard, ()))  # in this order
     for name, senders in heard.items():
-        for sender in senders:
-            listeners[sender].append(name)
-    order = [name for name, count in waiting.items() if count == 0]
-    for name in order:
-        for listener in listeners[name]:
-            waiting[listener] -= 1
-            if waiting[listener] == 0:
-                order.append(listener)
-    if len(order) < len(waiting):
-        try:
-            TopologicalSorter(heard).prepare()
-        except CycleError as error:
-            cycle = list(error.args[1])
-            if len(cycle) > 12:
-                cycle[6:-5] = [f"({len(cycle) - 11} more)"]
-            raise GraphError(
-                f"the edges form a cycle: {' -> '.join(cycle)}. Messages within a round must flow "
-                "one way; remove one of these edges, or deliver its messages in the next round "
-                "with delay=1 (a node receives its own message of the last round anyway)"
-            ) from None
-    return order
+        sorter.add(name, *senders)
+    try:
+        return list(sorter.static_order())
+    except CycleError as error:
+        cycle = list(error.args[1])
+        if len(cycle) > 12:
+            cycle[6:-5] = [f"({len(cycle) - 11} more)"]
+        raise GraphError(
+            f"the edges form a cycle: {' -> '.join(cycle)}. Messages within a round must flow "
+            "one way; remove one of these edges, or deliver its messages in the next round "
+            "with delay=1 (a node receives its own message of the last round anyway)"
+        ) from None
 
 
 def descendants(starts: Iterable[str], edges: Iterable[Edge]) -> set[str]:
