@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 
 from swarm_ui.action import Action
 from swarm_ui.environments.web.browser import DevTools, Rejected
@@ -57,6 +58,9 @@ _CHOOSE = """function (text, toggle) {
   else select.value = option.value, option.selected = true;
   for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));
   return "";
+}"""
+_TAKES_FILE = """function () {
+  return this instanceof HTMLInputElement && this.type === "file";
 }"""
 _NO_SELECT = "not an option"
 _SCROLL = """function (dx, dy) {
@@ -125,9 +129,10 @@ async def _perform(page: DevTools, action: Action, at: Point, to: Point) -> None
         await keyboard.press("Backspace")
 
 
-async def act(tab: Tab, action: Action, seen: Seen) -> str:
+async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None = None) -> str:
     """Do an action on the page of a tab; return why it failed, or ``""``. The action's indices are
-    positions in ``seen``, the page as last read."""
+    positions in ``seen``, the page as last read. ``uploads``: the folder of the files that may be
+    uploaded."""
     kind, index = action.action_type, action.index
     try:
         if kind == "wait":
@@ -138,7 +143,9 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
             return await _scroll(tab, action, seen)
         elif kind == "swipe" and action.direction is None:
             return await _drag(tab, action, seen)
-        elif index is not None and (why := await _instead(tab, action, seen, index)) is not None:
+        elif index is not None and (
+            (why := await _instead(tab, action, seen, index, uploads)) is not None
+        ):
             return why
         else:
             if index is not None:
@@ -151,7 +158,9 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
     return ""
 
 
-async def _instead(tab: Tab, action: Action, seen: Seen, index: int) -> str | None:
+async def _instead(
+    tab: Tab, action: Action, seen: Seen, index: int, uploads: Path | None
+) -> str | None:
     """Do what is done without the mouse on an element, and return why it failed, or ``""``;
     ``None``: use the mouse."""
     kind, element, node = action.action_type, seen.elements[index], seen.nodes[index]
@@ -164,9 +173,28 @@ async def _instead(tab: Tab, action: Action, seen: Seen, index: int) -> str | No
             return problem  # else the page made the option itself: press it
     if kind == "input_text" and not element.editable:
         return "no text can be typed there"
+    if kind == "input_text" and await tab.on_node(node, _TAKES_FILE):
+        return await _upload(tab, node, action.text or "", uploads)
     if kind == "input_text" and await tab.on_node(node, _SET_VALUE, action.text or ""):
         return ""
     return None
+
+
+async def _upload(tab: Tab, node: int, name: str, uploads: Path | None) -> str:
+    """Choose a file in a file input; return why it failed, or ``""``."""
+    if uploads is None:
+        return "no file may be uploaded here"
+    folder = uploads.resolve()
+    try:
+        file = (folder / name).resolve()
+        allowed = file.is_relative_to(folder) and file.is_file()
+    except (OSError, ValueError):  # such as a name with a null character
+        allowed = False
+    if not allowed:
+        files = sorted(one.name for one in folder.iterdir() if one.is_file())
+        return f"no file {name[:200]!r} may be uploaded; there are {', '.join(files[:20])}"
+    await tab.call("DOM.setFileInputFiles", files=[str(file)], backendNodeId=node)
+    return ""
 
 
 async def _drag(tab: Tab, action: Action, seen: Seen) -> str:

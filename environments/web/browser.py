@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -205,6 +206,8 @@ class Chromium:
         self._starting = asyncio.Lock()
         self.pid: int | None = None
         """Process number of the running browser."""
+        self.downloads = Path()
+        """The folder of the running browser's downloads."""
 
     @property
     def alive(self) -> bool:
@@ -219,7 +222,7 @@ class Chromium:
         """
         browser = await self.start()
         shape: ViewportSize = {"width": size[0], "height": size[1]}
-        return await answered(browser.new_context(viewport=shape, accept_downloads=False))
+        return await answered(browser.new_context(viewport=shape))
 
     async def start(self) -> Browser:
         """The running browser; starts one if there is none."""
@@ -244,12 +247,14 @@ class Chromium:
             raise MissingExtra("web", "a browser", "playwright") from error
 
         self._driver = await async_playwright().start()
+        self.downloads = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
         root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for root
         try:
             self._browser = await self._driver.chromium.launch(
                 executable_path=binary,
                 args=[*_FLAGS, *self._flags],
                 chromium_sandbox=not root,
+                downloads_path=self.downloads,
                 handle_sigint=False,  # an interrupted run ends its episodes first
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -272,3 +277,6 @@ class Chromium:
                 await answered(browser.close())
         if driver is not None:
             await driver.stop()
+        downloads, self.downloads = self.downloads, Path()
+        if downloads != Path():
+            await asyncio.to_thread(shutil.rmtree, downloads, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -63,7 +64,8 @@ class WebEnvironment(Episodic):
 
     - ``click``, ``double_tap``, ``long_press`` (hover), ``swipe`` (drag) and ``input_text`` use the
       mouse and the keyboard; ``select``, or a click on it, chooses an option by its text;
-    - ``input_text`` sets a slider or a date;
+    - ``input_text`` sets a slider or a date, and with a path on a file input uploads a file of the
+      folder ``uploads``;
     - ``scroll`` moves by 80 % of the window, or of the element with that ``index``;
     - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
       ``open_app`` opens the URL in ``app_name`` in the active tab;
@@ -87,6 +89,7 @@ class WebEnvironment(Episodic):
         allowed: Iterable[str] = (),
         browser: WebBrowser | None = None,
         budget: int = 30,
+        uploads: Path | None = None,
         view: WebView = WebView(),  # noqa: B008 (a record that cannot change)
     ) -> None:
         """
@@ -100,6 +103,7 @@ class WebEnvironment(Episodic):
             browser: a browser that other environments may share; its own allowed hosts apply. By
                 default the environment starts a separate browser.
             budget: maximum number of actions in an episode.
+            uploads: the folder whose files agents may upload; ``None``: nothing can be uploaded.
             view: the size of the page, and the contents of observations.
 
         Raises:
@@ -122,7 +126,7 @@ class WebEnvironment(Episodic):
                     f"{self._browser.allowed}"
                 )
         self._tasks, self.tasks, self.budget = dict(tasks), tuple(tasks), budget
-        self._view = view
+        self._view, self._uploads = view, uploads
         self._session: Session | None = None
         self._shown: Observation | None = None
         """The screen as last read; not what the reward function opened."""
@@ -140,7 +144,7 @@ class WebEnvironment(Episodic):
 
     @property
     def session(self) -> Session | None:
-        """The tabs of the episode; ``None`` before the first one."""
+        """The tabs and downloads of the episode; ``None`` before the first one."""
         return self._session
 
     async def begin(self, task: str, rng: random.Random) -> str:
@@ -229,7 +233,7 @@ class WebEnvironment(Episodic):
         if kind in ("navigate_home", "open_app"):
             address = self._task.url if kind == "navigate_home" else action.app_name
             return await self._open(session, address)
-        return await acting.act(session.front, action, self._seen)
+        return await acting.act(session.front, action, self._seen, self._uploads)
 
     async def _on_bar(self, session: Session, action: Action, place: int) -> str:
         """Do an action on an element of the browser's bar."""
@@ -270,10 +274,16 @@ class WebEnvironment(Episodic):
         names = ("New tab", "Close tab")[: len(session.tabs)]
         bar += [Element(index=0, role="button", text=name) for name in names]
         bar.append(Element(index=0, role="field", text="Address", value=tab.url, editable=True))
-        listed = enumerate((*bar, *seen.elements))
+        files = [
+            Element(index=0, role="text", text=f"Downloaded {name}", clickable=False)
+            for name in session.downloads
+        ]
+        listed = enumerate((*bar, *seen.elements, *files))
         elements = tuple(replace(element, index=k) for k, element in listed)
         self._bar = len(bar)
-        self._seen = seen._replace(elements=elements, nodes=(-1,) * len(bar) + seen.nodes)
+        self._seen = seen._replace(
+            elements=elements, nodes=(-1,) * len(bar) + seen.nodes + (-1,) * len(files)
+        )
         png = await tab.done(tab.page.screenshot()) if view.screenshots or view.marks else None
         png = marked(png, elements) if png is not None and view.marks else png
         more = seen.above, seen.below

@@ -169,12 +169,18 @@ class _Reader:
         if not node:
             kind = frame.attribute(place, "type").lower() if tag == "INPUT" else ""
             return _INPUTS.get(kind, _TAGS.get(tag))
+        if self._takes_file(place):
+            return "field"
         if _role(node) == "combobox" and not _property(node, "editable"):
             return "button"
         if _property(node, "editable") and _property(node, "focusable"):
             rich = _property(node, "editable") == "richtext"  # such as the text of an editor
             return "area" if rich or _property(node, "multiline") is True else "field"
         return _ROLES.get(_role(node))
+
+    def _takes_file(self, place: int) -> bool:
+        frame = self._frame
+        return frame.tags[place] == "INPUT" and frame.attribute(place, "type").lower() == "file"
 
     def _card(self, place: int) -> Role | None:
         """The role of a node without one that is pressed as a whole, such as a card or a tile."""
@@ -258,6 +264,8 @@ class _Reader:
         if role == "button" and not name and "value" in state:  # a list without a name
             text = state.pop("value")
         told = {"text": text, "description": description, **state}
+        if self._takes_file(place):
+            told["hint"] = "path of a file"
         return Element(index=0, role=role, bounds=frame.bounds(place), **told)
 
     def _says(self, place: int, shown: str, state: Mapping[str, Any], *, whole: bool) -> bool:

@@ -1,9 +1,10 @@
-"""Sessions on web sites: tabs of a browser with their requests and dialogs."""
+"""Sessions on web sites: tabs of a browser with their requests, dialogs and downloads."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -21,7 +22,7 @@ from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Dialog, Page, Request, Response
+    from playwright.async_api import BrowserContext, Dialog, Download, Page, Request, Response
 
 QUIET = 0.15
 """Seconds without loading after which a page counts as settled."""
@@ -30,6 +31,10 @@ BEGIN = 0.5
 SETTLE_LIMIT = 5.0
 """Seconds after which a page is read although it is still loading."""
 MOST_TABS = 12
+MOST_DOWNLOADS = 20
+"""Of a session."""
+MOST_DOWNLOAD = 50_000_000
+"""Bytes; a larger download is stopped."""
 MOST_SAID = 5
 """Dialogs of a session whose texts are in the note of one step."""
 # All frames of a tab are then in one process, and one connection reads them.
@@ -107,10 +112,15 @@ class Tab(DevTools):
 
 
 class Session:
-    """Tabs that share cookies and storage. Sessions share nothing with each other."""
+    """Tabs that share cookies, storage and downloads. Sessions share nothing with each other."""
 
-    def __init__(self, context: BrowserContext, allowed: AllowedHosts) -> None:
-        self._context, self.allowed = context, allowed
+    def __init__(self, context: BrowserContext, allowed: AllowedHosts, folder: Path) -> None:
+        """``folder``: the browser's downloads."""
+        self._context, self.allowed, self._folder = context, allowed, folder
+        self.downloads: dict[str, Path] = {}
+        """Complete downloads, by the names that the site gave them."""
+        self._begun = 0
+        self._arriving: set[Download] = set()
         self.tabs: list[Tab] = []
         self.failed: list[Failed] = []
         """The pages that could not be opened since :meth:`take_failed`."""
@@ -209,7 +219,8 @@ class Session:
         while clock() < min(end, quiet + QUIET):
             await asyncio.sleep(0.02)
             await self._opened()
-            if any(began < self._horizon for began in self._requests.values()):
+            begun = any(began < self._horizon for began in self._requests.values())
+            if begun or self._arriving:
                 quiet = clock()
         await self.keep_tab()
         if self._lost or any(tab.crashed for tab in self.tabs):
@@ -234,7 +245,7 @@ class Session:
         return "; ".join(notes)
 
     async def close(self) -> None:
-        """End the session."""
+        """End the session and remove its downloads."""
         self._lost = self._lost or "the session is closed"
         with contextlib.suppress(EnvironmentFault):
             await answered(self._context.close())
@@ -252,6 +263,7 @@ class Session:
             self._later(page.close())
             return
         page.on("close", self._closed)
+        page.on("download", lambda download: self._later(self._fetch(download)))
         page.on("websocket", lambda socket: self._refuse(socket.url))
         self._opening[page] = self._later(self._open(page))
 
@@ -314,6 +326,33 @@ class Session:
         self._dialogs.append(whole(dialog.message[:1000]))
         self._later(dialog.accept(dialog.default_value))
 
+    async def _fetch(self, download: Download) -> None:
+        """Wait for a download, and stop it if it is too large or one too many."""
+        from playwright.async_api import Error
+
+        name = re.sub(r"[\x00-\x1f/\\]", "_", whole(download.suggested_filename))[-100:]
+        self._begun += 1
+        refused = self._begun > MOST_DOWNLOADS
+        self._arriving.add(download)
+        try:
+            path = asyncio.ensure_future(download.path())
+            while not refused and not (await asyncio.wait([path], timeout=0.1))[0]:
+                # The browser does not say which of its files a download is.
+                sizes = [file.stat().st_size for file in self._folder.iterdir()]
+                refused = max(sizes, default=0) > MOST_DOWNLOAD
+            if refused or (await path).stat().st_size > MOST_DOWNLOAD:
+                await download.cancel()
+                await download.delete()
+                self._notes.append(f"the download of {name} was stopped")
+            else:
+                self.downloads[name] = await path
+                size = self.downloads[name].stat().st_size
+                self._notes.append(f"downloaded {name} ({size:,} bytes)")
+        except Error:
+            self._notes.append(f"the download of {name} was stopped")
+        finally:
+            self._arriving.discard(download)
+
     def _later(self, waiting: Awaitable[Any]) -> asyncio.Task[Any]:
         """Do something without waiting for it; a failure is ignored."""
 
@@ -369,7 +408,8 @@ class WebBrowser:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        session = Session(await self._chromium.context(size), self.allowed)
+        context = await self._chromium.context(size)
+        session = Session(context, self.allowed, self._chromium.downloads)
         try:
             await session.new_tab()
         except BaseException:  # re-raised: nobody else knows the session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +32,11 @@ class Visit:
     def urls(self) -> tuple[str, ...]:
         """The addresses of all tabs."""
         return tuple(tab.url for tab in self._session.tabs)
+
+    @property
+    def downloads(self) -> Mapping[str, Path]:
+        """The downloaded files by name; they are removed when the episode has been judged."""
+        return dict(self._session.downloads)
 
     async def evaluate(self, expression: str) -> Any:
         """The JSON value of a JavaScript expression, which is evaluated in the document of the

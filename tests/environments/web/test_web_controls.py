@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -178,3 +179,26 @@ async def test_marks_and_bounds_on_request(shop: Site, browser: WebBrowser) -> N
     await hand.act(middle)
     assert "Blue card clicked" in hand.labels
     assert "outside of the window" in (await hand.act(replace(middle, x=10**30))).note
+
+
+UPLOAD = """<label>Photo <input type=file onchange="said.textContent = this.files[0].name"></label>
+<p id=said></p>"""
+
+
+async def test_files_of_the_allowed_folder_can_be_uploaded_and_no_others(
+    shop: Site, browser: WebBrowser, tmp_path: Path
+) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed" / "cat.txt").write_text("meow")
+    (tmp_path / "secret.txt").write_text("swordfish")
+    (tmp_path / "allowed" / "link.txt").symlink_to(tmp_path / "secret.txt")
+    shop.pages["/upload"] = "text/html", UPLOAD
+    hand = await begin(browser, f"{shop.url}/upload", uploads=tmp_path / "allowed")
+    others = ("../secret.txt", str(tmp_path / "secret.txt"), "link.txt", "dog.txt", "", "\0", ".")
+    for name in others:
+        step = await hand.do("Photo", "input_text", name)
+        assert "may be uploaded; there are cat.txt" in step.note and not step.ended
+    assert (await hand.do("Photo", "input_text", "cat.txt")).note == ""
+    assert "cat.txt" in [e.text for e in hand.screen.elements] and hand.value("Photo") == "cat.txt"
+    hand = await begin(browser, f"{shop.url}/upload")
+    assert "no file may be uploaded" in (await hand.do("Photo", "input_text", "cat.txt")).note

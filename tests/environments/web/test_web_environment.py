@@ -159,10 +159,49 @@ async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrow
     assert "Close tab" not in before
 
 
-async def test_a_page_cannot_download(shop: Site, browser: WebBrowser) -> None:
-    hand = await begin(browser, f"{shop.url}/shop")
+async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser) -> None:
+    def kept(visit: Visit) -> bool:
+        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
+
+    hand = await begin(browser, f"{shop.url}/shop", kept)
     step = await hand.do("Orders as CSV")
-    assert not step.ended and "The shop" in hand.labels
+    assert step.note.startswith("downloaded orders.csv")
+    assert "Downloaded orders.csv" in hand.labels
+    assert (await hand.act(DONE)).reward == 1.0
+    (path,) = hand.env.session.downloads.values()  # type: ignore[union-attr]
+    await hand.env.close()
+    assert not path.exists()
+
+
+async def test_a_download_that_a_new_tab_starts_is_there_for_the_judge(
+    shop: Site, browser: WebBrowser
+) -> None:
+    def kept(visit: Visit) -> bool:
+        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
+
+    shop.pages["/out"] = "text/html", "<a href=/orders.csv target=_blank>Orders</a>"
+    hand = await begin(browser, f"{shop.url}/out", kept)
+    assert (await hand.do("Orders")).note.startswith("downloaded orders.csv")
+    assert (await hand.act(DONE)).reward == 1.0
+
+
+async def test_a_page_cannot_fill_the_disk_with_downloads(
+    shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.environments.web.session.MOST_DOWNLOADS", 3)
+    loads = "".join(f"<a download={k}.csv href=/orders.csv>{k}</a>" for k in range(5))
+    script = "for (const one of document.querySelectorAll(`a`)) one.click()"
+    shop.pages["/loads"] = "text/html", f"{loads}<button onclick='{script}'>All</button>"
+    hand = await begin(browser, f"{shop.url}/loads")
+    notes = (await hand.do("All")).note
+    assert notes.count("was stopped") == 2 and notes.count("downloaded") == 3
+    assert hand.env.session is not None and len(hand.env.session.downloads) == 1  # of one name
+    monkeypatch.setattr("swarm_ui.environments.web.session.MOST_DOWNLOAD", 1000)
+    big = "location = URL.createObjectURL(new Blob([`x`.repeat(5e7)], { type: `application/x` }))"
+    shop.pages["/big"] = "text/html", f"<button onclick='{big}'>Big</button>"
+    hand = await begin(browser, f"{shop.url}/big")
+    await hand.do("Big")
+    assert hand.env.session is not None and not hand.env.session.downloads
 
 
 @pytest.mark.slow
