@@ -96,12 +96,11 @@ class GPTSwarmNode:
                 else each
                 for each in twin.outputs
             ]
-            return call.reply(_dumps({_KEY: kept}))
+            return call.reply(json.dumps({_KEY: kept}, ensure_ascii=False))
         if not twin.outputs:
             return call.reply("", "the operation has no output: its inputs were empty")
-        last = twin.outputs[-1]
-        value = last.get("output", last) if isinstance(last, dict) else last
-        return call.reply(value if isinstance(value, str) else _dumps(value))
+        value = last.get("output", last) if isinstance(last := twin.outputs[-1], dict) else last
+        return call.reply(value if isinstance(value, str) else json.dumps(value))
 
 
 class _Call:
@@ -200,32 +199,25 @@ class _Model:
 # -- agents and swarms as graphs ------------------------------------------------------------------
 
 
-def import_graph(
-    agent: Any, *, output: str | None = None, model: ChatModel | None = None
-) -> CollabGraph:
+def import_graph(agent: Any, *, model: ChatModel | None = None) -> CollabGraph:
     """A GPTSwarm agent as a graph with one node per operation.
 
     Nodes are named after their class, ``"CoTStep.0"`` and so on if there are several. Operations
     that do not lead to an output are left out, since GPTSwarm never runs them.
 
     Args:
-        agent: a ``swarm.graph.graph.Graph``.
-        output: which node answers, if the agent has several output nodes.
+        agent: a ``swarm.graph.graph.Graph`` with one output node.
         model: see :attr:`GPTSwarmNode.model`.
 
     Raises:
-        GraphError: the agent has several output nodes and ``output`` is not given, or it has
-            cycles.
+        GraphError: the agent has several output nodes, or cycles.
     """
     _check_is(agent, "Graph")
     names = names_of(agent.nodes.values())
-    outputs = [names[id(node)] for node in agent.output_nodes]
-    if output is None and len(outputs) != 1:
-        raise GraphError(
-            f"{type(agent).__name__} has {len(outputs)} output nodes "
-            f"({', '.join(outputs) or 'none'}); set 'output' to the one that answers"
-        )
-    answers = outputs[0] if output is None else output
+    if len(agent.output_nodes) != 1:
+        kind, count = type(agent).__name__, len(agent.output_nodes)
+        raise GraphError(f"{kind} has {count} output nodes; expected one, which answers")
+    answers = names[id(agent.output_nodes[0])]
     graph = _graph(agent.nodes.values(), names, agent.input_nodes, answers, model)
     joined = nx.DiGraph(graph.edges)
     joined.add_nodes_from(graph.nodes)
@@ -254,15 +246,14 @@ class ImportedSwarm:
             edges: (sender, listener) of potential edges; listeners read them in this order.
 
         Raises:
-            GraphError: an edge is not a potential edge, or is given twice.
+            GraphError: an edge is not a potential edge.
         """
         joined = nx.DiGraph(self.graph.edges)
         joined.add_nodes_from(self.graph.nodes)
         taken = list[Edge]()
-        for edge in (given := list(edges)):
-            if edge not in self.potential or given.count(edge) > 1:
-                why = "given twice" if edge in self.potential else "not a potential edge"
-                raise GraphError(f"{edge[0]} -> {edge[1]} is {why}; expected edges of the swarm")
+        for edge in edges:
+            if edge not in self.potential:
+                raise GraphError(f"{edge[0]} -> {edge[1]} is not a potential edge of the swarm")
             if not nx.has_path(joined, edge[1], edge[0]):
                 joined.add_edge(*edge)
                 taken.append(edge)
@@ -395,13 +386,3 @@ def _outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
         return outputs
     said = {"operation": message.sender, "output": message.content}
     return [{**task, "subtask": task["task"], **said}]
-
-
-def _dumps(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except TypeError as error:
-        raise TypeError(
-            f"the output of a GPTSwarm operation cannot be written as JSON ({error}); let the "
-            "operation put text under 'output'"
-        ) from error

@@ -40,7 +40,6 @@ class VLLMModel:
         prompt_format: str = "json",
         constrained: bool | None = None,
         max_loras: int = 4,
-        max_lora_rank: int = 16,
         settings: Mapping[str, object] | None = None,
     ) -> None:
         """
@@ -52,9 +51,8 @@ class VLLMModel:
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
             max_loras: adapters in one batch; set it to the number of agents.
-            max_lora_rank: at least the rank of every adapter.
-            settings: more fields of vLLM's ``AsyncEngineArgs``, such as ``max_model_len`` or
-                ``gpu_memory_utilization``.
+            settings: more fields of vLLM's ``AsyncEngineArgs``, such as ``max_model_len``, or
+                ``max_lora_rank`` for adapters of a rank above 16.
 
         Raises:
             MissingExtra: vLLM is not installed.
@@ -65,7 +63,7 @@ class VLLMModel:
         self._constrained = constrained
         arguments: dict[str, object] = {
             "model": str(folder_or_name), "enable_lora": True, "max_loras": max_loras,
-            "max_cpu_loras": 2 * max_loras, "max_lora_rank": max_lora_rank, **(settings or {}),
+            "max_cpu_loras": 2 * max_loras, **(settings or {}),
         }  # fmt: skip
         self._engine: Any = _started(arguments)
         self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
@@ -109,13 +107,6 @@ class VLLMModel:
         """The tokens of a chat as the model reads them."""
         return self._chats.prompt(chat).ids
 
-    async def check(self) -> None:
-        """Raise ``ModelError`` if the engine has failed."""
-        try:
-            await self._engine.check_health()
-        except Exception as error:
-            raise ModelError(f"vLLM's engine of '{self.name}' has failed: {error}") from error
-
     async def close(self) -> None:
         """Stop the engine. It cannot be used again."""
         self._engine.shutdown()
@@ -129,8 +120,9 @@ class VLLMModel:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        possible = decision_pattern(prompt.decision, prompt.prompt_format, self._constrained)
-        pattern = possible or request.pattern
+        pattern = request.pattern or decision_pattern(
+            prompt.decision, prompt.prompt_format, self._constrained
+        )
         settings = SamplingParams(
             temperature=request.temperature or 0.0, max_tokens=request.reply_tokens,
             seed=request.seed, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
@@ -165,11 +157,9 @@ class VLLMModel:
         adapter, or this is no version."""
         name, number = parsed_version(version)
         async with self._changing:  # one at a time, so that none is added twice
-            loaded = version in self._book
-            if not loaded:
+            if version not in self._book:
                 self._held[version] = await self._added(version, folder)
-            lora = self._held[version]
-            self._book.publish(name, lora, number)
+            self._book.publish(name, self._held[version], number)
             if version not in self._kept:
                 self._kept.add(self._book.lease(version))
         await self._remove()
