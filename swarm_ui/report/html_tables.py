@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
-from swarm_ui.viz.svg import Markup, tag, ticks
-
-_WIDTH, _HEIGHT, _MARGIN = 210.0, 16.0, 14.0  # of the drawing of an interval
-_LEAST_SPAN = 0.1
+from swarm_ui.viz.svg import Markup, tag
 
 
 class Gap(NamedTuple):
@@ -46,17 +43,13 @@ class Table(NamedTuple):
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A matrix of numbers, such as mean credit, shape ``[rows, columns]``."""
+    """A matrix of numbers in [0, 1], such as mean credit, shape ``[rows, columns]``."""
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     """``None`` means unscored, which is not 0; such cells are hatched."""
-    low: float = 0.0
-    """The value of the weakest colour; values below it have the same colour."""
-    high: float = 1.0
-    """The value of the strongest colour."""
     note: str = ""
     details: tuple[tuple[str, ...], ...] = ()
     """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
@@ -87,29 +80,13 @@ def credit_map(episodes: Iterable[Episode], *, title: str = "Mean credit") -> He
         return None
     most = max(teams, key=lambda team: (counts[team], team))
     means = tuple(tuple(s / n if n else None for s, n in row) for row in teams[most])
-    low, high = limits([means])
     return HeatMap(
         title=title,
         rows=tuple(f"round {r + 1}" for r in range(most[1])),
         columns=most[0],
         values=means,
         note=f"{counts[most]} decisions.",
-        low=low,
-        high=high,
     )
-
-
-def limits(maps: Iterable[Iterable[Iterable[float | None]]]) -> tuple[float, float]:
-    """The ends of a colour scale for several matrices: their least and their greatest value.
-
-    They are at least 0.1 apart, so that noise does not look like a difference.
-    """
-    found = [v for rows in maps for row in rows for v in row if v is not None and math.isfinite(v)]
-    if not found:
-        return 0.0, 1.0
-    low, high = min(found), max(found)
-    more = max(0.0, _LEAST_SPAN - (high - low)) / 2
-    return low - more, high + more
 
 
 def note(text: str) -> Markup:
@@ -129,45 +106,20 @@ def bounds(interval: Interval, *, signed: bool = False) -> str:
 
 
 def table(data: Table) -> Markup:
-    """A table with its title. Its last column with two or more different intervals is also drawn:
-    as dots and intervals, on one axis for the whole table, with a line at 0."""
-    drawn = _drawn(data)
+    """A table with its title."""
     columns = zip(*data.rows, strict=True)
     numbers = [all(isinstance(v, int | float | None) for v in column) for column in columns]
-    heads = [
+    heads = (
         tag("th", name, scope="col", class_="number" if right else None)
         for name, right in zip(data.columns, numbers, strict=True)
-    ]
-    rows = []
-    for row in data.rows:
-        cells = [_cell(value, k, numbers[k]) for k, value in enumerate(row)]
-        if drawn is not None:
-            cells.insert(drawn[0] + 1, _dot(row[drawn[0]], drawn[1]))
-        rows.append(tag("tr", *cells))
-    if drawn is not None:
-        heads.insert(drawn[0] + 1, tag("td", _axis(drawn[1]), class_="plot"))
+    )
+    rows = (
+        tag("tr", *(_cell(value, k, numbers[k]) for k, value in enumerate(row)))
+        for row in data.rows
+    )
     grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
     title = tag("h3", data.title) if data.title else Markup("")
     return tag("section", title, tag("div", grid, class_="wide"), note(data.note), class_="result")
-
-
-def _interval(cell: Cell) -> Interval | None:
-    found = cell.interval if isinstance(cell, Gap) else cell
-    if not isinstance(found, Interval) or not math.isfinite(found.low + found.high):
-        return None
-    return found
-
-
-def _drawn(data: Table) -> tuple[int, Sequence[float]] | None:
-    """The column that is drawn, and the ticks of its axis."""
-    for k in reversed(range(1, len(data.columns))):
-        found = [shown for row in data.rows if (shown := _interval(row[k])) is not None]
-        if any(shown != found[0] for shown in found[1:]):
-            high = max(0.0, *(i.high for i in found))
-            if not any(isinstance(row[k], Gap) for row in data.rows):
-                high = 1.0  # shares are drawn on the whole axis
-            return k, ticks(min(0.0, *(i.low for i in found)), high, 4)
-    return None
 
 
 def _cell(value: Cell, column: int, right: bool) -> Markup:
@@ -187,34 +139,6 @@ def _cell(value: Cell, column: int, right: bool) -> Markup:
     return tag("td", text, class_="number" if right else None)
 
 
-def _at(value: float, axis: Sequence[float]) -> float:
-    """Pixels from the left end of the drawing."""
-    share = min(1.0, max(0.0, (value - axis[0]) / ((axis[-1] - axis[0]) or 1.0)))
-    return _MARGIN + (_WIDTH - 2 * _MARGIN) * share
-
-
-def _dot(cell: Cell, axis: Sequence[float]) -> Markup:
-    shown, drawn, y = _interval(cell), Markup(""), _HEIGHT / 2
-    if shown is not None:
-        ends = {"x1": _at(shown.low, axis), "x2": _at(shown.high, axis)}
-        whisker = tag("line", **ends, y1=y, y2=y, class_="whisker")
-        drawn = _drawing(whisker, tag("circle", cx=_at(shown.mean, axis), cy=y, r=4, class_="dot"))
-    return tag("td", drawn, class_="plot", style=f"--zero:{_at(0.0, axis):.1f}px")
-
-
-def _axis(axis: Sequence[float]) -> Markup:
-    marks = (
-        tag("text", f"{100 * value:g}", x=_at(value, axis), y=12, text_anchor="middle")
-        for value in axis
-    )
-    return _drawing(*marks)
-
-
-def _drawing(*marks: Markup) -> Markup:
-    return tag("svg", *marks, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", width=_WIDTH, height=_HEIGHT,
-               class_="dots", aria_hidden="true")  # fmt: skip
-
-
 def heat_map(data: HeatMap, *, caption: bool = True) -> Markup:
     """A matrix of shaded cells with the numbers in them. ``caption``: whether to show its title."""
     head = tag("tr", tag("td"), *(tag("th", c, scope="col") for c in data.columns))
@@ -232,18 +156,7 @@ def heat_map(data: HeatMap, *, caption: bool = True) -> Markup:
 def _shade(value: float | None, data: HeatMap, detail: str) -> Markup:
     if value is None or not math.isfinite(value):
         return tag("td", "–", class_="unscored", title=detail or "unscored")
-    share = (value - data.low) / ((data.high - data.low) or 1.0)
-    strength = round(100 * min(1.0, max(0.0, share)))
+    strength = round(100 * min(1.0, max(0.0, value)))
     shown = f"{100 * value:.0f}" if data.percent else f"{value:.2f}"
     small = tag("small", detail) if detail else Markup("")
     return tag("td", shown, small, style=f"--share:{strength}%")
-
-
-def scale(maps: Collection[HeatMap]) -> Markup:
-    """The colours between the ends of a scale that all maps share; nothing if they share none."""
-    ends = {(data.low, data.high) for data in maps}
-    if len(ends) != 1:
-        return Markup("")
-    low, high = next(iter(ends))
-    bar = tag("span", class_="gradient", aria_hidden="true")
-    return tag("p", f"{low:.2f} ", bar, f" {high:.2f}", class_="note scale")

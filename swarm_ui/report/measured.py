@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from swarm_ui.report.charts import Curve, Point
-from swarm_ui.report.html_tables import Cell, Gap, HeatMap, Table, limits
+from swarm_ui.report.html_tables import Cell, Gap, HeatMap, Table
 from swarm_ui.report.read import Contents, Training
 from swarm_ui.report.results import ArmResult, compared
 from swarm_ui.stats import Interval
 from swarm_ui.trace.failures import FailureClass
 
-MOST_FAMILIES = 24
-"""Maximum number of listed tasks; more are grouped by the first word of their names."""
 _MOST_MAPS = 6
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -116,27 +112,23 @@ def measures(rows: Sequence[Tested]) -> Table | None:
 
 
 def by_task(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[HeatMap]:
-    """Share solved by task (or family of tasks) and policy, a map for each split."""
-    tasks = {task for row in rows for task, _ in row.total.jobs}
-    whole = len(tasks) <= MOST_FAMILIES
+    """Share solved by task and policy, a map for each split."""
     return [
-        _by_task([row for row in rows if row.split == split], splits.get(split) or split, whole)
+        _by_task([row for row in rows if row.split == split], splits.get(split) or split)
         for split in dict.fromkeys(row.split for row in rows if row.total.counted)
     ]
 
 
-def _by_task(rows: Sequence[Tested], title: str, whole: bool) -> HeatMap:
+def _by_task(rows: Sequence[Tested], title: str) -> HeatMap:
     solved: Counter[tuple[str, str]] = Counter()
     played: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for (task, _), outcome in zip(row.total.jobs, row.total.outcomes, strict=True):
-            key = task if whole else family(task), row.policy
-            played[key] += outcome is not None
-            solved[key] += outcome == 1.0
+            played[task, row.policy] += outcome is not None
+            solved[task, row.policy] += outcome == 1.0
     names, columns = sorted({name for name, _ in played}), [row.policy for row in rows]
     pairs = [[(name, policy) for policy in columns] for name in names]
     cells = [[(solved[key], played[key]) for key in row] for row in pairs]
-    kind = "task" if whole else "family of tasks, by the first word of the task's name"
     return HeatMap(
         title=title or "episodes",
         rows=tuple(names),
@@ -144,15 +136,8 @@ def _by_task(rows: Sequence[Tested], title: str, whole: bool) -> HeatMap:
         values=tuple(tuple(k / n if n else None for k, n in row) for row in cells),
         details=tuple(tuple(f"{k}/{n}" if n else "" for k, n in row) for row in cells),
         percent=True,
-        note=f"Success in percent. A row is a {kind}. Small: solved of unmasked.",
+        note="Success in percent. A row is a task. Small: solved of unmasked.",
     )
-
-
-def family(task: str) -> str:
-    """First word of a task's name: ``click`` of ``click-button``, ``Contacts`` of
-    ``ContactsAddContact``."""
-    found = _WORD.search(task)
-    return found.group(0) if found else task
 
 
 def cost(rows: Sequence[Tested]) -> Table:
@@ -197,41 +182,17 @@ def curves(runs: Sequence[Contents]) -> list[Curve]:
     return [curve for curve in shown if curve.series]
 
 
-def training_cost(name: str, training: Training) -> Table | None:
-    """Decisions, calls, tokens and seconds of each iteration, where they are known."""
-    columns = ("iteration", "decisions", "calls", "prompt tokens", "completion tokens",
-               "seconds of rollouts", "seconds of updates", "CPU-seconds",
-               "updates behind")  # fmt: skip
-    stale = any(done.staleness for done in training.iterations.values())
-    rows: list[tuple[Cell, ...]] = []
-    for k, done in training.iterations.items():
-        work = training.rollouts.get(k)
-        spent = (None,) * 4 if work is None else (
-            work.decisions, work.calls, work.prompt_tokens, work.completion_tokens)  # fmt: skip
-        times = (done.rollout_seconds, done.update_seconds, done.cpu_seconds)
-        seconds = (None if value is None else round(value, 1) for value in times)
-        rows.append((str(k + 1), *spent, *seconds, done.staleness if stale else None))
-    found = Table(f"Cost of training{name}", columns, rows).without()
-    return found if len(found.columns) > 1 else None
-
-
 def credit_maps(name: str, training: Training) -> list[HeatMap]:
-    """Mean credit by round and agent for the first, the last and some other iterations.
-
-    The maps are in the order of the iterations and share one colour scale.
-    """
+    """Mean credit by round and agent for the first, the last and some other iterations."""
     order = list(training.credit)
     step = max(1, -(-len(order) // _MOST_MAPS))
     shown = [training.credit[k] for k in sorted({*order[::step], *order[-1:]})]
-    low, high = limits(found.values for found in shown)
     return [
         HeatMap(
             title=f"Mean credit in iteration {found.iteration + 1}{name}",
             rows=tuple(f"round {r + 1}" for r in range(len(found.values))),
             columns=found.agents,
             values=found.values,
-            low=low,
-            high=high,
         )
         for found in shown
     ]

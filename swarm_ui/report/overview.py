@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -12,14 +11,12 @@ from swarm_ui.report.html_tables import bounds, note, points
 from swarm_ui.report.measured import Tested
 from swarm_ui.report.read import Contents, EpisodeSet
 from swarm_ui.stats import Interval
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Trace
 from swarm_ui.viz import trace_svg
 from swarm_ui.viz.svg import Markup, tag
 from swarm_ui.viz.traces import MOST_CALLS
 
 _MOST_READ = 200
-_DIVIDED = 0.4
-"""The preferred share of dissenting proposals in the shown decision."""
 
 
 def headline(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[Markup]:
@@ -76,39 +73,25 @@ class Decision(NamedTuple):
 
 
 def team_decision(sets: Iterable[EpisodeSet]) -> Decision | None:
-    """The decision that best illustrates the team's vote; ``None``: no team of agents decided.
+    """A decision that illustrates the team's vote; ``None``: no team of agents decided.
 
-    It is chosen from the first 200 episodes. Decisions that can be drawn call by call are
-    preferred, then those of solved episodes, those in which agents received each other's messages,
-    and those in which two fifths of the proposals were not the most frequent one. Earlier ones are
-    preferred among equals.
+    It is the first of the first 200 episodes that can be drawn call by call and in which agents
+    disagreed, or else the first of a team.
     """
-    best, value = None, (False, False, False, -2.0)
+    found: Decision | None = None
     episodes = (episode for part in sets for episode in part)
     for number, episode in enumerate(islice(episodes, _MOST_READ)):
         for k, step in enumerate(episode.steps):
-            found = _value(episode, step)
-            if found is not None and found > value:
-                best, value = Decision(number, k, episode.task, step.trace), found
-    return best
-
-
-def _value(episode: Episode, step: StepRecord) -> tuple[bool, bool, bool, float] | None:
-    trace, agents = step.trace, set(step.trace.agents)
-    said = [m for m in trace.messages if m.sender in agents and m.action is not None]
-    if trace.action is None or len({message.sender for message in said}) < 2:
-        return None
-    sender = {message.id: message.sender for message in trace.messages}
-    heard = any(
-        sender.get(id, call.node) != call.node
-        for call in trace.calls
-        if call.node in agents
-        for id in call.heard
-    )
-    counts = Counter(message.action.key for message in said if message.action is not None)
-    disagreed = 1.0 - counts.most_common(1)[0][1] / len(said)
-    near = -round(abs(disagreed - _DIVIDED), 3)
-    return len(trace.calls) <= MOST_CALLS, episode.success is True, heard, near
+            trace, agents = step.trace, set(step.trace.agents)
+            said = [m for m in trace.messages if m.sender in agents and m.action is not None]
+            if trace.action is None or len({message.sender for message in said}) < 2:
+                continue
+            this = Decision(number, k, episode.task, trace)
+            found = found or this
+            proposals = {message.action.key for message in said if message.action is not None}
+            if len(trace.calls) <= MOST_CALLS and len(proposals) > 1:
+                return this
+    return found
 
 
 def decided(found: Decision) -> Markup:

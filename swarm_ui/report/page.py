@@ -22,7 +22,6 @@ from swarm_ui.report.html_tables import (
     credit_map,
     heat_map,
     note,
-    scale,
     table,
 )
 from swarm_ui.report.measured import Tested
@@ -166,7 +165,6 @@ def _body(
     credit = [m for run in runs for m in measured.credit_maps(_of(run, runs), run.training)]
     credit = credit or list(filter(None, [_played_credit(sets)]))
     costs = [measured.cost(played)] if played else []
-    costs += filter(None, (measured.training_cost(_of(r, runs), r.training) for r in runs))
     missing = [f"{run.name}: {line}" if len(runs) > 1 else line
                for run in runs for line in run.missing]  # fmt: skip
     histories = [_history(_of(run, runs), run.training) for run in runs]
@@ -175,7 +173,7 @@ def _body(
         ("Success by task", _by_task(measured.by_task(played, splits))),
         ("Learning", _figures([chart(curve) for curve in curves[1:]])),
         ("Who talks to whom", join(*histories)),
-        ("Credit", join(scale(credit), _figures([heat_map(drawn) for drawn in credit]))),
+        ("Credit", _figures([heat_map(drawn) for drawn in credit])),
         ("Why episodes failed", _failures(played, episodes.failed, kept=kept)),
         ("Episodes", _viewer(episodes, missing)),
         ("Cost", join(*map(table, costs))),

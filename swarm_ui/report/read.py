@@ -52,15 +52,10 @@ class Iteration(msgspec.Struct, kw_only=True):
     """Of its rollouts, masked episodes left out."""
     episodes: _Count = 0
     masked: _Count = 0
-    staleness: _Count = 0
-    """Updates by which the acting weights lagged behind."""
     credit: float | None = None
     """Mean of all scored messages."""
     graphs: list[list[Edge]] = []
     """The edges of each graph that was played."""
-    rollout_seconds: float | None = None
-    update_seconds: float | None = None
-    cpu_seconds: float | None = None
     loss: float | None = None
     """Mean over adapters."""
     learned: dict[Edge, float] = {}
@@ -73,16 +68,6 @@ class Iteration(msgspec.Struct, kw_only=True):
         if self.success is None or counted <= 0:
             return None
         return wilson_of(round(self.success * counted), counted)
-
-
-class Rollouts(msgspec.Struct, kw_only=True):
-    """The cost of the rollouts of an iteration."""
-
-    iteration: int
-    decisions: _Count | None = None
-    calls: _Count | None = None
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
 
 
 class MeanCredit(msgspec.Struct, kw_only=True):
@@ -103,7 +88,6 @@ class Training:
     iteration, the last one counts."""
 
     iterations: dict[int, Iteration] = field(default_factory=dict)
-    rollouts: dict[int, Rollouts] = field(default_factory=dict)
     credit: dict[int, MeanCredit] = field(default_factory=dict)
 
     @classmethod
@@ -127,10 +111,7 @@ class Training:
 
     def _add(self, line: _Line) -> None:
         kind = line.get("kind", "iteration" if "iteration" in line else None)
-        if kind == "rollouts":
-            work = msgspec.convert(line, Rollouts)
-            self.rollouts[work.iteration] = work
-        elif kind == "credit":
+        if kind == "credit":
             credit = msgspec.convert(line, MeanCredit)
             self.credit[credit.iteration] = credit
         elif kind == "iteration":

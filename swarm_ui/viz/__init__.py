@@ -7,6 +7,6 @@ input gives equal bytes.
 from swarm_ui.viz.edges import edges_svg
 from swarm_ui.viz.graphs import graph_svg
 from swarm_ui.viz.svg import scrolling
-from swarm_ui.viz.traces import timeline_svg, trace_svg
+from swarm_ui.viz.traces import trace_svg
 
-__all__ = ["edges_svg", "graph_svg", "scrolling", "timeline_svg", "trace_svg"]
+__all__ = ["edges_svg", "graph_svg", "scrolling", "trace_svg"]

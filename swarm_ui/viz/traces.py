@@ -25,7 +25,6 @@ from swarm_ui.viz.svg import (
     small,
     tag,
     text,
-    ticks,
     width,
 )
 
@@ -34,7 +33,6 @@ MOST_CALLS = 40
 _MARGIN, _LINE, _GAP, _PAD, _ACROSS, _HEAD = 14.0, 20.0, 20.0, 12.0, 44.0, 24.0
 _NARROWEST, _WIDEST = 460.0, 760.0  # limits of the width that the caption may ask for
 _SIDE, _MOST_SQUARES = 18.0, 1000
-_TIMELINE, _MOST_ROWS, _MOST_BARS = 620.0, 60, 1000
 
 
 def trace_svg(trace: Trace) -> str:
@@ -374,48 +372,3 @@ def _write(canvas: Canvas, caption: list[_Words], wide: float) -> None:
         )
         whole = clipped(words, 2000) if cut(words, room, size) != words else ""
         canvas.over.append(group(whole, line))
-
-
-# -- calls over time --------------------------------------------------------------------------
-
-
-def timeline_svg(trace: Trace) -> str:
-    """The calls over time as an SVG document: a row for each node and a bar for each call.
-
-    Bars that overlap ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
-    """
-    canvas, colours = Canvas(), Palette(trace)
-    cells = [cell for panel in _panels(trace) for cell in panel.cells.values()]
-    made = [(cell, cell.call) for cell in cells if cell.call is not None][:_MOST_BARS]
-    names = list(dict.fromkeys(call.node for _, call in made))[:_MOST_ROWS]
-    kept = [(cell, call) for cell, call in made if call.node in names]
-    begin = min((call.started for _, call in kept), default=0.0)
-    span = max((call.ended for _, call in kept), default=0.0) - begin or 1.0
-    room = min(150.0, max((width(name, svg.WORDS) for name in names), default=0.0) + 6)
-    left, top, step = _MARGIN + room + 8, 20.0, 22.0 if len(names) <= 24 else 12.0
-    bottom = top + len(names) * step
-    for time in [t for t in ticks(0.0, span, 6) if kept and t <= span * 1.0001]:
-        x = left + time / span * _TIMELINE
-        path = f"M{number(x)} {number(top)}V{number(bottom)}"
-        canvas.below.append(tag("path", d=path, opacity=0.2, stroke=svg.GREY))
-        words = seconds(time) if time else "0"
-        canvas.over.append(small(x, bottom + 14, words, anchor="middle", opacity=0.75))
-    for k, name in enumerate(names):
-        size = svg.WORDS if step > 15 else svg.SMALL
-        line = text(_MARGIN, top + (k + 0.5) * step + 4, name, size=size, room=room)
-        canvas.over.append(group(name, line))
-    for cell, call in kept:
-        start = left + (call.started - begin) / span * _TIMELINE
-        long = max(2.0, (call.ended - call.started) / span * _TIMELINE)
-        bar = Box(start, top + names.index(call.node) * step + 2, long, step - 4)
-        failed = call.error is not None
-        colour = svg.RED if failed else colours.of(cell.action)
-        edge = svg.RED if failed else svg.INK
-        mark = rect(bar, colour, alpha=0.6, stroke=edge, thick=0.8, radius=3)
-        canvas.over.append(group(calls.tooltip_text(cell, 160), mark))
-    rest = len(trace.calls) - len(kept)
-    if rest:
-        note = f"{rest:,} more calls are not drawn"
-        canvas.over.append(small(_MARGIN, bottom + 30, note, opacity=0.75))
-    label = f"{counted(len(kept), 'call')} in {seconds(span)}"
-    return canvas.document(left + _TIMELINE + 40, bottom + (40 if rest else 26), label)

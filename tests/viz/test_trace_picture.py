@@ -24,7 +24,7 @@ from swarm_ui import (
 from swarm_ui.errors import Failure
 from swarm_ui.model import Generation
 from swarm_ui.nodes import MajorityVote, function_node
-from swarm_ui.viz import timeline_svg, trace_svg
+from swarm_ui.viz import trace_svg
 from swarm_ui.viz.svg import RED
 
 FULL = [(f"agent_{a}", f"agent_{b}") for a in range(4) for b in range(a + 1, 4)]
@@ -142,7 +142,6 @@ def test_hostile_goals_names_messages_and_errors_are_words() -> None:
         trace = recorded(calls, HOSTILE, goal=word)
         trace = msgspec.structs.replace(trace, run=word, action=opens(word))
         assert Picture(trace._repr_svg_()).harmless
-        assert Picture(timeline_svg(trace)).harmless
     many = [
         (call(f"a{k}:0", error=failed(HOSTILE[0])), said(f"a{k}:0", HOSTILE[1])) for k in range(50)
     ]
@@ -170,7 +169,6 @@ def test_the_size_of_a_picture_is_bounded() -> None:
     svg = trace_svg(trace)
     assert len(svg) < 800_000
     assert any(text.startswith("500 more calls are not drawn") for text in Picture(svg).texts)
-    assert len(timeline_svg(trace)) < 500_000
 
 
 IDS = [f"{path}{name}:{r}" for path in ("", "t:0/") for name in "abc" for r in range(3)]
@@ -203,16 +201,12 @@ def test_whatever_a_file_says_there_is_a_picture_of_it(data: st.DataObject) -> N
     picture = Picture(trace_svg(trace))
     drawn = sum(", round " in title.splitlines()[0] for title in picture.titles if title)
     assert drawn == len({*made, *skipped})
-    Picture(timeline_svg(trace))
 
 
-def test_equal_traces_give_equal_bytes_and_the_timeline_a_bar_for_each_call() -> None:
+def test_equal_traces_give_equal_bytes() -> None:
     trace = routed()
     again = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)
     assert trace._repr_svg_() == again._repr_svg_()
-    assert timeline_svg(trace) == timeline_svg(again)
-    bars = Picture(timeline_svg(trace)).titles
-    assert all(any(t.startswith(f"{c.node}, round 1") for t in bars) for c in trace.calls)
 
 
 def test_no_decision_is_said_and_a_plain_answer_is_an_answer() -> None:
