@@ -175,14 +175,6 @@ async def test_a_fault_stays_in_its_episode(
     assert (await env.step(DONE)).reward == 1.0
 
 
-async def test_screenshots_are_png(device: Any) -> None:
-    screen = await AndroidWorldEnvironment(Emulator(), screenshots=True).reset(
-        task="WifiOn", seed=1
-    )
-    assert screen.png is not None
-    assert screen.png.startswith(b"\x89PNG")
-
-
 async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
     env: AndroidWorldEnvironment, device: Any, upstream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

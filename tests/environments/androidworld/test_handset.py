@@ -128,19 +128,6 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     assert handset.files.children(MARKOR) == []
 
 
-def test_files_are_moved_and_nothing_is_overwritten(handset: Handset) -> None:
-    for folder in ("Music", "Podcasts"):
-        handset.write(f"/sdcard/{folder}/a.mp3", folder.encode())
-    touch(handset, "files", "sdk_gphone_x86_64", "Music")
-    long_press(handset, *place(handset, "a.mp3"))
-    touch(handset, "Move", "Podcasts", "Move here")
-    assert handset.toast == "It is there already"
-    handset.delete("/sdcard/Podcasts/a.mp3")
-    touch(handset, "Move here")
-    assert handset.read("/sdcard/Podcasts/a.mp3") == b"Music"
-    assert handset.entry("/sdcard/Music/a.mp3") is None
-
-
 def test_a_record_that_is_removed_behind_its_screen_does_not_stop_the_handset(
     handset: Handset,
 ) -> None:

@@ -83,16 +83,6 @@ def test_saving_a_form_without_its_title_saves_nothing() -> None:
     assert [e.text for e in hand.screen.elements if e.role == "item"] == before
 
 
-def test_leaving_a_form_gives_its_contents_up() -> None:
-    hand = Hand("notes-create", 1)
-    hand.click("notes", "new")
-    hand.type("title", "tea")
-    assert hand.find("title").value == "tea"
-    hand.do(Action(action_type="navigate_back"))
-    hand.click("new")
-    assert hand.find("title").value == ""
-
-
 def test_an_answer_counts_only_after_completion_is_declared() -> None:
     phone = PhoneEnvironment()
     at_once(phone.reset(task="contacts-phone", seed=2))
@@ -105,19 +95,6 @@ def test_an_answer_counts_only_after_completion_is_declared() -> None:
     phone.restore(wrong)
     at_once(phone.step(Action(action_type="answer", text="555")))
     assert at_once(phone.step(COMPLETE)).reward == 0.0
-
-
-def test_a_tapped_value_can_be_read_in_the_history() -> None:
-    phone = PhoneEnvironment()
-    screen = at_once(phone.reset(task="phone-to-message", seed=2))
-    typed = []
-    while (action := phone.expert()).action_type != "status":
-        if action.action_type == "input_text":
-            typed.append(action.text)
-        screen = at_once(phone.step(action)).observation
-    copied = [past.label for past in screen.history if past.label.startswith("phone 555-")]
-    assert len(copied) == 1
-    assert copied[0].removeprefix("phone ") in typed
 
 
 def test_scrolling_reaches_the_rest_of_a_long_list_and_no_further() -> None:
@@ -184,7 +161,7 @@ def test_a_snapshot_stays_valid_and_moves_between_phones() -> None:
         assert steps[-1] == last
 
 
-@pytest.mark.parametrize("task", ["contacts-delete", "expenses-add-category", "settings-two"])
+@pytest.mark.parametrize("task", ["contacts-delete", "settings-two"])
 def test_pictures_show_every_screen(task: str) -> None:
     phone = PhoneEnvironment(screenshots=True)
     screen = at_once(phone.reset(task=task, seed=5))

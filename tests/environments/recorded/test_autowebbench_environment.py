@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mind2web_samples import always, on, play
 
-from swarm_ui import Action, ConfigError, render
+from swarm_ui import Action, ConfigError
 from swarm_ui.environments.autowebbench import AutoWebBench, synthetic
 from swarm_ui.environments.autowebbench.page import read_commands, read_page
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
@@ -41,24 +41,6 @@ def write(folder: Path, steps: list[dict[str, Any]]) -> AutoWebBench:
     path = folder / "test.json"
     path.write_text(json.dumps(steps), encoding="utf-8")
     return AutoWebBench(path)
-
-
-def test_a_page_as_an_agent_sees_it() -> None:
-    data = AutoWebBench(synthetic(), "en/ood")
-    second = data.load("en/ood/000")[1].observation
-    assert render(second).splitlines() == [
-        '0: item "Parks"',
-        '1: link "Birch Park"',
-        '2: link "Juniper Park"',
-        '3: item "Libraries"',
-    ]
-    assert (second.goal, second.app) == (
-        "Show the opening hours of Juniper Park on Sundays.",
-        "City parks, pages 0 / 1.0",
-    )
-    assert [(p.action.action_type, p.role, p.label) for p in second.history] == [
-        ("long_press", "item", "Parks")
-    ]
 
 
 def test_texts_of_a_page_belong_to_the_nearest_element_one_can_act_on() -> None:

@@ -198,13 +198,6 @@ def test_a_table_by_hand() -> None:
         scores["param"]
 
 
-def test_attempts_at_a_task_succeed_or_fail_one_by_one() -> None:
-    one = Prediction(task="t", predict="go('backward')", labels=("go('backward')",))
-    two = Prediction(task="t", predict="", labels=("go('backward')",), attempt=1)
-    scores = score_predictions([one, two])
-    assert (scores["strict task success"].value, scores["strict task success"].tasks) == (0.5, 1)
-
-
 def test_the_examples_in_the_formulas_hold() -> None:
     for module in (autowebbench_metrics, mind2web_metrics):
         assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted

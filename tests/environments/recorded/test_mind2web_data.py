@@ -12,7 +12,7 @@ import pytest
 from mind2web_samples import record, task, write
 from PIL import Image
 
-from swarm_ui import ConfigError, MissingExtra, render
+from swarm_ui import ConfigError, MissingExtra
 from swarm_ui.environments.mind2web import SPLITS, Mind2Web, synthetic
 
 TESTS = [split for split in SPLITS if split != "train"]
@@ -27,30 +27,6 @@ def test_both_formats_of_the_synthetic_data_are_the_same_tasks(split: Any) -> No
         assert [s.observation for s in ours] == [s.observation for s in theirs]
         assert [s.expert for s in ours] == [s.expert for s in theirs]
         assert all(s.right(s.expert) for s in ours)
-
-
-def test_a_page_as_an_agent_sees_it() -> None:
-    data = Mind2Web(synthetic(), "test_task")
-    third = data.load("synthetic-test_task-0")[2]
-    assert render(third.observation).splitlines() == [
-        '0: link "Home"',
-        '1: link "Help"',
-        '2: link "Sign in"',
-        '3: field "Departure harbour" value="Northport"',
-        '4: field "Arrival harbour" value="Elm Island"',
-        '5: field "1 2 3 4" value=""',
-        '6: button "Search ferries"',
-    ]
-    people = third.observation.elements[5]
-    assert (people.description, people.editable) == ("People", False)
-    assert people.bounds == (20, 250, 220, 280)
-    assert [(p.action.action_type, p.label, p.action.text) for p in third.observation.history] == [
-        ("input_text", "Departure harbour", "Northport"),
-        ("input_text", "Arrival harbour", "Elm Island"),
-    ]
-    assert third.expert.json() == (
-        '{"action_type":"select","target":"1 2 3 4","index":5,"text":"2"}'
-    )
 
 
 def test_elements_stand_as_on_the_page_never_the_right_ones_first(tmp_path: Path) -> None:
