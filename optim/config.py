@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Share, check
+from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Seed, Share, check
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")
@@ -114,7 +114,7 @@ class TeamConfig:
     patience: Amount = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         check(self, "team training")

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from swarm_ui.errors import ConfigError
 
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Natural = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(ge=0.0)]
