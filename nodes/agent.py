@@ -19,11 +19,17 @@ from swarm_ui.agent_view import (
     shuffled,
     windowed,
 )
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
-from swarm_ui.model import ChatModel, Completion, Decision, Request, check_model
+from swarm_ui.model import (
+    ChatModel,
+    Completion,
+    Decision,
+    Request,
+    StreamingModel,
+    check_model,
+)
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.completion import completed
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import hear
 
@@ -117,3 +123,23 @@ class AgentNode:
             temperature=request.temperature,
             seed=request.seed,
         )
+
+
+async def completed(model: ChatModel, request: Request, context: NodeContext) -> Completion:
+    """The model's answer, which names the model. If the run has listeners and the model streams,
+    pieces of it are events. Raises ``ModelError`` if there is not exactly one answer."""
+    found: list[Completion] = []
+    if context.streaming and isinstance(model, StreamingModel):
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                found = [piece]
+            else:
+                context.emit_token(piece)
+    else:
+        found = await model.generate([request])
+    if len(found) != 1:
+        raise ModelError(
+            f"model '{model.name}' returned {len(found)} completions for 1 request; expected one, "
+            "of a stream as the last item"
+        )
+    return found[0] if found[0].model else msgspec.structs.replace(found[0], model=model.name)

@@ -12,10 +12,10 @@ from swarm_ui.errors import ConfigError, ModelError, ReplyError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall, check_model
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.nodes.agent import completed
 from swarm_ui.nodes.chat.prompt import Prompt, check_template, first_chat
 from swarm_ui.nodes.chat.schema import ReplySchema
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool, cut_result, tools_of
-from swarm_ui.nodes.completion import completed
 from swarm_ui.prompts import read_calls, with_schema, written_calls
 
 MODEL = "model"

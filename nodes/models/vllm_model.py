@@ -20,8 +20,7 @@ from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
-from swarm_ui.nodes.models.unsent import not_sent
-from swarm_ui.nodes.models.versions import VersionBook, parsed_version
+from swarm_ui.nodes.models.versions import VersionBook, not_sent, parsed_version
 from swarm_ui.prompts import as_chat, format_named
 
 

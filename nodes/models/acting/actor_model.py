@@ -35,7 +35,7 @@ from swarm_ui.nodes.models.acting.published import PublishedCopy, save_version
 from swarm_ui.nodes.models.batcher import Counters
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
-from swarm_ui.nodes.models.unsent import not_sent
+from swarm_ui.nodes.models.versions import not_sent
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel

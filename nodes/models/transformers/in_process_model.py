@@ -39,7 +39,7 @@ from swarm_ui.nodes.models.transformers.forwards import (
 from swarm_ui.nodes.models.transformers.lora import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.prefill import Setting
 from swarm_ui.nodes.models.transformers.routing import FrozenAdapter
-from swarm_ui.nodes.models.unsent import not_sent
+from swarm_ui.nodes.models.versions import not_sent
 
 
 class Prompt(Protocol):
