@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Literal, NamedTuple
@@ -82,9 +82,9 @@ class Bounds:
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
 
-    async def answer(
+    def answer(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound
-    ) -> NodeReply | Message:
+    ) -> Awaitable[NodeReply | Message]:
         """The answer of a node, within its time limit and a slot of the run.
 
         Raises:
@@ -93,13 +93,18 @@ class Bounds:
         """
         seconds, composite, closes = bound
         if composite and seconds is None:
-            return await node(inbox, context)
+            return node(inbox, context)
         end = inf if closes or composite else self._end
         if seconds is None:
             seconds = self.limits.timeout
-        gate = None if composite else self._gate
-        if gate is None:
-            return await self._timed(node, inbox, context, seconds, end)
+        if self._gate is None or composite:
+            return self._timed(node, inbox, context, seconds, end)
+        return self._gated(self._gate, node, inbox, context, seconds, end)
+
+    async def _gated(
+        self, gate: asyncio.Semaphore, node: Answer, inbox: Sequence[Message],
+        context: NodeContext, seconds: float | None, end: float,
+    ) -> NodeReply | Message:  # fmt: skip
         await gate.acquire()
         self._holding.add(context.message_id)
         try:
@@ -110,13 +115,9 @@ class Bounds:
                 gate.release()
 
     async def _timed(
-        self,
-        node: Answer,
-        inbox: Sequence[Message],
-        context: NodeContext,
-        seconds: float | None,
-        end: float,
-    ) -> NodeReply | Message:
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext,
+        seconds: float | None, end: float,
+    ) -> NodeReply | Message:  # fmt: skip
         if seconds is None and end == inf:
             return await node(inbox, context)
         now = self.clock()

@@ -40,7 +40,8 @@ def call_of(
     reply: NodeReply | Message,
     context: NodeContext,
     heard: tuple[str, ...],
-    times: tuple[float, float],
+    started: float,
+    ended: float,
     error: Failure | None,
 ) -> Call:
     """The record of a call; its message has the id, sender and round of the call, regardless of
@@ -48,10 +49,9 @@ def call_of(
 
     Args:
         heard: ids of the received messages.
-        times: its start and end, in seconds since the run began.
+        started, ended: in seconds since the run began.
         error: why it failed, if it did.
     """
-    started, ended = times
     content = reply.content if reply.content.isascii() else encodable(reply.content)
     told = reply.error if reply.error is None else encodable(reply.error)
     if isinstance(reply, Message):

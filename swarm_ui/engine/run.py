@@ -108,8 +108,8 @@ async def _finished(frame: Frame, graph: Dag, edge_logprob: float | None) -> Non
             if isinstance(error, SwarmError):
                 error.partial = frame.trace(edge_logprob)
             if session.on_event is not None:
-                told = Failure.of(error)
-                session.on_event(Aborted(run=session.run, error=told, at=session.now()))
+                told, at = Failure.of(error), session.clock() - session.start
+                session.on_event(Aborted(run=session.run, error=told, at=at))
             raise
         finally:
             session.close()

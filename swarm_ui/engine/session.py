@@ -90,6 +90,7 @@ class Session:
         #: W3C trace context of the run's span
         self.traceparent = ""
         self.bounds = Bounds(limits)
+        self.clock, self.start = self.bounds.clock, self.bounds.start
         #: whether calls are spans
         self.traced = telemetry.tracer() is not None
         self._steps: dict[str, int] = {}
@@ -116,10 +117,6 @@ class Session:
         self.bounds.stop()
         self.raised.clear()  # their frames refer to the session
         self._held.close()
-
-    def now(self) -> float:
-        """Seconds since the run began."""
-        return self.bounds.clock() - self.bounds.start
 
     # -- calls --------------------------------------------------------------------------------
 
@@ -165,7 +162,7 @@ class Session:
             Unanswered: the node asked a person.
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
-        started = self.now()
+        started = self.clock() - self.start
         if self.on_event is not None:
             model, tool = (step.model, step.tool) if step else ("", "")
             self._tell(CallStarted, context, heard=heard, at=started, model=model, tool=tool)
@@ -188,7 +185,7 @@ class Session:
         except Exception as failure:
             error = self._failed(context, failure, abort=self.abort and step is None)
             reply = NodeReply(error=str(error))
-        call = call_of(reply, context, heard, (started, self.now()), error)
+        call = call_of(reply, context, heard, started, self.clock() - self.start, error)
         if step is not None:
             call = msgspec.structs.replace(call, arguments=step.arguments, step=step.number)
         if self.memo and bound is not None and bound.composite:
