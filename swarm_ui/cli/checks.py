@@ -54,11 +54,9 @@ class Check:
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
     """Run all checks. A part that is needed and absent gets the state ``missing``."""
-    here = None if url or os.environ.get("OPENAI_BASE_URL") else model
-    parts = (_python(), _extras(), _plugins(), _gpu(), _models(here), _browser(), _android(),
+    parts = (_python(), _extras(), _plugins(), _gpu(), _models(), _browser(), _android(),
              _endpoint(url, model, key_env))  # fmt: skip
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
-    wanted |= {"model"} if here else frozenset()
     return [
         replace(check, state="missing")
         if check.state == "absent" and check.area in wanted
@@ -142,25 +140,14 @@ def _gpu() -> Iterator[Check]:
     yield _check("gpu", "GPU", cuda or torch.backends.mps.is_available(), found, advice)
 
 
-def _models(named: str | None) -> Iterator[Check]:
-    """The pretrained models; the one with the given name is required."""
-    from swarm_ui.experiment.model_settings import model_named
-    from swarm_ui.experiment.models import describe_model
+def _models() -> Iterator[Check]:
+    """The pretrained models."""
     from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder
 
     for name, model in PRETRAINED.items():
         folder = pulled_folder(name)
         found = f"{model.title} in {folder}" if folder else f"{model.title}: not on this machine"
-        area = "model" if name == named else "pretrained"
-        yield _check(area, name, folder, found, f"swarm-ui models pull {name}")
-    if named is None or named in PRETRAINED:
-        return
-    found, problem = "", ""
-    try:
-        found = describe_model(model_named(named))
-    except ConfigError as error:
-        problem = str(error)
-    yield _check("model", f"model {named}", not problem, found, problem)
+        yield _check("pretrained", name, folder, found, f"swarm-ui models pull {name}")
 
 
 def _browser() -> Iterator[Check]:

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 _ADAPTERS = "*/adapter_config.json"
 
 
-def corpus(folder: Path, out: Path) -> list[Path]:
-    """Write the samples of a corpus in trl's form. Raises ``ConfigError``."""
+def corpus(folder: Path, out: Path) -> list[str]:
+    """Write the samples of a corpus in trl's form; returns the names of the files.
+
+    Raises:
+        ConfigError: there is no corpus, or the folder cannot be written.
+    """
     from swarm_ui.optim.stage1 import export
 
     try:
-        return export(folder, out)
+        return [path.name for path in export(folder, out)]
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
 

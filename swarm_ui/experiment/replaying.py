@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -21,7 +21,6 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.records import Episode, Trace
 
 
@@ -48,8 +47,6 @@ class Replayed:
     after: Trace
     requests: int
     """Calls that were made again."""
-    note: str = ""
-    """Which settings it did not use."""
 
 
 def parse_change(text: str) -> tuple[str, str]:
@@ -107,7 +104,7 @@ async def replay_decision(
         id(call) not in kept and call.id not in changes.say and call.node in before.agents
         for call in after.calls
     )
-    return Replayed(before, after, asked, _unused_settings(overrides, changes))
+    return Replayed(before, after, asked)
 
 
 async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
@@ -129,27 +126,8 @@ async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trac
 def messages(done: Replayed) -> list[dict[str, str]]:
     """Each message before and after the change."""
     then, now = ({m.id: _short(m) for m in t.messages} for t in (done.before, done.after))
-    return _side_by_side(then, now, "–")
-
-
-def prompts_cut(done: Replayed) -> list[dict[str, str]]:
-    """The parts that the prompts of calls leave out, before and after the change, by message.
-
-    An empty text means that the prompt is complete. A message is listed if one of its two prompts
-    is not.
-    """
-    then, now = (
-        {call.id: left_out(trace, call) for call in trace.calls}
-        for trace in (done.before, done.after)
-    )
-    return [row for row in _side_by_side(then, now, "") if row["before"] or row["after"]]
-
-
-def _side_by_side(
-    then: Mapping[str, str], now: Mapping[str, str], missing: str
-) -> list[dict[str, str]]:
     return [
-        {"id": id, "before": then.get(id, missing), "after": now.get(id, missing)}
+        {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
         for id in dict.fromkeys([*then, *now])
     ]
 
@@ -207,18 +185,6 @@ def _settings(
         base = config.plain()
     config = load(file, overrides, base=base)
     return config, config.team.filled(learning=learning)
-
-
-def _unused_settings(overrides: Sequence[str], changes: Changes) -> str:
-    """A note about settings of the model that no call used; empty if there are none."""
-    given = [word.partition("=")[0].partition(" ")[0] for word in overrides
-             if word.rpartition(" ")[2].startswith("model.") or " model." in word]  # fmt: skip
-    if changes.any or not given:
-        return ""
-    return (
-        f"{', '.join(given)}: without effect, as a replay without a change calls no model; "
-        "--again calls every agent again"
-    )
 
 
 def _check_team(team: FilledTeam, trace: Trace) -> None:

@@ -82,7 +82,7 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
     assert all(row["pairs"] > 0 for row in done.json["iterations"])
     assert (shell.folder / "t/report.html").is_file()
 
-    assert shell("export t adapters -o adapters --json").json["files"] == ["agent_0", "agent_1"]
+    assert shell("export t adapters -o adapters --json").json["adapters"] == ["agent_0", "agent_1"]
     assert (shell.folder / "adapters/agent_1/adapter_config.json").is_file()
     pairs = [json.loads(line) for line in shell("export t pairs").out.splitlines()]
     # trl's trainers need both sides.

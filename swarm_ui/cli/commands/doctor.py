@@ -19,8 +19,7 @@ def doctor(
     url: flags.Url = None,
     model: Annotated[
         str | None, flags.declare("--model", "-m", value="NAME",
-                                 help="model that --url should serve, or a model of this machine "
-                                 "(default: any)",
+                                 help="model that --url should serve (default: any)",
                                  panel="")
     ] = None,
     key_env: Annotated[

@@ -45,12 +45,10 @@ def export(
     if not text:
         if out is None:
             raise ConfigError(f"{what}: several files are written; name a folder with --out")
-        if what == "adapters":
-            files = exporting.adapters(run, out)
-        else:
-            files = [path.name for path in exporting.corpus(run, out)]
-        output.say(f"wrote {', '.join(files)} to {out}")
-        return output.done(out=str(out), files=files)
+        write = exporting.adapters if what == "adapters" else exporting.corpus
+        names = write(run, out)
+        output.say(f"wrote {', '.join(names)} to {out}")
+        return output.done(out=str(out), **{"adapters" if what == "adapters" else "files": names})
     found = exporting.lines(run, what, solved=solved)
     if out is not None:
         count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import typer
@@ -18,9 +19,11 @@ from swarm_ui.experiment.replaying import (
     Replayed,
     messages,
     parse_change,
-    prompts_cut,
     replay_decision,
 )
+
+_OF_MODEL = re.compile(r"^(--\S+ )?model\.")
+"""A setting of the model: another one has to answer again."""
 
 
 @flags.command(
@@ -60,7 +63,7 @@ def replay(arguments: flags.Arguments) -> int:
         without=tuple(arguments["without"] or ()),
         add=tuple(arguments["add"] or ()),
         cut=tuple(arguments["cut"] or ()),
-        again=arguments["again"] or bool(arguments.given("model", "url")),
+        again=arguments["again"] or any(map(_OF_MODEL.search, arguments.overrides)),
     )
     if len(arguments.words) != 1:
         raise ConfigError("name one run's folder, or one trace file")
@@ -81,11 +84,10 @@ def replay(arguments: flags.Arguments) -> int:
     output.show(
         Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
     )
-    if done.note:
-        output.say(done.note)
     write_trace(out, done.after, output)
-    return output.done(same=same, asked=done.requests, before=before, after=after,
-                       messages=messages(done), left_out=prompts_cut(done))  # fmt: skip
+    return output.done(
+        same=same, asked=done.requests, before=before, after=after, messages=messages(done)
+    )
 
 
 def _table(done: Replayed) -> Table:
@@ -99,12 +101,6 @@ def _table(done: Replayed) -> Table:
     for row in messages(done):
         style = "bold" if row["before"] != row["after"] else ""
         made.add_row(row["id"], row["before"], row["after"], style=style)
-    cut = prompts_cut(done)
-    if cut:
-        made.add_section()
-    for row in cut:
-        texts = (row[side] or "nothing" for side in ("before", "after"))
-        made.add_row(f"{row['id']}, left out of its prompt", *texts)
     made.add_section()
     what, *both = _results(done)
     made.add_row(what, *(text or "none" for text in both))
