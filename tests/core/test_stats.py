@@ -202,17 +202,6 @@ def test_equal_outcomes_of_one_template_are_about_its_episodes() -> None:
     assert worse is not None and (worse.low, worse.high) == tango(0, 10, 10)
 
 
-def test_a_table_of_outcomes_with_templates_is_clustered() -> None:
-    rng = random.Random(5)
-    ours, theirs = drawn(rng, 10, 4, 0.4), drawn(rng, 10, 4, 0.4)
-    ours[0] = Outcome("t0", 0, None)
-    base, team = table({"base": theirs, "team": ours}, against="base")
-    assert (base.success, base.difference) == (clustered_mean(theirs), None)
-    assert team.success == clustered_mean(ours) and team.masked == 1
-    assert team.difference == paired_difference(ours, theirs) == score_difference(ours, theirs)
-    assert "| team |" in markdown([base, team])
-
-
 def test_the_template_of_an_episode_is_its_task() -> None:
     episodes = [
         Episode(environment="e", task="t", seed=3, success=True),
@@ -266,12 +255,6 @@ def test_equal_sides_of_four_episodes_do_not_differ_by_exactly_nothing() -> None
         ):
             assert found is not None
             assert (found.mean, round(found.low, 2), round(found.high, 2)) == (0.0, -0.49, 0.49)
-
-
-def test_equal_episodes_of_few_templates_count_once_for_each() -> None:
-    found = score_difference(*pairs({"a": [0] * 50, "b": [0] * 50}))
-    assert found is not None
-    assert (found.n, found.high) == (100, pytest.approx(tango(0, 0, 2)[1]))
 
 
 def test_the_score_interval_is_wider_where_episodes_of_a_template_agree() -> None:

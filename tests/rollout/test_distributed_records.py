@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import socket
 import sys
 import time
 
 import pytest
 
-from swarm_ui import BudgetExceeded, ConfigError, MissingExtra
-from swarm_ui.errors import NodeError
+from swarm_ui import ConfigError, MissingExtra
 from swarm_ui.rollout import WorkerResources, ray_cluster, ray_rollouts
-from swarm_ui.rollout.remote import portable
-
-
-def sent(error: Exception) -> Exception:
-    try:
-        raise error
-    except Exception as raised:
-        back: Exception = pickle.loads(pickle.dumps(portable(raised)))
-        return back
 
 
 def test_workers_fit_on_nodes_and_not_across_them() -> None:
@@ -31,33 +20,6 @@ def test_workers_fit_on_nodes_and_not_across_them() -> None:
     assert needs.fits([{"CPU": 64.0}, {"GPU": 8.0, "emulator": 9.0}]) == 0
     assert WorkerResources(cpus=0.1).fits([{"CPU": 1.0}]) == 10
     assert WorkerResources(cpus=0).fits([{"CPU": 1.0}]) == 1  # a number must be given
-
-
-def test_errors_of_the_library_keep_their_type_and_attributes() -> None:
-    budget = BudgetExceeded("used up")
-    budget.episodes = ("an episode",)
-    back = sent(budget)
-    assert type(back) is BudgetExceeded and back.episodes == ("an episode",)
-    assert "Traceback" in back.__notes__[0] and "in the worker" in back.__notes__[0]
-    missing = sent(MissingExtra("web", "pages", "playwright"))
-    assert type(missing) is MissingExtra and missing.extra == "web"
-    assert isinstance(missing, ConfigError) and "pip install" in str(missing)
-    node = sent(NodeError("broke", node="a", round=1, run="r"))
-    assert type(node) is NodeError and (node.node, node.round) == ("a", 1)
-    assert str(node) == "node 'a', round 1, run r: broke"
-
-
-def test_other_errors_arrive_as_what_the_driver_knows() -> None:
-    class Mine(Exception):
-        pass
-
-    assert type(sent(ZeroDivisionError("a bug"))) is ZeroDivisionError
-    mine = sent(Mine("of the user"))
-    assert type(mine) is RuntimeError and str(mine) == "Mine: of the user"
-    decoding = sent(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"))
-    assert isinstance(decoding, UnicodeDecodeError | RuntimeError)
-    with pytest.raises(KeyError):
-        raise sent(KeyError("k"))
 
 
 @pytest.mark.ray

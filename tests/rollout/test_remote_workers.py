@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,11 @@ from swarm_ui.rollout import (
     PerWorker,
     RemoteWorker,
     Rollouts,
-    Work,
     WorkerResources,
     process_rollouts,
     ray_rollouts,
     rollout_many,
 )
-from swarm_ui.rollout.remote import Player
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 
@@ -183,28 +180,6 @@ def test_an_answer_that_cannot_be_read_is_a_fault_and_no_silence(tmp_path: Path)
     assert fault is not None and "cannot be read" in fault.message
 
 
-def test_jobs_are_read_only_as_fast_as_they_are_played(opened: Open, tmp_path: Path) -> None:
-    read = 0
-
-    def endless() -> Iterator[Job]:
-        nonlocal read
-        for seed in count():
-            read += 1
-            yield "count", seed % 5
-
-    async def some() -> None:
-        world = partial(MortalWorld, str(tmp_path))
-        async with opened(world, workers=2, slots=2) as rollouts:
-            stream = rollouts.stream(clicker(), endless())
-            for finished in range(20):
-                await anext(stream)
-                # At most those in flight and those that wait for this reader.
-                assert read <= finished + 1 + 4 + 4
-            await stream.aclose()
-
-    asyncio.run(some())
-
-
 def test_leaving_cancels_the_episodes_and_closes_the_environments(
     opened: Open, tmp_path: Path
 ) -> None:
@@ -250,22 +225,6 @@ def test_processes_end_with_the_process_that_started_them(tmp_path: Path) -> Non
     (waiting,) = tmp_path.glob("waiting-*")
     pid = int(waiting.name.split("-")[1])
     assert within(20.0, lambda: not alive(pid))
-    assert not list(tmp_path.glob("open-*"))
-
-
-async def test_a_player_closes_the_environment_of_a_cancelled_episode(tmp_path: Path) -> None:
-    """Also if it is closed before the cancelled episode has ended."""
-
-    async def read(sent: object) -> Work:
-        return Work(policy=clicker())
-
-    player = Player((partial(MortalWorld, str(tmp_path)), 1, 0), read)
-    playing = asyncio.create_task(player.play(("count", WAITS), "waits", None))
-    while not list(tmp_path.glob("waiting-*")):
-        await asyncio.sleep(0.01)
-    playing.cancel()
-    await asyncio.sleep(0)  # the call has ended, the episode not yet
-    assert await player.close() is None
     assert not list(tmp_path.glob("open-*"))
 
 
