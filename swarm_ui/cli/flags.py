@@ -6,7 +6,6 @@ import copy
 import functools
 import inspect
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -222,12 +221,6 @@ def needed(name: str, type: Any, value: str, help: str) -> Option:
 def switch(name: str, *names: str, help: str, panel: str = HOW) -> Option:
     """An option without a value."""
     return Option(name, bool, declare(*names, help=help, panel=panel), default=False)
-
-
-def expect_new(path: Path, force: bool) -> None:
-    """Raise ``ConfigError`` if a file that a command would write exists."""
-    if os.path.exists(path) and not force:  # which raises no error, whatever the name
-        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 
 
 def expect_none(arguments: Arguments, *names: str) -> None:

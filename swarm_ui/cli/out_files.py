@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from swarm_ui.cli.flags import expect_new
-from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace.jsonl import write_jsonl
-from swarm_ui.trace.records import Trace
 
 
-def expect_file_place(path: Path | None, force: bool) -> None:
-    """Raise ``ConfigError`` if a new file cannot be written there; changes nothing.
+def expect_new(path: Path, force: bool) -> None:
+    """Raise ``ConfigError`` if a file that a command would write exists."""
+    if os.path.exists(path) and not force:  # which raises no error, whatever the name
+        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 
-    Args:
-        path: the file; ``None``: no file was asked for.
-        force: whether the file may replace another one.
+
+def expect_file_place(path: Path, force: bool) -> None:
+    """Raise ``ConfigError`` if a file cannot be written there; changes nothing.
+
+    ``force``: whether it may replace another one.
     """
-    if path is None:
-        return
     if os.path.isdir(path):
         raise ConfigError(f"cannot write '{path}': it is a folder")
     expect_new(path, force)
-    _expect_writable(path, path.absolute().parents)
-
-
-def _expect_writable(path: Path, folders: Sequence[Path]) -> None:
-    """Check the first of the folders that exists."""
-    # The functions of os.path raise no error, whatever the name.
-    around = next(folder for folder in folders if os.path.exists(folder))
+    around = next(folder for folder in path.absolute().parents if os.path.exists(folder))
     if not os.path.isdir(around) or not os.access(around, os.W_OK):
         raise ConfigError(f"cannot write '{path}': '{around}' is not a folder to write in")
-
-
-def write_trace(path: Path | None, trace: Trace, output: Output) -> None:
-    """Write a trace as a JSON lines file. ``None``: no file was asked for.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
-    if path is None:
-        return
-    with writing(path):
-        write_jsonl(path, [trace])
-    output.say(f"wrote {path}")
 
 
 @contextmanager

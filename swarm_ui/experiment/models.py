@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import AsyncIterator, Sequence
@@ -193,13 +192,8 @@ def check_adapters(section: Agent | Language, agents: int, learned: Sequence[str
     folder = adapter_folder(section.adapters)
     places = [folder]
     if not _is_adapter(folder):
-        names = list(learned) or _trained_adapters(folder, agents)
-        known = _saved_adapters(folder)
-        missing = [name for name in names if name not in known]
-        if missing:
-            raise ConfigError(_lacking(folder, known, missing))
-        places = [folder / name for name in dict.fromkeys(names)]
-    for place in places:
+        places = [folder / name for name in _trained_adapters(folder, agents, learned)]
+    for place in dict.fromkeys(places):
         if os.path.isfile(place / CRITIC_FILE):
             agents_own = next(iter(AGENT_ADAPTERS))
             raise ConfigError(
@@ -210,7 +204,8 @@ def check_adapters(section: Agent | Language, agents: int, learned: Sequence[str
         read_metadata(place).expect_format(place, getattr(section, "prompt_format", ""))
 
 
-def _saved_adapters(folder: Path) -> list[str]:
+def _trained_adapters(folder: Path, agents: int, learned: Sequence[str] = ()) -> list[str]:
+    """The adapter of each agent, or those that are learned, in a folder of several."""
     files = folder.glob("*/adapter_config.json") if os.path.isdir(folder) else ()
     known = sorted(path.parent.name for path in files)
     if not known:
@@ -218,29 +213,9 @@ def _saved_adapters(folder: Path) -> list[str]:
             f"no adapters in '{folder}': expected RUN/adapters of a training run, the folder of "
             f"one adapter, or the name of one in this package ({', '.join(AGENT_ADAPTERS)})"
         )
-    return known
-
-
-def _lacking(folder: Path, known: Sequence[str], missing: Sequence[str]) -> str:
-    return f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}"
-
-
-def _trained_adapters(folder: Path, agents: int) -> list[str]:
-    known = _saved_adapters(folder)
-    try:  # [train] adapters of the run that made the folder
-        document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
-        groups = document["config"]["train"].get("adapters")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        groups = None  # the folder was copied: each agent uses the adapter of its own name
-    names = agent_names(agents)
-    if groups == "shared":
-        return known[:1] * agents
-    if isinstance(groups, dict):
-        by_agent = {agent: name for name, members in groups.items() for agent in members}
-        names = [by_agent.get(name, name) for name in names]
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise ConfigError(_lacking(folder, known, missing))
+    names = list(learned) or agent_names(agents)
+    if missing := [name for name in names if name not in known]:
+        raise ConfigError(f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}")
     return names
 
 

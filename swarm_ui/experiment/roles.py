@@ -19,7 +19,7 @@ from swarm_ui.experiment.model_settings import Agent, Language
 from swarm_ui.experiment.models import model_of_process, open_model
 from swarm_ui.experiment.plugins import described, function_of
 from swarm_ui.experiment.spending import spending
-from swarm_ui.experiment.wrapping import ONLY_WATCH, wrapped
+from swarm_ui.experiment.wrapping import wrapped
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import (
@@ -121,12 +121,10 @@ async def open_critics(
 
 
 def _solver(config: Config) -> Callable[[], Any]:
-    """Makes the environment in which scripted critic and teacher play episodes again: with the
-    wrappers that change screens or actions."""
+    """Makes the environment in which scripted critic and teacher play episodes again."""
     solver = config.env.solver()
     assert solver is not None, "checked by critic_mistakes"
-    texts = [text for text in config.env.wrap if text.split(":")[0] not in ONLY_WATCH]
-    return wrapped(solver, texts)
+    return wrapped(solver, config.env.wrap)
 
 
 class _UserCritic:

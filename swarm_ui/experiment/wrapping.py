@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -16,7 +15,6 @@ from swarm_ui.environments.wrappers import (
     PAYMENT,
     SENDING,
     ActionFilter,
-    Recorder,
     StepLimit,
 )
 from swarm_ui.errors import ConfigError
@@ -52,22 +50,11 @@ class _ActionFilter(_Options):
         return ActionFilter(env, deny=rules, apps=self.apps or None)
 
 
-class _Recorder(_Options):
-    path: str
-    actor: str = "recorded"
-
-    def wrap(self, env: Environment) -> Environment:
-        return Recorder(env, Path(self.path), actor=self.actor)
-
-
 WRAPPERS: dict[str, type[_Options]] = {
     "action-filter": _ActionFilter,
-    "recorder": _Recorder,
     "step-limit": _StepLimit,
 }
 """The wrappers of this package that have a name."""
-ONLY_WATCH = ("recorder",)
-"""Wrappers that change neither screens nor actions."""
 
 
 def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironment:
@@ -109,8 +96,6 @@ def wrapper_demands(texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         if is_users(text):
             yield f"import and call '{text}' (a wrapper)"
-        elif isinstance(options := _options_of(text), _Recorder):
-            yield f"write episodes to '{options.path}' (a wrapper)"
 
 
 def is_users(text: str) -> bool:

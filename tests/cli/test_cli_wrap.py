@@ -48,22 +48,18 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
 def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
     line = (
         "eval phone contacts-add --model script:wait.txt "
-        'env.wrap=["step-limit:steps=2","recorder:path=mine.jsonl,actor=me","user_wrappers:Quiet"]'
+        'env.wrap=["step-limit:steps=2","user_wrappers:Quiet"]'
     )
     done = code(f"{line} --out r --json")
     assert done.code == 1, done.err
     (episode,) = read_jsonl(code.folder / "r/traces/parameters.jsonl")
     assert len(episode.steps) == 2 and episode.steps[-1].truncated
-    (recorded,) = read_jsonl(code.folder / "mine.jsonl")
-    assert recorded.policy == "me" and recorded.steps[-1].truncated, "it wraps the limit"
     kept = json.loads((code.folder / "r/config.json").read_text())["config"]["env"]["wrap"]
-    assert kept == [
-        "step-limit:steps=2", "recorder:path=mine.jsonl,actor=me", "user_wrappers:Quiet",
-    ]  # fmt: skip
+    assert kept == ["step-limit:steps=2", "user_wrappers:Quiet"]
     told = json.loads((code.folder / "r/results.json").read_text())["labels"]
     assert "step-limit:steps=2" in told[-1]
     plan = code(f"{line} --dry-run --json").json
-    assert plan["environment"].startswith("phone in step-limit:steps=2, recorder")
+    assert plan["environment"].startswith("phone in step-limit:steps=2, user_wrappers")
 
 
 def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
@@ -110,10 +106,7 @@ def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
     assert code("eval phone contacts-add --model script:wait.txt env.max_steps=1 --out r").code == 1
     path = code.folder / "r/config.json"
     document = json.loads(path.read_text())
-    for wrap, said in (
-        ("os:abort", "import and call 'os:abort' (a wrapper)"),
-        ("recorder:path=/etc/passwd", "write episodes to '/etc/passwd'"),
-    ):
+    for wrap, said in (("os:abort", "import and call 'os:abort' (a wrapper)"),):
         document["config"]["env"]["wrap"] = [wrap]
         path.write_text(json.dumps(document))
         done = code("eval --resume r")
@@ -128,8 +121,8 @@ async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> 
             closed.append(True)
             await super().close()
 
-    opened = Opened(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"]))
-    with pytest.raises(ConfigError, match="Recorder"):
+    opened = Opened(wrapped(Phone, ["user_wrappers_none:make"]))
+    with pytest.raises(ConfigError, match="cannot be used"):
         async with opened.one():
             pass
     assert closed == [True]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.out_files import writing
+from swarm_ui.cli.out_files import expect_new, writing
 from swarm_ui.cli.output import Output
 from swarm_ui.experiment.loading import template
 from swarm_ui.files import write_atomic
@@ -28,7 +28,7 @@ def config(
     if str(path) == "-":
         output.lines(template())
         return exits.OK
-    flags.expect_new(path, force)
+    expect_new(path, force)
     with writing(path):
         write_atomic(path, template())
     output.say(f"wrote {path}")

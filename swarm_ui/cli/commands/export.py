@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.out_files import writing
+from swarm_ui.cli.out_files import expect_new, writing
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
@@ -41,7 +41,7 @@ def export(
     if solved and not text:
         raise ConfigError(f"--solved: chooses episodes or pairs, not {what}; leave it out")
     if out is not None:
-        flags.expect_new(out, force)
+        expect_new(out, force)
     if not text:
         if out is None:
             raise ConfigError(f"{what}: several files are written; name a folder with --out")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.out_files import expect_file_place, write_trace
+from swarm_ui.cli.out_files import expect_file_place, writing
 from swarm_ui.cli.output import table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.replaying import (
@@ -21,6 +21,7 @@ from swarm_ui.experiment.replaying import (
     parse_change,
     replay_decision,
 )
+from swarm_ui.trace.jsonl import write_jsonl
 
 _OF_MODEL = re.compile(r"^(--\S+ )?model\.")
 """A setting of the model: another one has to answer again."""
@@ -57,7 +58,8 @@ def replay(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui replay runs/team -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
-    expect_file_place(out, arguments["force"])  # before calls are made
+    if out is not None:
+        expect_file_place(out, arguments["force"])  # before calls are made
     changes = Changes(
         say=dict(parse_change(text) for text in arguments["say"] or ()),
         without=tuple(arguments["without"] or ()),
@@ -84,7 +86,10 @@ def replay(arguments: flags.Arguments) -> int:
     output.show(
         Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
     )
-    write_trace(out, done.after, output)
+    if out is not None:
+        with writing(out):
+            write_jsonl(out, [done.after])
+        output.say(f"wrote {out}")
     return output.done(
         same=same, asked=done.requests, before=before, after=after, messages=messages(done)
     )
