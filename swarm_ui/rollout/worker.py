@@ -127,6 +127,8 @@ class LocalWorker:
             check_factory(make_environment)
         self.slots = slots
         self._make, self._retries = make_environment, retries
+        # A cancelled episode that has not ended yet keeps its place.
+        self._places = asyncio.Semaphore(slots)
         self._free: list[Environment] = []
         self._environment = ""
         self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
@@ -136,14 +138,15 @@ class LocalWorker:
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`Worker`."""
-        attempt, actor = work.attempt, ""
-        if attempt is None:
-            policy = as_policy(await self._own(cast(Acting, work.policy)))
-            attempt, actor = _playing(policy, work), policy.name
-        for _ in range(1 + self._retries):
-            episode = await self._try(job, attempt, actor)
-            if episode.fault is None:
-                break
+        async with self._places:
+            attempt, actor = work.attempt, ""
+            if attempt is None:
+                policy = as_policy(await self._own(cast(Acting, work.policy)))
+                attempt, actor = _playing(policy, work), policy.name
+            for _ in range(1 + self._retries):
+                episode = await self._try(job, attempt, actor)
+                if episode.fault is None:
+                    break
         return episode
 
     async def close(self) -> None:
