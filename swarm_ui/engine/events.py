@@ -30,10 +30,6 @@ class CallStarted(CallEvent, frozen=True, kw_only=True, tag="call_started"):
 
     heard: tuple[str, ...]
     at: float
-    model: str = ""
-    """For a turn of a node's conversation: the name of the model that is asked."""
-    tool: str = ""
-    """For a call of a tool inside a node: the name of the tool."""
 
 
 class Token(CallEvent, frozen=True, kw_only=True, tag="token"):

@@ -164,8 +164,7 @@ class Session:
         """
         started = self.clock() - self.start
         if self.on_event is not None:
-            model, tool = (step.model, step.tool) if step else ("", "")
-            self._tell(CallStarted, context, heard=heard, at=started, model=model, tool=tool)
+            self._tell(CallStarted, context, heard=heard, at=started)
         error: Failure | None = None
         reply: NodeReply | Message | None = None
         if self.edits.messages:
