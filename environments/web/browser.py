@@ -213,8 +213,9 @@ class Chromium:
     def alive(self) -> bool:
         return self._browser is not None and self._browser.is_connected()
 
-    async def context(self, size: tuple[int, int]) -> BrowserContext:
-        """A new profile, whose pages have a size in pixels.
+    async def context(self, size: tuple[int, int], state: Path | None = None) -> BrowserContext:
+        """A new profile, whose pages have a size in pixels; ``state``: a file of Playwright's with
+        its cookies and local storage.
 
         Raises:
             ConfigError: no browser is installed.
@@ -222,7 +223,7 @@ class Chromium:
         """
         browser = await self.start()
         shape: ViewportSize = {"width": size[0], "height": size[1]}
-        return await answered(browser.new_context(viewport=shape))
+        return await answered(browser.new_context(viewport=shape, storage_state=state))
 
     async def start(self) -> Browser:
         """The running browser; starts one if there is none."""

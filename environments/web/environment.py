@@ -151,8 +151,8 @@ class WebEnvironment(Episodic):
         self._task, self._answer = self._tasks[task], None
         await self._end_session()
         await prepared(self._task, self.seed)
-        self._session = session = await self._browser.session(self._view.size)
-        await session.set_cookies(self._task.cookies)
+        state = self._task.storage_state
+        self._session = session = await self._browser.session(self._view.size, state)
         await session.open(web_url(self._task.url))
         session.take_notes()
         self._shown = await self._observe(session)

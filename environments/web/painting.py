@@ -73,21 +73,14 @@ class _Inside(NamedTuple):
     """Whether a background shows through the letters."""
 
 
-class Snapshot(NamedTuple):
-    """DevTools' snapshot of a page."""
-
-    documents: Sequence[Reply]
-    words: Sequence[str]
-    height: int
-    """That of the window; only what is near it is compared with what is behind and over it."""
-
-
 class Frame:
     """A document as the browser laid it out. Nodes are named by their places in the document."""
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        documents: Sequence[Reply],
+        words: Sequence[str],
+        height: int,
         index: int = 0,
         corner: tuple[float, float] = (0.0, 0.0),
         *,
@@ -96,13 +89,15 @@ class Frame:
     ) -> None:
         """
         Args:
-            snapshot: the page.
-            index: of the document in the snapshot.
+            documents, words: DevTools' snapshot of the page.
+            height: that of the window; only what is near it is compared with what is behind and
+                over it.
+            index: of the document.
             corner: of the document's window.
             shown: whether the frame is visible.
             above: the opaque boxes over the frame; ``None`` for the page itself.
         """
-        document, self._words, self._height = snapshot.documents[index], *snapshot[1:]
+        document, self._words, self._height = documents[index], words, height
         self._above, nodes, self._layout = above, document["nodes"], document["layout"]
         self.id = self._words[document["frameId"]]
         self.title = self._words[document["title"]]
@@ -131,14 +126,11 @@ class Frame:
         inner = nodes.get("contentDocumentIndex", _NONE)
         self.inner = {
             place: Frame(
-                snapshot,
-                child,
-                self._corner(place),
-                shown=self.shows(place),
-                above=self._over(place),
+                documents, words, height, child, self._corner(place),
+                shown=self.shows(place), above=self._over(place),
             )
             for place, child in zip(inner["index"], inner["value"], strict=True)
-        }
+        }  # fmt: skip
         """The frame in each frame element."""
 
     def _lay_out(self, document: Reply, corner: tuple[float, float], *, shown: bool) -> None:

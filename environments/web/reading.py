@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from swarm_ui.environments.web.browser import Rejected, Reply, whole
 from swarm_ui.environments.web.css import STYLES
-from swarm_ui.environments.web.painting import Frame, Snapshot
+from swarm_ui.environments.web.painting import Frame
 from swarm_ui.environments.web.session import Tab
 from swarm_ui.observation import Element, Role
 
@@ -79,7 +79,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
         includeDOMRects=True,
     )
     words = [whole(word) for word in told["strings"]]
-    page = Frame(Snapshot(told["documents"], words, size[1]))
+    page = Frame(told["documents"], words, size[1])
     names = [words[document["frameId"]] for document in told["documents"]]
     trees = await asyncio.gather(*(_tree(tab, name) for name in names))
     found = list(_elements(page, dict(zip(names, trees, strict=True))))

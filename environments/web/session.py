@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -148,11 +148,6 @@ class Session:
         if not self.tabs:
             raise EnvironmentFault(self._lost or "the session has no tab")
         return self.tabs[self._front]
-
-    async def set_cookies(self, cookies: Sequence[Mapping[str, object]]) -> None:
-        """Set cookies in Playwright's form (name, value, domain, path …)."""
-        given = [dict(one) if "url" in one else {"path": "/", **one} for one in cookies]
-        await answered(self._context.add_cookies(given))  # type: ignore[arg-type]
 
     async def new_tab(self) -> None:
         """Open an empty tab and activate it."""
@@ -398,17 +393,18 @@ class WebBrowser:
         """Process number of the running browser."""
         return self._chromium.pid
 
-    async def session(self, size: tuple[int, int]) -> Session:
+    async def session(self, size: tuple[int, int], state: Path | None = None) -> Session:
         """A new session with one empty tab; starts another browser if the last one died.
 
         Args:
             size: width and height of the page in pixels.
+            state: a file with cookies and local storage, as Playwright saves them.
 
         Raises:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        context = await self._chromium.context(size)
+        context = await self._chromium.context(size, state)
         session = Session(context, self.allowed, self._chromium.downloads)
         try:
             await session.new_tab()

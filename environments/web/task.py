@@ -81,8 +81,9 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     """Called once, when the agent declares that the task is complete."""
     infeasible: bool = False
     """The task cannot be done; it is solved by declaring it infeasible."""
-    cookies: tuple[Mapping[str, Any], ...] = ()
-    """Cookies of a user who is logged in, in Playwright's form (name, value, domain, path …)."""
+    storage_state: Path | None = None
+    """A file with the cookies and the local storage of a user who is logged in, as Playwright's
+    ``context.storage_state(path=...)`` saves them."""
     prepare: Callable[[int], Awaitable[None] | None] | None = None
     """Called with the seed before each episode, for example to reset the site's data base."""
 

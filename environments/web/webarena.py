@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -28,7 +28,6 @@ _PLACEHOLDER = re.compile(r"__([A-Z_]+?)__")
 _MATCHES = frozenset({"exact_match", "must_include"})
 # As upstream's tokenizer: 2.5, 1,200, -2 and 2-star are one word each.
 _WORD = re.compile(r"-?\w+(?:(?:[./-]|[,:](?=\d))\w+)*|[^\w\s]")
-_KEYS = ("name", "value", "domain", "path", "secure", "httpOnly", "sameSite", "expires")
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -102,24 +101,18 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
             goal=task.intent,
             reward=_Judge(task.eval),
             infeasible=_is_infeasible(task.eval),
-            cookies=_cookies(path, task.storage_state),
+            storage_state=_state(path, task.storage_state),
         )
     return Suite(tasks, unsupported)
 
 
-def _cookies(path: Path, state: str | None) -> tuple[dict[str, Any], ...]:
-    if state is None:
-        return ()
-    place = path.parent / state
-    try:
-        found = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])["cookies"]
-    except (OSError, KeyError, msgspec.DecodeError) as error:
+def _state(path: Path, state: str | None) -> Path | None:
+    if state is not None and not (path.parent / state).is_file():
         raise ConfigError(
-            f"{path}: no cookies in {place}: {error}; save them with upstream's browser_env."
+            f"{path}: there is no {path.parent / state}; save it with upstream's browser_env."
             "auto_login, or set 'storage_state' to null"
-        ) from error
-    kept = ({key: cookie[key] for key in _KEYS if key in cookie} for cookie in found)
-    return tuple({k: v for k, v in one.items() if (k, v) != ("expires", -1)} for one in kept)
+        )
+    return None if state is None else path.parent / state
 
 
 def _is_infeasible(check: _Eval) -> bool:

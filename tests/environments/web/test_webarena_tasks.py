@@ -97,7 +97,7 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no tasks"):
         webarena_tasks(tmp_path / "none.json")
     login = entry(0, "http://a.example", eval_types=["url_match"], reference_url="http://a.example")
-    with pytest.raises(ConfigError, match="no cookies in"):
+    with pytest.raises(ConfigError, match="there is no"):
         webarena_tasks(written(tmp_path, login | {"storage_state": ".auth/a.json"}))
 
 
