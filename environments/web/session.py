@@ -61,10 +61,17 @@ class Tab(DevTools):
     title = ""
     status = 0
     """HTTP status of the page; 0 if it is not known."""
+    loading: set[str]
+    """The frames that are loading."""
 
     @classmethod
     async def of(cls, page: Page) -> Self:
         tab = await super().of(page)
+        tab.loading = set()
+        told = tab.session
+        told.on("Page.frameStartedLoading", lambda event: tab.loading.add(event["frameId"]))
+        for name in ("Page.frameStoppedLoading", "Page.frameDetached"):
+            told.on(name, lambda event: tab.loading.discard(event["frameId"]))
         tab.target = (await tab.call("Target.getTargetInfo"))["targetInfo"]["targetId"]
         await asyncio.gather(tab.call("Page.enable"), tab.call("DOM.enable"))
         return tab
@@ -214,8 +221,11 @@ class Session:
         while clock() < min(end, quiet + QUIET):
             await asyncio.sleep(0.02)
             await self._opened()
+            loading = any(tab.loading for tab in self.tabs)
+            if loading:
+                self._horizon = clock() + BEGIN
             begun = any(began < self._horizon for began in self._requests.values())
-            if begun or self._arriving:
+            if loading or begun or self._arriving:
                 quiet = clock()
         await self.keep_tab()
         if self._lost or any(tab.crashed for tab in self.tabs):
@@ -305,7 +315,6 @@ class Session:
         self._requests.pop(request, None)
         if _main_page(request) is None:
             return
-        self._horizon = asyncio.get_running_loop().time() + BEGIN
         error = request.failure
         if error and error != _CANCELLED and self.allowed.allows(request.url):
             self.failed.append(Failed(whole(request.url), error))
