@@ -210,9 +210,7 @@ def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
     """The success shown for a run, and the episodes that it refers to."""
     arms = Results.load(run.path).arms
     if arms:
-        last = arms[-1].arm
-        total = ArmResult.total([arm for arm in arms if arm.arm == last], "")
-        return total.success, last or "all episodes"
+        return ArmResult.total(arms, "").success, "all episodes"
     found = Training.of(run.metrics(), []).last
     return (None, "") if found is None else (found[1], f"rollouts of iteration {found[0] + 1}")
 

@@ -45,9 +45,9 @@ def tested(runs: Sequence[Contents]) -> list[Tested]:
     used = [run for run in runs if run.tested] or list(runs)
     found: dict[tuple[str, str], list[ArmResult]] = {}
     for run in used:
-        labels = {arm.label or arm.arm for arm in run.results.arms}
+        labels = {arm.label for arm in run.results.arms}
         for arm in run.results.arms:
-            label = (arm.label or arm.arm) if len(labels) > 1 else ""
+            label = arm.label if len(labels) > 1 else ""
             own = run.name if len(runs) > 1 else ""
             key = arm.split, ": ".join(filter(None, [own, label]))
             found.setdefault(key, []).append(arm)
@@ -62,13 +62,10 @@ def gain(ours: Tested, theirs: Tested) -> Interval | None:
     return rows[0].difference if rows else None
 
 
-def success(rows: Sequence[Tested], *, kept: bool, splits: Mapping[str, str]) -> Table:
+def success(rows: Sequence[Tested], *, kept: bool) -> Table:
     """Success of each policy on each split, and its paired difference to the first policy.
 
-    Args:
-        rows: the policies.
-        kept: these are only the kept episodes, not all tested ones.
-        splits: what is held out in each split, in words.
+    ``kept``: these are only the kept episodes, not all tested ones.
     """
     first = {row.split: row for row in reversed(rows)}
     base = rows[0].policy
@@ -76,8 +73,9 @@ def success(rows: Sequence[Tested], *, kept: bool, splits: Mapping[str, str]) ->
     for row in rows:
         against = first[row.split]
         found = gain(row, against) if against is not row and against.policy == base else None
-        shown = splits.get(row.split) or row.split
-        cells.append((row.policy, shown, row.total.success, found and Gap(found), row.total.masked))
+        cells.append(
+            (row.policy, row.split, row.total.success, found and Gap(found), row.total.masked)
+        )
     note = (
         "95 % intervals: bootstrap over tasks and their episodes; differences: on the same "
         "episodes, bold if 0 is outside. Episodes masked by a fault are left out."
@@ -111,10 +109,10 @@ def measures(rows: Sequence[Tested]) -> Table | None:
     return Table(title, ("measure", *found), cells, note) if names else None
 
 
-def by_task(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[HeatMap]:
+def by_task(rows: Sequence[Tested]) -> list[HeatMap]:
     """Share solved by task and policy, a map for each split."""
     return [
-        _by_task([row for row in rows if row.split == split], splits.get(split) or split)
+        _by_task([row for row in rows if row.split == split], split)
         for split in dict.fromkeys(row.split for row in rows if row.total.counted)
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from swarm_ui.viz.traces import MOST_CALLS
 _MOST_READ = 200
 
 
-def headline(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[Markup]:
+def headline(rows: Sequence[Tested]) -> list[Markup]:
     """Success of the last policy on the first split, and its difference to the first policy."""
     here = [row for row in rows if row.split == rows[0].split and row.total.counted]
     value = here[-1].total.success if here else None
@@ -29,7 +29,7 @@ def headline(rows: Sequence[Tested], splits: Mapping[str, str]) -> list[Markup]:
     gap = measured.gain(last, first) if last is not first else None
     against = [] if gap is None else [_gain(gap, first.policy)]
     label = f"Success: {last.policy}" if last.policy else "Success"
-    return [_card(label, value, splits.get(last.split) or last.split, against)]
+    return [_card(label, value, last.split, against)]
 
 
 def last_rollouts(runs: Sequence[Contents]) -> list[Markup]:

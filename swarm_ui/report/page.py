@@ -157,11 +157,10 @@ def _body(
 ) -> Markup:
     rows = measured.tested(runs)
     kept = not any(run.tested for run in runs)
-    splits = {name: words for run in runs for name, words in run.results.splits.items()}
     curves = measured.curves(runs)
     decision = team_decision(sets)
     played = [row for row in rows if row.total.jobs]
-    tables = [measured.success(played, kept=kept, splits=splits)] if played else []
+    tables = [measured.success(played, kept=kept)] if played else []
     credit = [m for run in runs for m in measured.credit_maps(_of(run, runs), run.training)]
     credit = credit or list(filter(None, [_played_credit(sets)]))
     costs = [measured.cost(played)] if played else []
@@ -170,7 +169,7 @@ def _body(
     histories = [_history(_of(run, runs), run.training) for run in runs]
     sections = (
         ("Results", join(*map(table, [*tables, *filter(None, [measured.measures(rows)])]))),
-        ("Success by task", _by_task(measured.by_task(played, splits))),
+        ("Success by task", _by_task(measured.by_task(played))),
         ("Learning", _figures([chart(curve) for curve in curves[1:]])),
         ("Who talks to whom", join(*histories)),
         ("Credit", _figures([heat_map(drawn) for drawn in credit])),
@@ -183,7 +182,7 @@ def _body(
     )  # fmt: skip
     shown = [(name, inside) for name, inside in sections if inside]
     links = [tag("a", name, href=f"#{_anchor(name)}") for name, _ in shown]
-    cards = [] if following or kept else headline(played, splits)
+    cards = [] if following or kept else headline(played)
     cards = cards or ([] if following else last_rollouts(runs))
     cards += [chart(curve) for curve in curves[:1]]
     cards += [] if decision is None else [decided(decision)]

@@ -105,10 +105,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one policy on the episodes of one split."""
 
     split: str
-    arm: str = ""
-    """Short name of the policy; empty if the run has only one."""
     name: str = ""
-    """Name of the file in ``traces/``; empty: split and arm."""
+    """Name of the file in ``traces/``; empty: the split."""
     label: str = ""
     """A description of the policy."""
     environment: str = ""
@@ -173,7 +171,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def file(self) -> str:
         """Name of the file in ``traces/``."""
-        return self.name or f"{self.split}-{self.arm}"
+        return self.name or self.split
 
     @property
     def success(self) -> Interval | None:
@@ -210,8 +208,6 @@ class Results(msgspec.Struct, kw_only=True):
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
     """The parts of the run that are simulated or scripted, in words."""
-    splits: dict[str, str] = {}
-    """For each split, what is held out in it, in words."""
     arms: list[ArmResult] = []
 
     @property
@@ -221,8 +217,8 @@ class Results(msgspec.Struct, kw_only=True):
 
     def put(self, result: ArmResult) -> None:
         """Add a result; it replaces an earlier one of the same episodes."""
-        by_key = {(a.split, a.arm, a.seed): a for a in self.arms}
-        by_key[result.split, result.arm, result.seed] = result
+        by_key = {(a.split, a.name, a.seed): a for a in self.arms}
+        by_key[result.split, result.name, result.seed] = result
         self.arms = list(by_key.values())
 
     def save(self, folder: Path) -> None:

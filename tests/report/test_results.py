@@ -30,8 +30,8 @@ def test_results_come_back_and_a_damaged_or_later_file_is_refused(tmp_path: Path
 def test_a_result_takes_the_place_of_an_earlier_one() -> None:
     results = Results(arms=[])
     for value in (0.0, 1.0):
-        results.put(ArmResult(split="apps", arm="a", jobs=(("t", 1),), outcomes=(value,)))
-    results.put(ArmResult(split="apps", arm="a", seed=1, jobs=(("t", 2),), outcomes=(0.0,)))
+        results.put(ArmResult(split="apps", jobs=(("t", 1),), outcomes=(value,)))
+    results.put(ArmResult(split="apps", seed=1, jobs=(("t", 2),), outcomes=(0.0,)))
     assert results.outcomes == [1.0, 0.0]
 
 

@@ -112,7 +112,7 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
 
 def arm(split: str, label: str, outcomes: Sequence[float | None], **other: object) -> ArmResult:
     jobs = tuple((("add", "edit")[k % 2], k) for k in range(len(outcomes)))
-    return ArmResult(split=split, arm=label, label=label, jobs=jobs, outcomes=tuple(outcomes),
+    return ArmResult(split=split, label=label, jobs=jobs, outcomes=tuple(outcomes),
                      **other)  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -138,11 +138,15 @@ def full_run(folder: Path, text: str = "Ada") -> Path:
         run.log({"kind": "credit", "iteration": k, "agents": [f"a {text}", "b"],
                  "values": [[0.5, None], [0.75, 0.6 + k / 10]]})  # fmt: skip
     work = Cost(decisions=5, calls=7, prompt_tokens=90, completion_tokens=9, seconds=1.5)
-    results = Results(labels=("phone: simulated", text), splits={"new": f"new apps {text}"})
+    results = Results(labels=("phone: simulated", text))
     for split in ("new", "known"):
-        results.put(arm(split, f"one {text}", [1.0, 0.0, 0.0, None, 1.0, 1.0], work=work))
-        results.put(arm(split, f"team {text}", [1.0, 1.0, 0.0, 0.0, 1.0, 1.0], work=work,
-                        failures=(None, None, "loop", "not_known", None, None)))  # fmt: skip
+        failures = (None, None, "loop", "not_known", None, None)
+        results.arms += [
+            arm(split, f"one {text}", [1.0, 0.0, 0.0, None, 1.0, 1.0], work=work),
+            arm(
+                split, f"team {text}", [1.0, 1.0, 0.0, 0.0, 1.0, 1.0], work=work, failures=failures
+            ),
+        ]
     results.save(run.path)
     return run.path
 
