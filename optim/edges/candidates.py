@@ -81,7 +81,7 @@ class CandidateGraph:
         self.delays = {edge: delay for edge, delay in delays.items() if delay}
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
-        ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
+        ends = self._ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
         self.senders, self.listeners = torch.tensor(ends, dtype=torch.long).view(-1, 2).unbind(1)
         self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
         graph = nx.DiGraph(
@@ -144,6 +144,11 @@ class CandidateGraph:
         self, order: Sequence[int], chosen: Sequence[int], log_prob: float | None
     ) -> EdgeSample:
         """The record of a DAG, given by node indices and edge indices."""
-        rank = {self.names[node]: r for r, node in enumerate(order)}
-        edges = sorted((self.edges[k] for k in chosen), key=lambda e: (rank[e[1]], rank[e[0]]))
-        return EdgeSample(order=tuple(rank), edges=tuple(edges), log_prob=log_prob)
+        size, rank = len(order), dict(zip(order, range(len(order)), strict=True))
+        ends = self._ends
+        chosen = sorted(chosen, key=lambda k: rank[ends[k][1]] * size + rank[ends[k][0]])
+        return EdgeSample(
+            order=tuple([self.names[node] for node in order]),
+            edges=tuple([self.edges[k] for k in chosen]),
+            log_prob=log_prob,
+        )
