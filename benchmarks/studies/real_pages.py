@@ -260,7 +260,7 @@ STUDY = Study(
     named=((SINGLE, ALONE), (GROUPS, START), (GROUPS, SINGLE)),
     named_on=(OWN, NEAR),
     explored=((SINGLE, CONTROL), (SINGLE, SINGLE_OUTCOME)),
-    shown=(ALONE, SINGLE, CONTROL, START, GROUPS),
+    shown=(ALONE, SINGLE),
     picture=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
     "comparable with published scores. SmolLM2 needs: swarm-ui models pull smollm2.",
