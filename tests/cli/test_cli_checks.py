@@ -93,7 +93,9 @@ def test_learned_edges_that_deliver_later_are_not_played_at_once(shell: Shell) -
     from swarm_ui.optim.edges.distribution import EdgeDistribution
 
     back, forth = ("agent_1", "agent_0"), ("agent_0", "agent_1")
-    learned = EdgeDistribution.from_probabilities({back: 0.9, forth: 0.1}, delays={back: 1})
+    learned = EdgeDistribution(
+        ["agent_0", "agent_1"], candidates=[back, forth], delays={back: 1}, density=0.9
+    )
     (shell.folder / "learned" / "edges").mkdir(parents=True)
     learned.save(shell.folder / "learned" / "edges" / "distribution.safetensors")
     done = shell(f"{RIGHT} -a 2 -r 2 --edges learned --out r")
