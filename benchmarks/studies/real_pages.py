@@ -16,15 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-import msgspec
 import torch
 
 from benchmarks.arms import TEST_DRAW, calls_of, phone_tests
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
-from swarm_ui import CollabGraph, Credit, Critic
+from swarm_ui import CollabGraph, Critic
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -33,7 +31,6 @@ from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.optim import GiGPO
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.stats import outcomes
@@ -66,8 +63,6 @@ ATTEMPTS = 4
 STEPS = 8
 """Most actions of an episode."""
 ADAPTER = "team"
-"""All agents share one adapter, as long as they learn the same."""
-TEMPERATURES = (0.2, 0.5, 0.8, 1.1)
 TESTED_AT = 16
 """Episodes at the same time."""
 
@@ -113,21 +108,16 @@ def learner(adapter: Path | str = "smollm2-phone") -> CausalModel:
     return model
 
 
-def team_of(model: CausalModel, agents: int, *, explores: bool = False) -> CollabGraph:
-    """A vote without messages, or one agent, which is greedy unless it explores."""
-    if agents == 1:
-        return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
-    return CollabGraph.collaborative(
-        agents, 1, model=model, edges=(), adapters=[ADAPTER] * agents,
-        temperature=TEMPERATURES[:agents], vote="probability",
-    )  # fmt: skip
+def agent(model: CausalModel, *, explores: bool = False) -> CollabGraph:
+    """One agent, which is greedy unless it explores."""
+    return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
 
 
 async def tested(
-    model: CausalModel, agents: int, *, quick: bool
+    model: CausalModel, *, quick: bool
 ) -> tuple[dict[str, list[Episode]], dict[str, Mapping[str, float]]]:
-    """The test episodes of a team, and their work, by split."""
-    found, work, policy = {}, dict[str, Mapping[str, float]](), GraphPolicy(team_of(model, agents))
+    """The test episodes of the agent, and their work, by split."""
+    found, work, policy = {}, dict[str, Mapping[str, float]](), GraphPolicy(agent(model))
     async with MiniWobBrowser(pages=2) as browser:
         for split, jobs in tests(quick=quick).items():
             make: MakeEnvironment = partial(MiniWobEnvironment, browser.open_page)
@@ -144,12 +134,10 @@ async def tested(
 
 @dataclass(frozen=True, kw_only=True)
 class OnPages:
-    """A team of SmolLM2 on real pages, as it starts or after a training on them."""
+    """An agent of SmolLM2 on real pages, as it starts or after a training on them."""
 
     critic: Callable[[int], Critic] | None = None
     """Makes the critic, by the seed of the training; ``None``: nothing is trained."""
-    method: Literal["rft", "dpo", "grpo"] = "rft"
-    agents: int = 4
     iterations: int = 2
     episodes: int = 112
     """Of an iteration."""
@@ -166,7 +154,7 @@ class OnPages:
         model, notes, work = learner(), dict[str, object](), dict[str, Mapping[str, float]]()
         if seed is not None:
             notes, work["training"] = asyncio.run(self._train(model, seed, folder, quick=quick))
-        found, costs = asyncio.run(tested(model, self.agents, quick=quick))
+        found, costs = asyncio.run(tested(model, quick=quick))
         yield Cell(
             arm=name, seed=seed, outcomes={k: outcomes(v, seed or 0) for k, v in found.items()},
             work=costs | work, notes=notes, origin=origin_here(),
@@ -180,7 +168,7 @@ class OnPages:
             iterations=1 if quick else self.iterations, edges="fixed", seed=seed,
             episodes=ATTEMPTS * 2 if quick else self.episodes, concurrency=32,
             update=UpdateConfig(
-                method=self.method, steps=1 if quick else self.steps, batch_size=16, lr=3e-4
+                steps=1 if quick else self.steps, batch_size=16, lr=3e-4
             ),
         )  # fmt: skip
         calls, began = [0], time.process_time()
@@ -196,7 +184,7 @@ class OnPages:
 
         async with MiniWobBrowser(pages=2) as browser:
             trainer = TeamTrainer(
-                team_of(model, self.agents, explores=True),
+                agent(model, explores=True),
                 partial(RepeatedPage, browser.open_page), training_jobs,
                 critic=self.critic(seed), config=config, folder=folder,
             )  # fmt: skip
@@ -210,57 +198,14 @@ class OnPages:
         return {"rollouts": [at["success"] for at in history]}, work
 
 
-class Shuffled:
-    """The credit of another critic, exchanged at random between the messages of all episodes."""
-
-    name, calls = "shuffled credit", 0
-
-    def __init__(self, critic: Critic, seed: int) -> None:
-        self._critic, self._seed = critic, seed
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See :class:`swarm_ui.Critic`."""
-        given = await self._critic(episodes)
-        values = [v for each in given for step in each.values for row in step for v in row]
-        scored = [value for value in values if value is not None]
-        random.Random(self._seed).shuffle(scored)
-        rest = iter(scored)
-
-        def again(row: Sequence[float | None]) -> list[float | None]:
-            return [None if value is None else next(rest) for value in row]
-
-        return [
-            msgspec.structs.replace(
-                each, values=[[again(row) for row in step] for step in each.values],
-                advantages=None, source=self.name,
-            )
-            for each in given
-        ]  # fmt: skip
-
-
-START, ALONE = "start, vote of 4", "start, one agent"
-GROUPS, OUTCOME = "vote of 4: rft, state-wise groups", "vote of 4: rft, outcome"
-SINGLE, SINGLE_OUTCOME = "one agent: rft, state-wise groups", "one agent: rft, outcome"
-GRPO, DPO = "one agent: grpo, state-wise groups", "one agent: dpo, state-wise groups"
-CONTROL = "one agent: rft, shuffled credit"
-ARMS: Mapping[str, Arm] = {
-    ALONE: OnPages(agents=1),
-    SINGLE: OnPages(critic=lambda seed: GiGPO(), agents=1),
-    CONTROL: OnPages(critic=lambda seed: Shuffled(GiGPO(), seed), agents=1),
-    SINGLE_OUTCOME: OnPages(critic=lambda seed: Outcome(), agents=1),
-    GRPO: OnPages(critic=lambda seed: GiGPO(), method="grpo", agents=1),
-    DPO: OnPages(critic=lambda seed: GiGPO(), method="dpo", agents=1),
-    START: OnPages(),
-    GROUPS: OnPages(critic=lambda seed: GiGPO()),
-    OUTCOME: OnPages(critic=lambda seed: Outcome()),
-}
+ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
+ARMS: Mapping[str, Arm] = {ALONE: OnPages(), GROUPS: OnPages(critic=lambda seed: GiGPO())}
 STUDY = Study(
     arms=ARMS,
-    trial=(SINGLE,),
-    named=((SINGLE, ALONE), (GROUPS, START), (GROUPS, SINGLE)),
+    trial=(GROUPS,),
+    named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
-    explored=((SINGLE, CONTROL), (SINGLE, SINGLE_OUTCOME)),
-    shown=(ALONE, SINGLE),
+    shown=(ALONE, GROUPS),
     picture=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
     "comparable with published scores. SmolLM2 needs: swarm-ui models pull smollm2.",
