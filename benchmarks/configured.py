@@ -61,7 +61,8 @@ class Configured:
         given, work = dict(self.set), dict[str, float]()
         if self.commands is not None:
             for words in self.commands(folder, seed or 0):
-                _command(words)
+                short = ["finetune.max_steps=2"] if quick and words[0] == "finetune" else []
+                _command([*words, *short])
             given["model.adapters"] = str(folder / "stage1" / "final")
         if self.training is not None:
             run = _run(folder / "training", {

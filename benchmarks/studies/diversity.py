@@ -35,7 +35,7 @@ def stage1(
             "synthesize.instructions=1", *own,
         ))  # fmt: skip
     commands.append((
-        "finetune", "smollm2", *corpora, str(folder / "stage1"), "--layers", "8-29",
+        "finetune", "smollm2", *corpora, str(folder / "stage1"),
         "finetune.learning_rate=1e-3", "finetune.batch_size=4", "finetune.accumulate=1",
         "finetune.preferences=false", f"finetune.seed={seed}", "finetune.max_length=320",
     ))  # fmt: skip
@@ -60,10 +60,12 @@ ARMS: Mapping[str, Arm] = {
 }
 STUDY = Study(
     arms=ARMS,
+    trial=("0 devices",),
     named=(),
     seeds=(1,),
     pooled=False,
     shown=("0 devices", "32 devices", "128 devices", "128 devices, few wordings"),
     shown_on=("new parameters", "new apps"),
-    note="The phone is simulated. SmolLM2 needs: swarm-ui models pull smollm2.",
+    note="The phone is simulated. The recorded adapters change layers 8 to 29, those of a new run "
+    "all layers. SmolLM2 needs: swarm-ui models pull smollm2.",
 )

@@ -12,6 +12,7 @@ from benchmarks.cell import Cell, Origin, read_cells, write_cells
 from benchmarks.run import run
 from benchmarks.study import Study, names, study
 from benchmarks.table import PAGE, Table, markdown, page_part, table, with_part
+from swarm_ui.environments.web import find_browser
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import pulled_folder
 from swarm_ui.stats import Outcome
@@ -150,8 +151,10 @@ def test_a_run_plays_what_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_study_can_be_played(name: str, tmp_path: Path) -> None:
-    if name == "diversity" and pulled_folder("smollm2") is None:
+    if name in ("diversity", "real_pages") and pulled_folder("smollm2") is None:
         pytest.skip("SmolLM2 is not on this machine: swarm-ui models pull smollm2")
+    if name in ("miniwob", "real_pages") and find_browser() is None:
+        pytest.skip("there is no Chromium on this machine")
     found, path = study(name), tmp_path / "cells.jsonl"
     run(name, found, path=path, folder=tmp_path, quick=True)
     cells = read_cells(name, path)

@@ -119,7 +119,7 @@ def play(programs: Path, folder: Path) -> None:
     line = "eval phone contacts-add --agents 2 team.views=shuffle team.vote=probability --json"
     told = run(programs / "swarm-ui", *line.split(), "--fail-under", "0", "--out", "r", cwd=folder)
     assert json.loads(told)["ok"] and (folder / "r" / "report.html").stat().st_size > 100_000
-    assert "smollm2-phone" in run(programs / "swarm-ui", "models", "adapters", cwd=folder)
+    assert "smollm2-phone" in run(programs / "swarm-ui", "models", "list", cwd=folder)
 
 
 @pytest.mark.slow
