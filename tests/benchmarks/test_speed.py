@@ -18,6 +18,7 @@ from vllm_stand_in import StandIn
 from benchmarks.speed import edges, engine, language_model, models, ray, served, worlds
 from benchmarks.speed.paced import Tally
 from benchmarks.speed.report import ROOT, Section, on_page, recorded, show
+from swarm_ui.environments.web import find_browser
 from swarm_ui.nodes import CausalModel
 from swarm_ui.trace.records import Episode
 
@@ -79,6 +80,7 @@ def test_worlds() -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium on this machine")
 @pytest.mark.parametrize("system", [worlds.ours, worlds.playwright])
 def test_web_pages(system: Any) -> None:
     rate, cost = asyncio.run(worlds.web_sample(system, 0.5))
