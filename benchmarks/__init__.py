@@ -1,1 +1,1 @@
-"""Measurements: each module is a command, ``python benchmarks/NAME.py``."""
+"""Measurements: ``python -m benchmarks STUDY`` and ``python -m benchmarks.speed.NAME``."""

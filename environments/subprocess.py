@@ -18,13 +18,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar
+from typing import BinaryIO, Literal
 
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.engine.scheduler import within
 from swarm_ui.environment import Environment, Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
@@ -33,8 +34,6 @@ STEP, RESET = 60.0, 600.0
 """Time limits in seconds for a step and for the set-up of a task."""
 _LINE_LIMIT = 2**30
 """Maximum length of an answer in bytes; it may hold a screenshot."""
-_TICK = 1.0
-_T = TypeVar("_T")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,29 +198,6 @@ class ProcessEnvironment:
             except OSError as error:
                 await self.kill()
                 raise ConfigError(f"{self.name}: cannot run {self._python!r}: {error}") from error
-
-
-async def within(seconds: float, work: Awaitable[_T]) -> _T:
-    """Wait for ``work`` for at most ``seconds``.
-
-    The time is counted in short pieces. While something else blocks the event loop, such as the
-    forward pass of a model, at most one piece passes, so a result that has arrived is not lost.
-
-    Raises:
-        TimeoutError: the time is over; the work was cancelled.
-    """
-    task = asyncio.ensure_future(work)
-    left = seconds
-    try:
-        while not task.done() and left > 0:
-            piece = min(left, _TICK, seconds / 4)
-            await asyncio.wait({task}, timeout=piece)
-            left -= piece
-        if not task.done():
-            raise TimeoutError
-        return task.result()
-    finally:
-        task.cancel()
 
 
 def _variables(folder: str) -> dict[str, str]:

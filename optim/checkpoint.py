@@ -110,7 +110,7 @@ def load(
     expect_same(folder, then, now, advice, free=_MAY_CHANGE)
     saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
     edges.distribution.load_state_dict(saved.state_dict())
-    edges.optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt"))
+    edges.optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
     model.load_adapters(found[-1] / "adapters")
     _rewrite_metrics(folder / "metrics.jsonl", state)
     return state

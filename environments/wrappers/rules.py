@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
+from swarm_ui.engine.scheduler import within
 from swarm_ui.environment import Environment, Graded, Step
-from swarm_ui.environments.subprocess import within
 from swarm_ui.environments.wrappers.spelling import contains_word
 from swarm_ui.environments.wrappers.wrapper import Wrapper
 from swarm_ui.errors import ConfigError

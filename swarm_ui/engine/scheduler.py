@@ -13,6 +13,8 @@ from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_PIECE = 1.0
+"""Seconds."""
 DoJob = Callable[[int], Awaitable[None]]
 """Runs job ``k``. An exception ends the run."""
 
@@ -139,6 +141,31 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for ``work`` for at most ``seconds``.
+
+    The time is counted in short pieces. While something else blocks the event loop, such as the
+    forward pass of a model, at most one piece passes, so a result that has arrived is not lost.
+
+    Raises:
+        TimeoutError: the time is over; the work was cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    left = seconds
+    try:
+        while not task.done() and left > 0:
+            piece = min(left, _PIECE, seconds / 4)
+            await asyncio.wait({task}, timeout=piece)
+            left -= piece
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -27,12 +27,13 @@ from swarm_ui.addresses import (
     without_credentials,
 )
 from swarm_ui.budget import Budget, Hold, Price
+from swarm_ui.engine.scheduler import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures
 from swarm_ui.nodes.models.openai.failures import NEVER_CONNECTED, RequestRejected
 from swarm_ui.nodes.models.openai.options import RateLimits
-from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream, within
+from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream
 
 OPENAI_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"

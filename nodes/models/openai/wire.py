@@ -6,18 +6,18 @@ fields that are used are checked here.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from swarm_ui.budget import guess_tokens, most_tokens
+from swarm_ui.engine.scheduler import within
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage
@@ -25,7 +25,6 @@ from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts import picture_size
 from swarm_ui.prompts.tool_calls import call_id
 
-T = TypeVar("T")
 LARGEST_BODY = 16 * 2**20
 """Maximum size of a reply in bytes; applies to streams too."""
 _LONGEST_TOKEN, _SPARE_CHARACTERS = 128, 16_384
@@ -259,28 +258,6 @@ class _Parts:
             usage=self._usage,
             model=self._model,
         )
-
-
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for ``work`` for at most ``seconds``. Raises ``TimeoutError``, and cancels the work.
-
-    The time is counted in short pieces. While something else blocks the event loop, at most one
-    piece passes, so a reply that has arrived is not lost.
-    """
-    task = asyncio.ensure_future(work)
-    left = seconds
-    try:
-        while not task.done() and left > 0:
-            piece = min(left, seconds / 4, 1.0)
-            await asyncio.wait({task}, timeout=piece)
-            left -= piece
-        if not task.done():
-            raise TimeoutError
-        return task.result()
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
 
 
 async def limit_body(seconds: float, response: Any) -> None:

@@ -1,4 +1,4 @@
-"""``swarm-ui models``: pretrained models by name, and LoRA adapters as folders."""
+"""``swarm-ui models``: pretrained models by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     pulled_folder,
 )
 
-models = typer.Typer(help="Pretrained models by name, and LoRA adapters as folders.")
+models = typer.Typer(help="Pretrained models by name.")
 
 
 @models.command("list")

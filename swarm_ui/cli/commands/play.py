@@ -20,7 +20,8 @@ from swarm_ui.experiment.terminal import printable
 def play(
     words: Annotated[list[str], typer.Argument(metavar="ENV [TASK] [SETTING=VALUE...]", help="an "
                      "environment; a task to do (without it, tasks are listed); settings of "
-                     "[env], such as env.data=TASKS.json", autocompletion=flags.words_of)],
+                     "the environment, such as env.data=TASKS.json",
+                     autocompletion=flags.words_of)],
     seed: Annotated[int, typer.Option(metavar="N", help="seed of the episode")] = 0,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535,
                                       help="port of the page; 0: any free port")] = 0,
