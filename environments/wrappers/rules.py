@@ -233,7 +233,7 @@ class Confirm(_Refusing):
         try:
             allowed = await within(self._timeout, answer)
         except TimeoutError:
-            if answer.done():  # raised by ``ask`` itself
+            if not answer.cancelled():  # raised by ``ask`` itself
                 raise
             return f"not confirmed ({rule}): no answer in {self._timeout:g} s; nothing was done"
         return "" if allowed is True else f"not confirmed ({rule}): refused; nothing was done"
