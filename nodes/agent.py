@@ -9,16 +9,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import Abstain, Unparsed
-from swarm_ui.agent_view import (
-    AgentView,
-    Pane,
-    View,
-    Window,
-    identity,
-    paned,
-    shuffled,
-    windowed,
-)
+from swarm_ui.agent_view import AgentView, Pane, View, identity, paned, shuffled
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import (
@@ -45,8 +36,8 @@ class AgentNode:
     temperature: float | None = None
     """Sampling temperature; ``None``: that of the endpoint, and 0 for a model in this process."""
     view: AgentView = "same"
-    """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window or
-    a pane: it sees only these elements, and may abstain."""
+    """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A
+    pane: it sees only these elements, and may abstain."""
     max_tokens: int | None = None
     """Maximum number of tokens of a reply; ``None``: that of the endpoint, and 256 for a model in
     this process."""
@@ -82,8 +73,6 @@ class AgentNode:
         """The agent's view of the screen, which is the same in every round of a decision."""
         if self.view == "same":
             return identity(context.observation)
-        if isinstance(self.view, Window):
-            return windowed(context.observation, self.view)
         if isinstance(self.view, Pane):
             return paned(context.observation, self.view)
         return shuffled(context.observation, context.stream("view"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from swarm_ui.agent_view import AgentView, panes, windows
+from swarm_ui.agent_view import AgentView, panes
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.shapes import Views, VoteRule
@@ -100,14 +100,10 @@ def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentVie
         return ["same"] * agents
     if views == "shuffle":
         return ["same", *["shuffle"] * (agents - 1)]  # type: ignore[list-item]
-    if views == "window":
-        return windows(agents)
     if views == "pane":
         return panes(agents)
     if isinstance(views, str):
-        raise ConfigError(
-            f"views must be 'same', 'shuffle', 'window', 'pane' or a list, got {views!r}"
-        )
+        raise ConfigError(f"views must be 'same', 'shuffle', 'pane' or a list, got {views!r}")
     return views
 
 

@@ -14,7 +14,7 @@ environments and learning are in ``swarm_ui.nodes``, ``swarm_ui.environments`` a
 from __future__ import annotations
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
-from swarm_ui.agent_view import Pane, View, Window
+from swarm_ui.agent_view import Pane, View
 from swarm_ui.budget import Budget, Price
 from swarm_ui.credit import Credit, Critic, Judge, credited
 from swarm_ui.engine.limits import Limits
@@ -82,7 +82,7 @@ __all__ = [
     "RunFailed", "RunPaused", "RunRecord", "ScoringModel",
     "Step", "StepRecord", "StreamingModel", "SwarmError",
     "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "credited",
+    "__version__", "credited",
     "parse_action", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
     "transcript", "write_jsonl",

@@ -1,9 +1,8 @@
 """An agent's own view of the screen: the same elements in another order, or only some of them.
 
-A view also maps proposals back to the screen's indices. If an agent sees only a window of a long
-screen, or one pane of a divided one, messages supply the rest. They may refer to an element that
-the receiver does not see: it gets a number after those of the shown ones, and can be proposed by
-that number.
+A view also maps proposals back to the screen's indices. If an agent sees only one pane of a divided
+screen, messages supply the rest. They may refer to an element that the receiver does not see: it
+gets a number after those of the shown ones, and can be proposed by that number.
 """
 
 from __future__ import annotations
@@ -58,31 +57,6 @@ class View:
         return _reindexed(action, self._numbers)
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several windows on a screen, in page order. The last ones wrap around to the top."""
-
-    part: int
-    """Number of the window, from 0 at the top."""
-    parts: int
-    """Number of windows."""
-    copies: int = 1
-    """Number of windows that show each element: 1 for disjoint windows, ``parts`` for the whole
-    screen."""
-
-    def __post_init__(self) -> None:
-        if self.parts < 1 or not 0 <= self.part < self.parts:
-            raise ConfigError(f"window: expected 0 <= part < parts, got {self.part}, {self.parts}")
-        if not 1 <= self.copies <= self.parts:
-            raise ConfigError(f"window: copies must be in 1 ... {self.parts}, got {self.copies}")
-
-    def order(self, elements: int) -> list[int]:
-        """Screen indices of the shown elements of a screen with ``elements`` elements, in order."""
-        first = self.part * elements // self.parts
-        ahead, last = divmod(self.part + self.copies, self.parts)
-        end = ahead * elements + last * elements // self.parts
-        return sorted(k % elements for k in range(first, end))
-
-
 class Pane(msgspec.Struct, frozen=True, kw_only=True):
     """One part of a divided screen, by its name or by its number."""
 
@@ -107,29 +81,12 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True):
         return [element.index for element in screen.elements if element.pane == wanted]
 
 
-AgentView = Literal["same", "shuffle"] | Window | Pane
-
-
-def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
-    """All windows of a screen, one for each agent of a team.
-
-    Examples:
-        >>> [window.order(10) for window in windows(4)]
-        [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
-        >>> [window.order(8) for window in windows(4, copies=2)]
-        [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [0, 1, 6, 7]]
-    """
-    return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
+AgentView = Literal["same", "shuffle"] | Pane
 
 
 def panes(parts: int) -> tuple[Pane, ...]:
     """The first panes of a divided screen, one for each agent of a team."""
     return tuple(Pane(part=k) for k in range(parts))
-
-
-def windowed(screen: Observation, window: Window) -> View:
-    """The elements of a window, in the screen's order."""
-    return View(screen, window.order(len(screen.elements)))
 
 
 def paned(screen: Observation, pane: Pane) -> View:

@@ -46,7 +46,7 @@ class Team(Section):
     the run or the file of learned edges."""
     density: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
     """Probability that two agents are joined at random."""
-    views: Literal["same", "shuffle", "window", "pane"] | None = None
+    views: Literal["same", "shuffle", "pane"] | None = None
     """What agents see: the same screen, its elements in different orders, a part each, or one app
     each."""
     vote: Literal["majority", "probability"] = "majority"
@@ -78,7 +78,7 @@ class FilledTeam(Team):
 
     agents: int
     rounds: int
-    views: Literal["same", "shuffle", "window", "pane"]
+    views: Literal["same", "shuffle", "pane"]
 
     def filled(self, *, learning: bool) -> FilledTeam:
         return self

@@ -18,7 +18,7 @@ from swarm_ui.graph.check import check_unique
 from swarm_ui.graph.topology import Edge, Shape
 from swarm_ui.node import Node, Scope, Ties
 
-Views = Literal["same", "shuffle", "window", "pane"]
+Views = Literal["same", "shuffle", "pane"]
 VoteRule = Literal["majority", "probability"]
 
 
@@ -39,9 +39,8 @@ class TeamOptions(TypedDict, total=False):
     endpoint, and 0 for a model in this process."""
     views: Views | Sequence[AgentView]
     """With ``"shuffle"`` each agent except the first sees the elements in a different order.
-    ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
-    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. ``"pane"`` shows each
-    agent one pane of a divided screen. An agent that sees a part may abstain."""
+    ``"pane"`` shows each agent one pane of a divided screen, so that it may abstain. Or one view
+    for each agent, such as ``Pane(name="mail")``."""
     vote: VoteRule | Node
     """``"probability"`` needs a model that can score replies. A vote of your own is a node with an
     attribute ``scope``."""

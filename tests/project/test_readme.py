@@ -182,7 +182,7 @@ def test_nothing_is_excused_that_is_not_there() -> None:
         "swarm-ui eval phone --rouds 3",
         "swarm-ui models fly",
         "python demos/nothing.py",
-        "python -m benchmarks windows --no-such-option",
+        "python -m benchmarks split --no-such-option",
         "make cofee",
         "pip install 'swarm-ui[wings]'",
         "curl http://localhost",

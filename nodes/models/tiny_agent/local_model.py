@@ -6,7 +6,6 @@ It needs no key, no GPU and no download. Batches, adapters and versions are in
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
@@ -199,29 +197,6 @@ class LocalModel(InProcessModel[Encoded]):
         shipped = folder in SHIPPED_AGENTS.values()
         name = folder.name.replace("_", "-") if shipped else "base-agent"
         return cls(network, tokenizer, name=name, constrained=constrained)
-
-    def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
-        """A copy without adapters and with a larger vocabulary, for further training.
-
-        The embeddings of the new words are drawn with the standard deviation of the known ones; all
-        other weights are those of this agent. Before training, it gives the same answers as this
-        agent to prompts without new words, if both are restricted to the actions of the screen.
-        """
-        tokenizer = ScreenTokenizer([*self.tokenizer.extra_words, *more])
-        config = copy.deepcopy(self.network.config)
-        config.vocab_size = len(tokenizer)
-        network = type(self.network)(config)
-        weights = self.base_weights()
-        generator = torch.Generator().manual_seed(seed)
-        new = len(tokenizer) - len(self.tokenizer)
-        for name, tensor in weights.items():
-            if tensor.shape[0] == len(self.tokenizer):
-                added = torch.randn(new, *tensor.shape[1:], generator=generator)
-                weights[name] = torch.cat([tensor, added * tensor.std()])
-        network.load_state_dict(weights, strict=False)
-        network.tie_weights()
-        network.train(False)
-        return LocalModel(network, tokenizer, constrained=self._constrained)
 
     # -- training -----------------------------------------------------------------------------
 

@@ -1,21 +1,23 @@
-"""Agents that see a window of the screen: what they see, may say, and how a vote counts it."""
+"""Agents that see a part of the screen: what they see, may say, and how a vote counts it."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from graph_fakes import SCREEN
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
 from swarm_ui import (
     Action,
     CollabGraph,
     Completion,
+    Element,
     Limits,
     ModelError,
     Observation,
@@ -24,7 +26,8 @@ from swarm_ui import (
     View,
 )
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
-from swarm_ui.agent_view import AgentView, Window, windowed, windows
+from swarm_ui.agent_view import AgentView, Pane, paned
+from swarm_ui.environments import Done, Episodic
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
@@ -37,6 +40,54 @@ from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 
+PASS = Abstain().json()
+NAMES = tuple(f"agent_{k}" for k in range(4))
+
+
+def long_screen(count: int) -> Observation:
+    """A screen of buttons; each quarter is a pane."""
+    elements = tuple(
+        Element(index=i, role="button", text=f"button {i}", pane=str(4 * i // count))
+        for i in range(count)
+    )
+    return Observation(goal="press the right one", elements=elements)
+
+
+def tap(index: int, target: str | None = None) -> Action:
+    return Action(action_type="click", index=index, target=target)
+
+
+class SeesOrPasses(ScriptedModel):
+    """Proposes the wanted buttons it sees, the first of them; else what it heard; else passes."""
+
+    def __init__(self, *wanted: int) -> None:
+        super().__init__(self.say)
+        self.wanted = [f"button {k}" for k in wanted]
+
+    def say(self, request: Request) -> str:
+        assert request.decision is not None
+        for element in request.decision.observation.elements:
+            if element.text in self.wanted:
+                return tap(element.index, element.text).json()
+        heard = [h.action for h in request.decision.heard if h.action is not None]
+        return heard[0].json() if heard else PASS
+
+
+class Page(Episodic):
+    """A world of one long page; pressing button 13 is what it is about."""
+
+    tasks = ("press",)
+    budget = 3
+
+    def begin(self, task: str, rng: random.Random) -> str:
+        return "press the right one"
+
+    def screen(self) -> Sequence[Element]:
+        return long_screen(16).elements
+
+    def act(self, action: Action, element: Element | None) -> Done | None:
+        return Done(reward=1.0) if action.index == 13 else None
+
 
 def team(
     model: ScriptedModel,
@@ -48,7 +99,7 @@ def team(
     rounds: int = 1,
 ) -> Trace:
     graph = CollabGraph.collaborative(
-        4, rounds, model=model, edges=edges, views="window" if views is None else views
+        4, rounds, model=model, edges=edges, views="pane" if views is None else views
     )
     return graph.run_sync(screen or long_screen(16), seed=seed)
 
@@ -56,24 +107,12 @@ def team(
 # -- what is seen -----------------------------------------------------------------------------
 
 
-@given(count=st.integers(0, 40), parts=st.integers(1, 7), data=st.data())
-def test_every_element_is_in_exactly_as_many_windows_as_asked(
-    count: int, parts: int, data: st.DataObject
-) -> None:
-    copies = data.draw(st.integers(1, parts))
-    orders = [window.order(count) for window in windows(parts, copies)]
-    assert Counter(i for order in orders for i in order) == dict.fromkeys(range(count), copies)
-    assert all(order == sorted(set(order)) for order in orders)
-    sizes = [len(order) for order in orders]
-    assert max(sizes) - min(sizes) <= 1
-
-
-@given(count=st.integers(1, 30), part=st.integers(0, 3), copies=st.integers(1, 4), data=st.data())
-def test_a_windows_numbers_lead_to_every_element_and_back(
-    count: int, part: int, copies: int, data: st.DataObject
+@given(count=st.integers(1, 30), pane=st.sampled_from("0123"), data=st.data())
+def test_the_numbers_of_a_pane_lead_to_every_element_and_back(
+    count: int, pane: str, data: st.DataObject
 ) -> None:
     screen = long_screen(count)
-    view = windowed(screen, Window(part=part, parts=4, copies=copies))
+    view = paned(screen, Pane(name=pane))
     shown = len(view.observation.elements)
     assert view.partial == (shown < count)
     index = data.draw(st.integers(0, count - 1))
@@ -142,11 +181,9 @@ def test_who_sees_all_is_not_told_of_passing_and_may_not() -> None:
     assert "pass" not in decision_chat(whole)[0].content
     trace = team(ScriptedModel(lambda request: PASS), views=["same"] * 4)
     assert trace.passed == () and trace.message("agent_0:0").error is not None
-    everything = team(ScriptedModel(lambda request: PASS), views=windows(4, copies=4))
-    assert everything.passed == ()
 
 
-def test_a_recorded_run_in_windows_replays_without_a_call() -> None:
+def test_a_recorded_run_in_panes_replays_without_a_call() -> None:
     model = SeesOrPasses(2)
     trace = team(model, debate(NAMES), rounds=2)
     again = ScriptedModel.from_trace(trace)
@@ -205,7 +242,7 @@ def test_who_wins_a_tie_does_not_depend_on_the_graph(ties: str, seed: int) -> No
             1,
             model=model,
             edges=edges,
-            views="window",
+            views="pane",
             ties=ties,  # type: ignore[arg-type]
         )
         trace = graph.run_sync(long_screen(16), seed=seed)
@@ -215,7 +252,7 @@ def test_who_wins_a_tie_does_not_depend_on_the_graph(ties: str, seed: int) -> No
     assert ties == "seed" or found == {1}
 
 
-def test_ties_by_seed_favour_no_window() -> None:
+def test_ties_by_seed_favour_no_pane() -> None:
     model = Stubborn(1, 6, 10, 14)
     wins = Counter(trace.action.index for s in range(200) if (trace := team(model, seed=s)).action)
     assert set(wins) == {1, 6, 10, 14} and min(wins.values()) > 25
@@ -240,28 +277,37 @@ def test_the_top_wins_only_ties_and_acts_without_an_element_come_last() -> None:
 # -- credit, episodes -------------------------------------------------------------------------
 
 
+class DividedPhone(PhoneEnvironment):
+    """A phone on whose first screen each quarter is a pane."""
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        screen = await super().reset(task=task, seed=seed)
+        panes = [str(4 * e.index // len(screen.elements)) for e in screen.elements]
+        divided = map(lambda e, pane: msgspec.structs.replace(e, pane=pane), screen.elements, panes)
+        return msgspec.structs.replace(screen, elements=tuple(divided))
+
+
 def credit_of_first(trace: Trace) -> list[float | None]:
     """The scripted critic's credit of a decision on the first screen of an episode."""
     episode = Episode(
         environment="phone", task="notes-create", seed=3, success=False,
         steps=(StepRecord(trace=trace, executed=trace.action),),
     )  # fmt: skip
-    critic = ScriptedCritic(lambda: PhoneEnvironment())
+    critic = ScriptedCritic(DividedPhone)
     (credit,) = asyncio.run(critic([episode]))
     return list(credit.values[0][0])
 
 
 def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
-    phone = PhoneEnvironment()
+    phone = DividedPhone()
     screen = at_once(phone.reset(task="notes-create", seed=3))
     right = phone.expert()
-    at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(
-        len(screen.elements)
-    ))  # fmt: skip
+    assert right.index is not None
+    at = 4 * right.index // len(screen.elements)
     babbler = AgentNode(f"agent_{(at + 1) % 4}", ScriptedModel(["hm"]))
     broken = AgentNode(f"agent_{(at + 2) % 4}", ScriptedModel([ModelError("gone")]))
     model = ScriptedModel(lambda request: _by_label(request, right.target))
-    graph = CollabGraph.collaborative(4, 1, model=model, edges=(), views="window")
+    graph = CollabGraph.collaborative(4, 1, model=model, edges=(), views="pane")
     graph = graph.with_node(babbler).with_node(broken)
 
     trace = graph.run_sync(screen, limits=Limits(on_failure="tombstone"))
@@ -269,20 +315,6 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     expected[at], expected[(at + 1) % 4] = 1.0, 0.0
     assert credit_of_first(trace) == expected
     assert trace.passed == (f"agent_{(at + 3) % 4}:0",)
-
-
-def test_the_embedded_agent_can_learn_to_abstain() -> None:
-    pytest.importorskip("torch")
-    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-    from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS as WORD
-
-    model = LocalModel.load()
-    part = windowed(long_screen(16), Window(part=0, parts=4)).observation
-    decision = Decision(observation=part, partial=True)
-    with pytest.raises(ModelError, match="cannot encode the reply"):
-        model.encode(decision, PASS)
-    _, ids = model.with_words([WORD]).encode(decision, PASS)
-    assert len(ids) == 2
 
 
 def _by_label(request: Request, label: str | None) -> str:
@@ -293,18 +325,16 @@ def _by_label(request: Request, label: str | None) -> str:
 
 
 def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:
-    page = Page(3)
-    graph = CollabGraph.collaborative(4, 1, model=SeesOrPasses(), edges=(), views="window")
-    episode = asyncio.run(
-        rollout(page, GraphPolicy(graph), task="press", seed=0)  # type: ignore[arg-type]
-    )
+    page = Page()
+    graph = CollabGraph.collaborative(4, 1, model=SeesOrPasses(), edges=(), views="pane")
+    episode = asyncio.run(rollout(page, GraphPolicy(graph), task="press", seed=0))
     assert episode.success is False and episode.fault is None
-    assert [a.action_type for a in page.done] == ["wait"] * 3
+    assert [str(r.executed and r.executed.action_type) for r in episode.steps] == ["wait"] * 3
 
 
 def test_completions_are_recorded_as_they_were_said() -> None:
     said = Completion(text=f"Reason: not mine.\nAction: {PASS}", prompt="p")
-    graph = CollabGraph([AgentNode("a", ScriptedModel([said]), view=Window(part=0, parts=2))])
+    graph = CollabGraph([AgentNode("a", ScriptedModel([said]), view=Pane(name="0"))])
     trace = graph.run_sync(long_screen(4))
     assert trace.passed == ("a:0",) and trace.messages[0].content == said.text
-    assert View(long_screen(4), [0, 1]).observation == trace.decision(trace.calls[0]).observation
+    assert View(long_screen(4), [0]).observation == trace.decision(trace.calls[0]).observation
