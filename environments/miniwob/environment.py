@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environments.action_lists import marked
@@ -95,11 +94,6 @@ class MiniWobEnvironment(Episodic):
         self._screen: Screen | None = None
 
     @property
-    def task(self) -> str | None:
-        """The task whose page is loaded. Another episode of this task needs no navigation."""
-        return None if self._page is None or self._page.broken else self._page.task
-
-    @property
     def page(self) -> Page | None:
         """The page in use; ``None`` before the first episode."""
         return self._page
@@ -116,10 +110,10 @@ class MiniWobEnvironment(Episodic):
         Raises:
             EnvironmentFault: no episode was started, or its goal does not have the expected form.
         """
-        if self._screen is None or self.task is None:
+        if self._screen is None or self._page is None or self._page.task is None:
             raise EnvironmentFault("no episode was started: call reset(task=..., seed=...) first")
         told = self._screen.fields
-        return fields_of(self.task, self._goal) if told is None else dict(told)
+        return fields_of(self._page.task, self._goal) if told is None else dict(told)
 
     async def begin(self, task: str, rng: random.Random) -> str:
         self._screen = None
@@ -155,10 +149,16 @@ class MiniWobEnvironment(Episodic):
         assert self._page is not None  # an episode has begun
         if action.action_type == "status":
             return Done(0.0)
-        told = _on_page(action)
-        slides = action.action_type == "input_text" and element and element.class_name == "slider"
-        events = not slides and _needs_events(told)
-        self._screen = shown = await self._page.act(told, events=events)
+        kind = action.action_type
+        if kind == "swipe" and action.index is None and action.x is None:  # a finger's
+            assert action.direction is not None  # Action validates it
+            kind, way = "scroll", _OPPOSITE[action.direction]
+            action = Action(action_type=kind, direction=way)
+        events = kind in ("swipe", "long_press") or action.keycode is not None
+        if kind in _TAPS:
+            slides = kind == "input_text" and element and element.class_name == "slider"
+            events = action.x is not None and not slides
+        self._screen = shown = await self._page.act(action, events=events)
         return Done(float(shown.raw > 0), shown.note) if shown.done else shown.note
 
     async def close(self) -> None:
@@ -168,23 +168,7 @@ class MiniWobEnvironment(Episodic):
             await page.close()
 
 
-def _needs_events(action: Action) -> bool:
-    """Whether an action uses the mouse or the keyboard, and not a script in the page."""
-    kind = action.action_type
-    if kind in _TAPS:
-        return action.x is not None
-    return kind in ("swipe", "long_press") or action.keycode is not None
-
-
-def _on_page(action: Action) -> Action:
-    """The action for the page; a swipe without a start becomes a scroll."""
-    if action.action_type == "swipe" and action.index is None and action.x is None:
-        assert action.direction is not None  # Action validates it
-        return Action(action_type="scroll", direction=_OPPOSITE[action.direction])
-    return action
-
-
-class MiniWobBrowser:
+class MiniWobBrowser(Chromium):
     """A Chromium with ``pages`` MiniWoB++ environments, which may run at the same time.
 
     >>> async def play() -> None:
@@ -192,42 +176,21 @@ class MiniWobBrowser:
     ...         screen = await browser.environments[0].reset(task="click-test", seed=1)
 
     A page navigates only when an episode of another task starts, so run many episodes of one task
-    in a row. A page takes 40 MB.
+    in a row. A page takes 40 MB. ``options`` are those of :class:`MiniWobEnvironment`.
     """
 
-    def __init__(
-        self,
-        pages: int = 4,
-        *,
-        binary: Path | None = None,
-        **options: Any,
-    ) -> None:
-        """
-        Args:
-            pages: the number of pages.
-            binary: the browser; default: :func:`~swarm_ui.environments.web.find_browser`.
-            options: the options of :class:`MiniWobEnvironment`.
-        """
+    def __init__(self, pages: int = 4, **options: Any) -> None:
         if pages < 1:
             raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
-        self._chromium = Chromium(binary)
+        super().__init__()
         self._open = False
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
             MiniWobEnvironment(self.open_page, **options) for _ in range(pages)
         )
 
-    async def __aenter__(self) -> MiniWobBrowser:
-        await self._chromium.start()
+    async def __aenter__(self) -> Self:
         self._open = True
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def pid(self) -> int | None:
-        """Process number of the running browser."""
-        return self._chromium.pid
+        return await super().__aenter__()
 
     async def open_page(self) -> Page:
         """A new page; starts another browser if the last one died.
@@ -238,9 +201,8 @@ class MiniWobBrowser:
         """
         if not self._open:
             raise ConfigError("MiniWobBrowser is closed: use it inside 'async with'")
-        return await Page.open(self._chromium)
+        return await Page.open(self)
 
-    async def close(self) -> None:
-        """End every page and the browser; safe to call twice."""
+    async def __aexit__(self, *_: object) -> None:
         self._open = False
-        await self._chromium.close()
+        await super().__aexit__()

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element
 
 if TYPE_CHECKING:
-    from playwright.async_api import Dialog
+    from playwright.async_api import CDPSession, Dialog
     from playwright.async_api import Page as BrowserPage
 
 WIDTH, HEIGHT = 160, 210
@@ -58,43 +58,51 @@ class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):
     to: tuple[float, float] | None = None
 
 
-class Page:
+class Page(DevTools):
     """A page with a profile of its own. After a fault it is broken: open another one."""
 
-    def __init__(self, devtools: DevTools) -> None:
-        self.page = page = devtools.page
-        """Playwright's page."""
-        self.broken = False
+    def __init__(self, page: BrowserPage, session: CDPSession) -> None:
+        super().__init__(page, session)
         self.task: str | None = None
         """Task whose page is loaded."""
-        self._devtools = devtools
+        self._failed = False
         self._functions = ""
         self._touched = False
         self._episodes = 0
         page.on("dialog", self._accept)
-        page.on("crash", self._break)
-        page.on("close", self._break)
 
     @classmethod
-    async def open(cls, chromium: Chromium) -> Page:
+    async def open(cls, chromium: Chromium) -> Self:
         context = await chromium.context(WINDOW)
         try:
             await answered(context.add_init_script(_script()))
-            return cls(await DevTools.of(await answered(context.new_page())))
+            return await cls.of(await answered(context.new_page()))
         except BaseException:  # re-raised: nobody else knows the context
             await answered(context.close())
             raise
+
+    @property
+    def broken(self) -> bool:
+        return self._failed or self.crashed or self.page.is_closed()
+
+    async def done(self, waiting: Awaitable[T]) -> T:
+        """The result of any call of Playwright; after a failure the page is broken."""
+        try:
+            return await super().done(waiting)
+        except EnvironmentFault as error:
+            self._failed = True
+            raise EnvironmentFault(f"the page of {self.task!r}: {error}") from error
 
     async def reset(self, task: str, seed: int) -> Screen:
         """Show ``task`` and start the episode of ``seed``."""
         self._episodes += 1
         if self._episodes % COLLECT_EVERY == 0:
-            await self._done(self.page.request_gc())
+            await self.done(self.page.request_gc())
         if self.task != task or task in keeps_state():
             await self._navigate(task)
         touched, self._touched = self._touched, False
         if touched:  # the mouse is still where the last episode left it
-            await self._done(self.page.mouse.move(-1, -1))
+            await self.done(self.page.mouse.move(-1, -1))
         return await self._screen("reset", seed, touched)
 
     async def act(self, action: Action, *, events: bool) -> Screen:
@@ -112,25 +120,23 @@ class Page:
             target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
         if not target.note:
             self._touched = True
-            await self._guarded(perform(self._devtools, action, target.at, target.to or (0, 0)))
+            await self.done(perform(self, action, target.at, target.to or (0, 0)))
         return await self._screen("look", target.note)
 
     async def picture(self) -> bytes:
         """The screen as a PNG file of 160 × 210 pixels."""
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT}
-        return await self._done(self.page.screenshot(clip=clip))  # type: ignore[arg-type]
+        return await self.done(self.page.screenshot(clip=clip))  # type: ignore[arg-type]
 
     async def close(self) -> None:
         """Close the page; does nothing if it is gone already."""
-        self.broken = True
         with contextlib.suppress(EnvironmentFault):
             await answered(self.page.context.close())
 
     async def _navigate(self, task: str) -> None:
         self.task = None
-        await self._done(self.page.goto((html_folder() / f"{task}.html").as_uri()))
-        found = self._devtools.session.send("Runtime.evaluate", {"expression": "swarmUi"})
-        reply = await self._done(found)
+        await self.done(self.page.goto((html_folder() / f"{task}.html").as_uri()))
+        reply = await self.call("Runtime.evaluate", expression="swarmUi")
         self._functions = reply["result"].get("objectId", "")
         self.task = task
 
@@ -143,31 +149,16 @@ class Page:
                 text = json.dumps(json.loads(told), ensure_ascii=False)
                 return msgspec.json.decode(whole(text), type=Screen)
         except (TypeError, ValueError) as error:
-            raise self._fault(f"the page of {self.task!r} returned no screen: {error}") from error
+            self._failed = True
+            raise EnvironmentFault(
+                f"the page of {self.task!r} returned no screen: {error}"
+            ) from error
 
     async def _value(self, function: str, *arguments: object) -> Any:
         """The result of a function of ``page_acts.js``."""
         # The text is always the same, so that the page compiles it once; the arguments are data.
         call = f"function (told) {{ return this.{function}(...JSON.parse(told)); }}"
-        told = msgspec.json.encode(arguments).decode()
-        return await self._guarded(self._devtools.function(self._functions, call, told))
-
-    async def _done(self, waiting: Awaitable[T]) -> T:
-        """The result of a call of Playwright; after a failure the page is broken."""
-        return await self._guarded(self._devtools.done(waiting))
-
-    async def _guarded(self, waiting: Awaitable[T]) -> T:
-        try:
-            return await waiting
-        except EnvironmentFault as error:
-            raise self._fault(f"the page of {self.task!r}: {error}") from error
-
-    def _fault(self, reason: str) -> EnvironmentFault:
-        self.broken = True
-        return EnvironmentFault(reason)
-
-    def _break(self, page: BrowserPage) -> None:
-        self.broken = True
+        return await self.function(self._functions, call, msgspec.json.encode(arguments).decode())
 
     async def _accept(self, dialog: Dialog) -> None:
         with contextlib.suppress(EnvironmentFault):  # the page is gone

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -34,10 +34,9 @@ def html_folder() -> Path:
     return _wheel() / "html" / "miniwob"
 
 
-@cache
 def all_html_tasks() -> tuple[str, ...]:
     """Every registered task that is one HTML page (125 in miniwob 1.1.0, without flight tasks)."""
-    return tuple(sorted(name for name in _registered().values()))
+    return tuple(sorted(_registered()))
 
 
 def blind_tasks() -> tuple[str, ...]:
@@ -57,15 +56,7 @@ def keeps_state() -> frozenset[str]:
 
     Their pages may keep state between episodes, so they are loaded again for each episode.
     """
-    tree = ast.parse((_wheel() / "registration.py").read_text(encoding="utf-8"))
-    found = set()
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            continue
-        given = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-        if node.func.id == "register" and given.get("nondeterministic"):
-            found.add(_registered().get(str(given["entry_point"]).rpartition(":")[2], ""))
-    return frozenset(found - {""})
+    return frozenset(task for task, said in _registered().items() if "nondeterministic" in said)
 
 
 def fields_of(task: str, goal: str) -> dict[str, str]:
@@ -95,18 +86,11 @@ def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
 
 
 @cache
-def _registered() -> dict[str, str]:
-    """Class name to page name."""
-    tree = ast.parse((_wheel() / "envs" / "miniwob_envs.py").read_text(encoding="utf-8"))
-    return {
-        kind.name: str(ast.literal_eval(line.value))
-        for kind in tree.body
-        if isinstance(kind, ast.ClassDef)
-        for line in kind.body
-        if isinstance(line, ast.Assign)
-        and isinstance(line.targets[0], ast.Name)
-        and line.targets[0].id == "subdomain"
-    }
+def _registered() -> Mapping[str, str]:
+    """The tasks that are one HTML page, and the further arguments of their registration."""
+    told = (_wheel() / "registration.py").read_text(encoding="utf-8")
+    place = r'entry_point="miniwob\.envs\.miniwob_envs:\w+",'
+    return dict(re.findall(rf'(?s)id="miniwob/([\w-]+)-v1",\s*{place}(.*?)\n    \)', told))
 
 
 def _wheel() -> Path:

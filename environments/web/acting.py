@@ -97,10 +97,6 @@ def unknown_key(action: Action) -> str:
 
 async def perform(page: DevTools, action: Action, at: Point = (0, 0), to: Point = (0, 0)) -> None:
     """Do an action at a point of the window; ``to`` is the end of a drag."""
-    await page.done(_perform(page, action, at, to))
-
-
-async def _perform(page: DevTools, action: Action, at: Point, to: Point) -> None:
     kind, mouse, keyboard = action.action_type, page.page.mouse, page.page.keyboard
     if kind == "keyboard_enter":
         await keyboard.press(KEYS[action.keycode or "KEYCODE_ENTER"])
@@ -138,7 +134,7 @@ async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None = None)
         if kind == "wait":
             await asyncio.sleep(WAIT)
         elif kind == "keyboard_enter":
-            await perform(tab, action)
+            await tab.done(perform(tab, action))
         elif kind == "scroll" or (kind == "swipe" and index is None and action.x is None):
             return await _scroll(tab, action, seen)
         elif kind == "swipe" and action.direction is None:
@@ -152,7 +148,8 @@ async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None = None)
                 await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
             at = await _place(tab, index, action.x, action.y, seen)
             dx, dy = AHEAD[action.direction or "up"]
-            await perform(tab, action, at, (at[0] + 100 * dx, at[1] + 100 * dy))
+            end = at[0] + 100 * dx, at[1] + 100 * dy
+            await tab.done(perform(tab, action, at, end))
     except Rejected:
         return "the element is no longer on the page"
     return ""
@@ -212,7 +209,7 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> str:
     width, height = window["clientWidth"], window["clientHeight"]
     if not all(0 <= x < width and 0 <= y < height for x, y in (start, end)):
         return "nothing was dragged: its two ends do not fit into the window together"
-    await perform(tab, action, start, end)
+    await tab.done(perform(tab, action, start, end))
     return ""
 
 

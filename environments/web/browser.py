@@ -63,11 +63,8 @@ class Unanswered(EnvironmentFault):
 
 
 async def answered(waiting: Awaitable[T], crash: asyncio.Future[None] | None = None) -> T:
-    """The result of a call of Playwright.
-
-    Args:
-        waiting: the call.
-        crash: done when the page crashes, after which there is no answer.
+    """The result of a call of Playwright. ``crash`` is done when the page has crashed, after which
+    there is no answer.
 
     Raises:
         Rejected: the browser answers with an error.
@@ -96,7 +93,7 @@ async def answered(waiting: Awaitable[T], crash: asyncio.Future[None] | None = N
 
 
 class DevTools:
-    """The DevTools connection of a page. Its calls end with a fault when the page crashes."""
+    """A page, with a DevTools connection. Its calls end with a fault when the page crashes."""
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page, self.session = page, session
@@ -111,53 +108,49 @@ class DevTools:
     def crashed(self) -> bool:
         return self._crash.done()
 
-    async def call(self, method: str, **params: object) -> Reply:
-        """Send a DevTools command to the page; see :func:`answered`."""
-        return await self.done(self.session.send(method, params))
-
-    async def function(
-        self, owner: str, function: str, *arguments: object, gesture: bool = False
-    ) -> Any:
-        """The result of a JavaScript function.
-
-        Args:
-            owner: DevTools' name of the object that is ``this``.
-            function: the function; may be ``async``.
-            arguments: data that JSON can hold.
-            gesture: call it as if the user had acted.
-
-        Raises:
-            ScriptError: the function fails.
-        """
-        return value_of(
-            await self.call(
-                "Runtime.callFunctionOn",
-                functionDeclaration=function,
-                objectId=owner,
-                arguments=[{"value": value} for value in arguments],
-                returnByValue=True,
-                awaitPromise=True,
-                userGesture=gesture,
-            )
-        )
-
     async def done(self, waiting: Awaitable[T]) -> T:
         """The result of any call of Playwright about the page; see :func:`answered`."""
         return await answered(waiting, self._crash)
 
+    async def call(self, method: str, **params: object) -> Reply:
+        """Send a DevTools command to the page; see :func:`answered`."""
+        return await self.done(self.session.send(method, params))
+
+    async def script(self, method: str, **params: object) -> Any:
+        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs.
+
+        Raises:
+            ScriptError: the script fails.
+        """
+        return await self.done(self._script(method, params))
+
+    async def function(
+        self, owner: str, function: str, *arguments: object, gesture: bool = False
+    ) -> Any:
+        """The result of a JavaScript function, which may be ``async``. ``owner`` is DevTools' name
+        of the object that is ``this``; ``arguments`` are data that JSON can hold; ``gesture``: as
+        if the user had acted."""
+        return await self.script(
+            "callFunctionOn",
+            functionDeclaration=function,
+            objectId=owner,
+            arguments=[{"value": value} for value in arguments],
+            userGesture=gesture,
+        )
+
     def _crashes(self, page: Page) -> None:
-        if not self._crash.done():
+        if not self.crashed:
             self._crash.set_result(None)
 
-
-def value_of(reply: Reply) -> Any:
-    """The value in the reply to a script. Raises ``ScriptError`` if the script failed."""
-    if "exceptionDetails" in reply:
-        details = reply["exceptionDetails"]
-        said = details.get("exception", {}).get("description", details.get("text"))
-        raise ScriptError(f"a script in the page failed: {said}")
-    value = reply["result"].get("value")
-    return whole(value) if isinstance(value, str) else value
+    async def _script(self, method: str, params: Reply) -> Any:
+        params |= {"returnByValue": True, "awaitPromise": True}
+        reply = await self.session.send(f"Runtime.{method}", params)
+        if "exceptionDetails" in reply:
+            details = reply["exceptionDetails"]
+            said = details.get("exception", {}).get("description", details.get("text"))
+            raise ScriptError(f"a script in the page failed: {said}")
+        value = reply["result"].get("value")
+        return whole(value) if isinstance(value, str) else value
 
 
 def whole(text: str) -> str:
@@ -176,42 +169,33 @@ def find_browser() -> Path | None:
         ConfigError: the variable is set and names no executable.
     """
     chosen = os.environ.get(BROWSER_VARIABLE)
-    if chosen:
-        found = shutil.which(chosen)
-        if found is None:
-            raise ConfigError(f"{BROWSER_VARIABLE}={chosen!r}: no such executable")
-        return Path(found)
-    for place in _PLACES:
-        found = shutil.which(place)
-        if found is not None:
-            return Path(found)
-    return None
+    found = next(filter(None, map(shutil.which, [chosen] if chosen else _PLACES)), None)
+    if chosen and found is None:
+        raise ConfigError(f"{BROWSER_VARIABLE}={chosen!r}: no such executable")
+    return None if found is None else Path(found)
 
 
 class Chromium:
     """A Chromium, which starts when it is needed, and again when it has died.
 
     It ends with this process, however that ends: Playwright's driver waits for the end of a pipe.
+    ``binary`` is by default :func:`find_browser`; ``flags`` are added to its command line.
     """
 
     def __init__(self, binary: Path | None = None, *, flags: Sequence[str] = ()) -> None:
-        """
-        Args:
-            binary: default: :func:`find_browser`.
-            flags: added to its command line.
-        """
         self._binary, self._flags = binary, flags
         self._driver: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
-        self.pid: int | None = None
-        """Process number of the running browser."""
         self.downloads = Path()
         """The folder of the running browser's downloads."""
 
-    @property
-    def alive(self) -> bool:
-        return self._browser is not None and self._browser.is_connected()
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def context(self, size: tuple[int, int], state: Path | None = None) -> BrowserContext:
         """A new profile, whose pages have a size in pixels; ``state``: a file of Playwright's with
@@ -228,17 +212,16 @@ class Chromium:
     async def start(self) -> Browser:
         """The running browser; starts one if there is none."""
         async with self._starting:
-            if not self.alive:
+            if self._browser is None or not self._browser.is_connected():
                 await self.close()
                 try:
-                    await self._launch()
+                    self._browser = await self._launched()
                 except BaseException:  # re-raised: a cancelled start leaves no process behind
                     await self.close()
                     raise
-            assert self._browser is not None  # it has just been started
             return self._browser
 
-    async def _launch(self) -> None:
+    async def _launched(self) -> Browser:
         binary = self._binary or find_browser()
         if binary is None:
             raise ConfigError(INSTALL_HINT)
@@ -251,7 +234,7 @@ class Chromium:
         self.downloads = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
         root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for root
         try:
-            self._browser = await self._driver.chromium.launch(
+            return await self._driver.chromium.launch(
                 executable_path=binary,
                 args=[*_FLAGS, *self._flags],
                 chromium_sandbox=not root,
@@ -260,19 +243,13 @@ class Chromium:
                 handle_sigterm=False,
                 handle_sighup=False,
             )
-            session = await answered(self._browser.new_browser_cdp_session())
-            told = await answered(session.send("SystemInfo.getProcessInfo"))
-            await session.detach()
-        except (Error, EnvironmentFault) as error:
+        except Error as error:
             raise EnvironmentFault(f"cannot start {binary}: {str(error)[-1000:]}") from error
-        found = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
-        self.pid = next(found, None)
 
     async def close(self) -> None:
         """End the browser; safe to call twice."""
         browser, self._browser = self._browser, None
         driver, self._driver = self._driver, None
-        self.pid = None
         if browser is not None:
             with contextlib.suppress(EnvironmentFault):
                 await answered(browser.close())

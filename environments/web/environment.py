@@ -14,11 +14,11 @@ from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.web import acting
 from swarm_ui.environments.web.browser import Rejected
-from swarm_ui.environments.web.hosts import Origin, origin, web_url
+from swarm_ui.environments.web.hosts import origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
 from swarm_ui.environments.web.session import MOST_TABS, Session, Tab, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Geometry, Observation
 
 WEB_ACTIONS: tuple[ActionType, ...] = (
@@ -27,12 +27,6 @@ WEB_ACTIONS: tuple[ActionType, ...] = (
 )  # fmt: skip
 """Every kind of action; each does something on a web site."""
 _READS = 3
-_DOWN = frozenset({
-    "CONNECTION_REFUSED", "CONNECTION_RESET", "CONNECTION_CLOSED", "CONNECTION_FAILED",
-    "CONNECTION_ABORTED", "CONNECTION_TIMED_OUT", "TIMED_OUT", "EMPTY_RESPONSE",
-    "NAME_NOT_RESOLVED", "ADDRESS_UNREACHABLE", "INTERNET_DISCONNECTED", "NETWORK_CHANGED",
-})  # fmt: skip
-"""Chromium's errors of a site that is down."""
 
 
 class WebView(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +129,6 @@ class WebEnvironment(Episodic):
         """Number of elements of the browser's bar, which come first."""
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
-        self._homes: set[Origin] = set()
         self._answer: str | None = None
 
     @property
@@ -151,13 +144,13 @@ class WebEnvironment(Episodic):
         self._task, self._answer = self._tasks[task], None
         await self._end_session()
         await prepared(self._task, self.seed)
-        state = self._task.storage_state
+        state, home = self._task.storage_state, web_url(self._task.url)
         self._session = session = await self._browser.session(self._view.size, state)
-        await session.open(web_url(self._task.url))
+        await session.open(home)
         session.take_notes()
         self._shown = await self._observe(session)
         # The start page may redirect to the address where the site really is.
-        self._homes = {origin(web_url(self._task.url)), origin(session.front.url)}
+        session.home = {origin(home), origin(session.front.url)}
         return self._task.goal
 
     def screen(self) -> Observation:
@@ -182,7 +175,7 @@ class WebEnvironment(Episodic):
             return ""
         note = await self._act(session, action)
         await session.settled()
-        notes = [note, *self._unopened(session), session.take_notes()]
+        notes = note, session.take_notes()
         self._shown = await self._observe(session)
         return "; ".join(filter(None, notes))
 
@@ -203,22 +196,6 @@ class WebEnvironment(Episodic):
         await session.keep_tab()
         return await judged(self._task, Visit(session, self._answer))
 
-    def _unopened(self, session: Session) -> list[str]:
-        """The note about pages that could not be opened.
-
-        Raises:
-            EnvironmentFault: the site of the task is down. For any other address that does not
-                answer, only the step is lost; otherwise an agent could mask an episode on purpose.
-        """
-        failures = session.take_failed()
-        for failed in failures:
-            down = failed.error.removeprefix("net::ERR_") in _DOWN
-            if down and origin(failed.url) in self._homes:
-                raise EnvironmentFault(str(failed))
-        return [str(failed) for failed in failures]
-
-    # -- acting -------------------------------------------------------------------------------
-
     async def _act(self, session: Session, action: Action) -> str:
         """Do an action; return why it failed, or ``""``."""
         # A page may open or close tabs while the agent thinks, even the last one; the indices and
@@ -237,16 +214,16 @@ class WebEnvironment(Episodic):
 
     async def _on_bar(self, session: Session, action: Action, place: int) -> str:
         """Do an action on an element of the browser's bar."""
-        address = place == self._bar - 1
+        address, tabs = place == self._bar - 1, len(session.tabs)
         if action.action_type == "input_text" and address:
             return await self._open(session, action.text)
         if action.action_type != "click" or address:
             return "nothing happens: it is a part of the browser, not of the page"
-        if place < len(session.tabs):
+        if place < tabs:
             await session.switch(place)
-        elif place == len(session.tabs) + 1:
+        elif place == tabs + 1:
             await session.close_tab()
-        elif len(session.tabs) >= MOST_TABS:
+        elif tabs >= MOST_TABS:
             return f"there are {MOST_TABS} tabs already; close one"
         else:
             await session.new_tab()
@@ -262,22 +239,16 @@ class WebEnvironment(Episodic):
         await session.navigate(url)
         return ""
 
-    # -- reading ------------------------------------------------------------------------------
-
     async def _observe(self, session: Session) -> Observation:
         tab, seen, view = session.front, await self._read(session), self._view
         tab.title, self._tabs = seen.title, (tab, *session.tabs)
         bar = [
-            Element(index=0, role="tab", text=one.title or one.url, selected=one is tab)
+            Element(role="tab", text=one.title or one.url, selected=one is tab)
             for one in session.tabs
         ]
-        names = ("New tab", "Close tab")[: len(session.tabs)]
-        bar += [Element(index=0, role="button", text=name) for name in names]
-        bar.append(Element(index=0, role="field", text="Address", value=tab.url, editable=True))
-        files = [
-            Element(index=0, role="text", text=f"Downloaded {name}", clickable=False)
-            for name in session.downloads
-        ]
+        bar += map(Element.button, ("New tab", "Close tab")[: len(session.tabs)])
+        bar.append(Element.field("Address", tab.url))
+        files = [Element.line(f"Downloaded {name}") for name in session.downloads]
         listed = enumerate((*bar, *seen.elements, *files))
         elements = tuple(replace(element, index=k) for k, element in listed)
         self._bar = len(bar)
@@ -285,24 +256,21 @@ class WebEnvironment(Episodic):
             elements=elements, nodes=(-1,) * len(bar) + seen.nodes + (-1,) * len(files)
         )
         png = await tab.done(tab.page.screenshot()) if view.screenshots or view.marks else None
-        png = marked(png, elements) if png is not None and view.marks else png
         more = seen.above, seen.below
         return Observation(
             goal="",
             elements=elements,
             app=tab.title or tab.url,
-            png=png,
+            png=marked(png, elements) if png is not None and view.marks else png,
             more=more if any(more) else None,
             geometry=view.geometry,
         )
 
     async def _read(self, session: Session) -> Seen:
         """Read the page; a page that changes meanwhile is read again."""
-        for attempt in range(_READS):
+        for _ in range(_READS - 1):
             try:
                 return await read(session.front, self._view.size)
             except Rejected:
-                if attempt == _READS - 1:
-                    raise
                 await session.settled()
-        raise AssertionError("the last attempt returns or raises")
+        return await read(session.front, self._view.size)

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from swarm_ui.environments.web.browser import (
     Chromium,
@@ -15,10 +15,9 @@ from swarm_ui.environments.web.browser import (
     Rejected,
     Unanswered,
     answered,
-    value_of,
     whole,
 )
-from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.environments.web.hosts import AllowedHosts, Origin, origin
 from swarm_ui.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -41,16 +40,12 @@ MOST_SAID = 5
 _FLAGS = ("--disable-site-isolation-trials",)
 _ENDLESS = frozenset({"eventsource", "websocket", "ping", "preflight"})
 _CANCELLED = "net::ERR_ABORTED"
-
-
-class Failed(NamedTuple):
-    """A page that could not be opened, though its host is allowed."""
-
-    url: str
-    error: str
-
-    def __str__(self) -> str:
-        return f"{self.url[:500]} cannot be opened: {self.error}"
+_DOWN = frozenset({
+    "CONNECTION_REFUSED", "CONNECTION_RESET", "CONNECTION_CLOSED", "CONNECTION_FAILED",
+    "CONNECTION_ABORTED", "CONNECTION_TIMED_OUT", "TIMED_OUT", "EMPTY_RESPONSE",
+    "NAME_NOT_RESOLVED", "ADDRESS_UNREACHABLE", "INTERNET_DISCONNECTED", "NETWORK_CHANGED",
+})  # fmt: skip
+"""Chromium's errors of a site that is down."""
 
 
 class Tab(DevTools):
@@ -108,14 +103,8 @@ class Tab(DevTools):
             ScriptError: the expression fails.
         """
         world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
-        reply = await self.call(
-            "Runtime.evaluate",
-            expression=expression,
-            contextId=world["executionContextId"],
-            returnByValue=True,
-            awaitPromise=True,
-        )
-        return value_of(reply)
+        context = world["executionContextId"]
+        return await self.script("evaluate", expression=expression, contextId=context)
 
 
 class Session:
@@ -124,24 +113,26 @@ class Session:
     def __init__(self, context: BrowserContext, allowed: AllowedHosts, folder: Path) -> None:
         """``folder``: the browser's downloads."""
         self._context, self.allowed, self._folder = context, allowed, folder
+        self.tabs: list[Tab] = []
+        self._front = 0
+        self._lost = ""
+        self.home: set[Origin] = set()
+        """The site of the task, which must not be down."""
         self.downloads: dict[str, Path] = {}
         """Complete downloads, by the names that the site gave them."""
         self._begun = 0
         self._arriving: set[Download] = set()
-        self.tabs: list[Tab] = []
-        self.failed: list[Failed] = []
-        """The pages that could not be opened since :meth:`take_failed`."""
-        self._notes: list[str] = []
-        self._dialogs: list[str] = []
-        self._refused: list[str] = []
         self._requests: dict[Request, float] = {}
         """Requests under way, and when they began in the time of the event loop."""
         self._horizon = 0.0
         """Requests that begin later do not belong to an action."""
-        self._opening: dict[Page, asyncio.Task[None]] = {}
+        self._failed: list[tuple[str, str]] = []
+        """Pages that could not be opened, though their hosts are allowed, and the errors."""
+        self._notes: list[str] = []
+        self._dialogs: list[str] = []
+        self._refused: list[str] = []
+        self._opening: set[asyncio.Task[Any]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._lost = ""
-        self._front = 0
         context.on("page", self._found)
         context.on("dialog", self._answer)
         context.on("request", self._begins)
@@ -182,16 +173,16 @@ class Session:
 
     async def navigate(self, url: str) -> None:
         """Begin to open a page in the active tab. If the browser refuses the address, or the
-        server does not answer, it is in :attr:`failed`."""
+        server does not answer, :meth:`take_notes` tells it."""
         tab = self.front
         tab.status = 0
         try:
             await tab.call("Page.navigate", url=url)
         except Unanswered:
-            self.failed.append(Failed(url, "net::ERR_TIMED_OUT"))
+            self._failed.append((url, "net::ERR_TIMED_OUT"))
             await tab.call("Page.stopLoading")
         except Rejected as error:
-            self.failed.append(Failed(url, str(error)))
+            self._failed.append((url, str(error)))
 
     async def open(self, url: str) -> None:
         """Open a page in the active tab, and wait until it is loaded.
@@ -201,8 +192,9 @@ class Session:
         """
         await self.navigate(url)
         await self.settled()
-        for failed in self.take_failed():
-            raise EnvironmentFault(str(failed))
+        failed, self._failed = self._failed, []
+        if failed:
+            raise EnvironmentFault(_unopened(*failed[0]))
         if self.front.status >= 500:
             raise EnvironmentFault(f"{url} answers {self.front.status}")
 
@@ -231,22 +223,25 @@ class Session:
         if self._lost or any(tab.crashed for tab in self.tabs):
             raise EnvironmentFault(self._lost or "the page crashed")
 
-    def take_failed(self) -> list[Failed]:
-        """The pages that could not be opened since the last call."""
-        failed, self.failed = self.failed, []
-        return failed
-
     def take_notes(self) -> str:
-        """The notes about the session since the last call, on one line."""
-        notes, self._notes = self._notes, []
-        if self._refused:
-            which = ", ".join(dict.fromkeys(self._refused[:3]))
-            notes.append(f"refused: {which} (allowed: {self.allowed})")
-        notes += [f"the page said: {' '.join(text.split())}" for text in self._dialogs[:MOST_SAID]]
-        if len(self._dialogs) > MOST_SAID:
-            notes.append(f"and {len(self._dialogs) - MOST_SAID} more dialogs")
-        self._refused.clear()
-        self._dialogs.clear()
+        """What happened since the last call, on one line.
+
+        Raises:
+            EnvironmentFault: the site of the task is down. For any other address that does not
+                answer, only the step is lost; otherwise an agent could mask an episode on purpose.
+        """
+        notes, dialogs = self._notes, self._dialogs
+        failed, refused = self._failed, list(dict.fromkeys(self._refused[:3]))
+        self._failed, self._notes, self._dialogs, self._refused = [], [], [], []
+        for url, error in failed:
+            if error.removeprefix("net::ERR_") in _DOWN and origin(url) in self.home:
+                raise EnvironmentFault(_unopened(url, error))
+        notes = [*(_unopened(*one) for one in failed), *notes]
+        if refused:
+            notes.append(f"refused: {', '.join(refused)} (allowed: {self.allowed})")
+        notes += [f"the page said: {' '.join(text.split())}" for text in dialogs[:MOST_SAID]]
+        if len(dialogs) > MOST_SAID:
+            notes.append(f"and {len(dialogs) - MOST_SAID} more dialogs")
         return "; ".join(notes)
 
     async def close(self) -> None:
@@ -270,7 +265,9 @@ class Session:
         page.on("close", self._closed)
         page.on("download", lambda download: self._later(self._fetch(download)))
         page.on("websocket", lambda socket: self._refuse(socket.url))
-        self._opening[page] = self._later(self._open(page))
+        opening = self._later(self._open(page))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
 
     async def _open(self, page: Page) -> None:
         try:
@@ -286,8 +283,7 @@ class Session:
     async def _opened(self) -> None:
         """Wait for the tabs that are being opened."""
         while self._opening:
-            await asyncio.gather(*self._opening.values())
-            self._opening = {p: task for p, task in self._opening.items() if not task.done()}
+            await asyncio.wait(self._opening)
 
     def _closed(self, page: Page) -> None:
         for place, tab in enumerate(self.tabs):
@@ -313,11 +309,9 @@ class Session:
 
     def _ends(self, request: Request) -> None:
         self._requests.pop(request, None)
-        if _main_page(request) is None:
-            return
-        error = request.failure
+        error = request.failure if _main_page(request) is not None else None
         if error and error != _CANCELLED and self.allowed.allows(request.url):
-            self.failed.append(Failed(whole(request.url), error))
+            self._failed.append((whole(request.url), error))
 
     def _forget_requests(self, page: Page) -> None:
         self._requests = {r: t for r, t in self._requests.items() if _page(r) is not page}
@@ -338,40 +332,35 @@ class Session:
         self._begun += 1
         refused = self._begun > MOST_DOWNLOADS
         self._arriving.add(download)
+        note = f"the download of {name} was stopped"
         try:
             path = asyncio.ensure_future(download.path())
             while not refused and not (await asyncio.wait([path], timeout=0.1))[0]:
                 # The browser does not say which of its files a download is.
                 sizes = [file.stat().st_size for file in self._folder.iterdir()]
                 refused = max(sizes, default=0) > MOST_DOWNLOAD
-            if refused or (await path).stat().st_size > MOST_DOWNLOAD:
+            if refused or (size := (await path).stat().st_size) > MOST_DOWNLOAD:
                 await download.cancel()
                 await download.delete()
-                self._notes.append(f"the download of {name} was stopped")
             else:
                 self.downloads[name] = await path
-                size = self.downloads[name].stat().st_size
-                self._notes.append(f"downloaded {name} ({size:,} bytes)")
-        except Error:
-            self._notes.append(f"the download of {name} was stopped")
+                note = f"downloaded {name} ({size:,} bytes)"
+        except Error:  # such as: cancelled
+            pass
         finally:
+            self._notes.append(note)
             self._arriving.discard(download)
 
     def _later(self, waiting: Awaitable[Any]) -> asyncio.Task[Any]:
         """Do something without waiting for it; a failure is ignored."""
-
-        def done(task: asyncio.Task[Any]) -> None:
-            self._tasks.discard(task)
-            if not task.cancelled():
-                task.exception()
-
         task = asyncio.ensure_future(waiting)
         self._tasks.add(task)
-        task.add_done_callback(done)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return task
 
 
-class WebBrowser:
+class WebBrowser(Chromium):
     """A Chromium that reaches only the allowed hosts; any number of sessions share it.
 
     >>> async def visit() -> None:
@@ -381,26 +370,10 @@ class WebBrowser:
     ...         )
     """
 
-    def __init__(self, allowed: Iterable[str], *, binary: Path | None = None) -> None:
-        """
-        Args:
-            allowed: see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
-            binary: the browser; default: :func:`~swarm_ui.environments.web.find_browser`.
-        """
+    def __init__(self, allowed: Iterable[str]) -> None:
+        """``allowed``: see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`."""
         self.allowed = AllowedHosts(allowed)
-        self._chromium = Chromium(binary, flags=(*_FLAGS, *self.allowed.flags()))
-
-    async def __aenter__(self) -> Self:
-        await self._chromium.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def pid(self) -> int | None:
-        """Process number of the running browser."""
-        return self._chromium.pid
+        super().__init__(flags=(*_FLAGS, *self.allowed.flags()))
 
     async def session(self, size: tuple[int, int], state: Path | None = None) -> Session:
         """A new session with one empty tab; starts another browser if the last one died.
@@ -413,8 +386,8 @@ class WebBrowser:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        context = await self._chromium.context(size, state)
-        session = Session(context, self.allowed, self._chromium.downloads)
+        context = await self.context(size, state)
+        session = Session(context, self.allowed, self.downloads)
         try:
             await session.new_tab()
         except BaseException:  # re-raised: nobody else knows the session
@@ -422,9 +395,9 @@ class WebBrowser:
             raise
         return session
 
-    async def close(self) -> None:
-        """End the browser with all sessions; safe to call twice."""
-        await self._chromium.close()
+
+def _unopened(url: str, error: str) -> str:
+    return f"{url[:500]} cannot be opened: {error}"
 
 
 def _page(request: Request) -> Page | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -90,14 +89,8 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
 
 async def prepared(task: WebTask, seed: int) -> None:
     """Prepare an episode. Raises ``EnvironmentFault`` if that fails."""
-    if task.prepare is None:
-        return
-    try:
-        begun = task.prepare(seed)
-        if inspect.isawaitable(begun):
-            await begun
-    except Exception as error:
-        raise EnvironmentFault(f"{task.goal!r} cannot be prepared: {error}") from error
+    if task.prepare is not None:
+        await _result(f"{task.goal!r} cannot be prepared", task.prepare, seed)
 
 
 async def judged(task: WebTask, visit: Visit) -> float:
@@ -107,13 +100,17 @@ async def judged(task: WebTask, visit: Visit) -> float:
         EnvironmentFault: the task's reward function fails or returns another value. Such an
             episode does not count as one with reward 0.
     """
-    try:
-        given = task.reward(visit)
-        value = float(await given if inspect.isawaitable(given) else given)
-    except Exception as error:
-        raise EnvironmentFault(f"the reward function of {task.goal!r} failed: {error}") from error
-    if not math.isfinite(value) or value not in (0.0, 1.0):
+    value = await _result(f"the reward function of {task.goal!r} failed", task.reward, visit)
+    if value not in (0, 1):
         raise EnvironmentFault(
             f"the reward of {task.goal!r} must be True, False, 0 or 1, got {value!r}"
         )
-    return value
+    return float(value)
+
+
+async def _result(failure: str, function: Callable[[Any], Any], given: object) -> Any:
+    try:
+        result = function(given)
+        return await result if inspect.isawaitable(result) else result
+    except Exception as error:
+        raise EnvironmentFault(f"{failure}: {error}") from error

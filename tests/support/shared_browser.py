@@ -68,3 +68,11 @@ class SharedBrowser:
 
     def _there(self, doing: Coroutine[Any, Any, T]) -> Any:
         return asyncio.run_coroutine_threadsafe(doing, self._loop)
+
+
+async def process_of(chromium: Chromium) -> int:
+    """Number of the process of the running browser."""
+    session = await (await chromium.start()).new_browser_cdp_session()
+    told = await session.send("SystemInfo.getProcessInfo")
+    await session.detach()
+    return next(int(one["id"]) for one in told["processInfo"] if one["type"] == "browser")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from miniwob_browser import click, needs_browser
 from miniwob_child import family, memory
+from shared_browser import process_of
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment, all_html_tasks
@@ -86,10 +87,9 @@ async def test_a_dead_browser_takes_only_its_own_episodes() -> None:
         mine, theirs = one.environments[0], other.environments[0]
         screen = await mine.reset(task="click-test", seed=1)
         await theirs.reset(task="click-test", seed=1)
-        assert one.pid is not None
-        assert other.pid is not None
-        os.kill(other.pid, signal.SIGKILL)
-        assert soon(lambda: not alive(other.pid or 0))
+        pid = await process_of(other)
+        os.kill(pid, signal.SIGKILL)
+        assert soon(lambda: not alive(pid))
         with pytest.raises(EnvironmentFault):
             await theirs.step(click(screen, "Click Me!"))
         assert (await mine.step(click(screen, "Click Me!"))).reward == 1.0
@@ -123,26 +123,26 @@ async def test_ten_thousand_episodes_leak_nothing() -> None:
             for env in browser.environments:  # what waits to be thrown away is no leak
                 assert env.page is not None
                 await env.page.page.request_gc()
-            assert browser.pid is not None
+            pid = await process_of(browser)
             assert env.page is not None
             running = env.page.page.context.browser
             assert running is not None
             counts = {
                 "pages": sum(len(context.pages) for context in running.contexts),
                 "contexts": len(running.contexts),
-                "processes": len(family(browser.pid)),
+                "processes": len(family(pid)),
                 "files": len(list(Path("/proc/self/fd").iterdir())),
-                "files of the browser": len(list(Path(f"/proc/{browser.pid}/fd").iterdir())),
+                "files of the browser": len(list(Path(f"/proc/{pid}/fd").iterdir())),
                 "tasks": len(asyncio.all_tasks()),
             }
-            return memory(family(browser.pid)), memory([os.getpid()]), counts
+            return memory(family(pid)), memory([os.getpid()]), counts
 
         start = await sizes(2500)  # every task has been shown once
-        pid = browser.pid
+        pid = await process_of(browser)
         middle = await sizes(6000)
         end = await sizes(10_000)
         print(f"browser and ours, MB: {start} after 2,500, {middle} after 6,000, at the end {end}")
-        assert browser.pid == pid
+        assert await process_of(browser) == pid
         assert end[0] < start[0] * 1.25 + 50
         assert end[1] < start[1] + 20
         for what, number in end[2].items():

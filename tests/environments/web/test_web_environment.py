@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shared_browser import process_of
 from web_hand import Hand, begin
 from web_site import Site, site
 
@@ -324,13 +325,12 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
 async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another(shop: Site) -> None:
     async with WebBrowser([shop.url]) as browser:
         hand = await begin(browser, f"{shop.url}/shop")
-        first = browser.pid
-        assert first is not None
+        first = await process_of(browser)
         os.kill(first, signal.SIGKILL)
         with pytest.raises(EnvironmentFault):
             await hand.act(Action(action_type="wait"))
         assert "The shop" in render(await hand.env.reset(task="do it", seed=0))
-        assert browser.pid != first
+        assert await process_of(browser) != first
 
 
 @pytest.mark.slow
@@ -357,10 +357,10 @@ async def test_sessions_in_a_row_leave_no_process_no_file_and_no_folder(
             await session.navigate(f"{shop.url}/terms")
             await session.close()
             if number == 5:
-                assert browser.pid is not None
-                before = left(browser.pid)
+                pid = await process_of(browser)
+                before = left(pid)
         await asyncio.sleep(1)
-        processes, files, folders = left(browser.pid)
+        processes, files, folders = left(pid)
         assert processes <= before[0] + 1 and files <= before[1] and folders <= before[2]
     assert list(tmp_path.iterdir()) == []
 
