@@ -51,7 +51,6 @@ from swarm_ui.rollout import (
     LocalWorker,
     PerWorker,
     Rollouts,
-    WorkerResources,
     ray_cluster,
     ray_rollouts,
 )
@@ -67,7 +66,7 @@ MEAN = 0.2
 SLOTS = 256
 """Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
 SAMPLE = 64
-PLACE = WorkerResources(cpus=0.0, custom={"place": 1.0})
+PLACE = {"CPU": 0.0, "place": 1.0}
 """What a worker needs. Ray would start a process for each CPU of a node in advance."""
 WINDOW = (0.2, 0.8)
 """A rate is that between these shares of all episodes: without start and end."""

@@ -33,7 +33,6 @@ from swarm_ui.rollout import (
     PerWorker,
     Policy,
     Rollouts,
-    WorkerResources,
     ray_cluster,
     ray_rollouts,
 )
@@ -115,7 +114,7 @@ def opened_workers(
             PerWorker(partial(open_environments, env, split)),
             workers=place.workers,
             slots=min(place.episodes, environment.max_concurrency or place.episodes),
-            resources=WorkerResources(cpus=place.cpus, gpus=place.gpus, custom=counted),
+            resources={"CPU": place.cpus, "GPU": place.gpus, **counted},
             warn=warn,
         )
 

@@ -1,6 +1,6 @@
 """Episodes: policies act in environments, one at a time or many at once."""
 
-from swarm_ui.rollout.cluster import WorkerResources, ray_cluster
+from swarm_ui.rollout.cluster import ray_cluster
 from swarm_ui.rollout.episode import (
     WAIT,
     Intervene,
@@ -29,6 +29,6 @@ __all__ = [
     "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
     "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "PerWorker",
     "Policy", "RemoteWorker", "Rollouts", "Work", "Worker", "WorkerLost",
-    "WorkerResources", "as_policy", "process_rollouts", "ray_cluster", "ray_rollouts", "rollout",
+    "as_policy", "process_rollouts", "ray_cluster", "ray_rollouts", "rollout",
     "rollout_many", "spread_jobs",
 ]  # fmt: skip

@@ -1,53 +1,15 @@
-"""A Ray cluster: connecting to one or starting one here, and what a worker needs of it."""
+"""A Ray cluster: connecting to one or starting one here, and what it has room for."""
 
 from __future__ import annotations
 
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
+from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
-
-Amount = Annotated[float, Meta(ge=0.0)]
-_SLACK = 1e-9
-
-
-class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
-    """The resources that Ray reserves for a worker. Ray only counts them and limits no usage."""
-
-    cpus: Amount = 1.0
-    gpus: Amount = 0.0
-    """May be a fraction, for several workers on one GPU."""
-    custom: dict[str, Amount] = {}
-    """Custom resources, such as ``{"emulator": 1}``; a node declares its own with ``ray start
-    --resources='{"emulator": 4}'``."""
-
-    @property
-    def amounts(self) -> dict[str, float]:
-        """The amounts above 0, by Ray's names."""
-        every = {"CPU": self.cpus, "GPU": self.gpus, **self.custom}
-        return {name: amount for name, amount in every.items() if amount > 0}
-
-    def fits(self, nodes: Iterable[Mapping[str, float]]) -> int:
-        """The number of workers for which nodes have room; each is on one node.
-
-        ``nodes``: the resources of each node, by Ray's names.
-        """
-        needs = self.amounts.items()
-        return sum(
-            min((int(node.get(name, 0.0) / amount + _SLACK) for name, amount in needs), default=1)
-            for node in nodes
-        )
-
-    def __str__(self) -> str:
-        return listed(self.amounts)
-
 
 CONNECT = 10.0
 """Seconds in which the head of a cluster has to answer."""
@@ -157,13 +119,36 @@ def connected(needed_for: str) -> Any:
     return ray
 
 
+def fitting(needs: Mapping[str, float], nodes: Sequence[Mapping[str, float]]) -> int:
+    """The number of workers for which nodes have room; each is on one node.
+
+    ``needs``, ``nodes``: the resources of a worker, and of each node, by Ray's names.
+    """
+    wanted = {name: amount for name, amount in needs.items() if amount > 0}
+    return sum(
+        min((int(node.get(name, 0.0) / wanted[name] + 1e-9) for name in wanted), default=1)
+        for node in nodes
+    )
+
+
+def missing(number: int, needs: Mapping[str, float]) -> str:
+    """A description of the resources that the connected cluster lacks for a worker."""
+    nodes, free = node_resources(), imported().available_resources()
+    most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in needs}
+    return (
+        f"worker {number} waits for resources: it needs {_listed(needs)}; most on a node of the "
+        f"cluster: {_listed(most)}; free in the cluster, beside what starting workers need: "
+        f"{_listed({name: free.get(name, 0.0) for name in needs})}. A node says what it has "
+        "with: ray start --resources='{\"NAME\": COUNT}'"
+    )
+
+
 def node_resources() -> list[dict[str, float]]:
-    """The resources of each node of the connected cluster that is alive, by Ray's names."""
+    """The resources of each node that is alive."""
     return [dict(node["Resources"]) for node in imported().nodes() if node["Alive"]]
 
 
-def listed(amounts: Mapping[str, float]) -> str:
-    """Resources in words."""
+def _listed(amounts: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "nothing"
 
 

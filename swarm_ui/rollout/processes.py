@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import multiprocessing
 import os
 import pickle
 import signal
 import socket
+import struct
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
-from swarm_ui.errors import ConfigError, brief
+from swarm_ui.environment import check_factory
 from swarm_ui.rollout.episode import MakeEnvironment
-from swarm_ui.rollout.remote import Player, portable, remote_rollouts, sendable
+from swarm_ui.rollout.remote import Fleet, Player, sendable
 from swarm_ui.rollout.rollouts import Rollouts
-from swarm_ui.rollout.worker import PerWorker, Work, WorkerLost
+from swarm_ui.rollout.worker import PerWorker, WorkerLost
 
 _BUFFER = 1 << 20
+_HEAD = struct.Struct("!QQ")
+"""Before each question and its answer: its number, and the bytes that follow. A question without
+any cancels the earlier one."""
 
 
 def process_rollouts(
@@ -51,41 +57,26 @@ def process_rollouts(
     Raises:
         ConfigError: a number is below 1, or the environment cannot be sent.
     """
-    workers = workers or os.cpu_count() or 1
-    if min(workers, slots) < 1:
-        raise ConfigError(f"process_rollouts: {workers} workers with {slots} slots; expected 1 up")
-    fleet = _Fleet(sendable((make_environment, slots, retries), "the environment", pickle.dumps))
-    return remote_rollouts(fleet, workers, slots, losses, warn)
+    if not isinstance(make_environment, PerWorker):
+        check_factory(make_environment)
+    setup = sendable(make_environment, "the environment", pickle.dumps)
+    fleet = Fleet(partial(_begin, (setup, slots, retries)), pickle.dumps, slots, losses, warn)
+    return fleet.rollouts(os.cpu_count() or 1 if workers is None else workers)
 
 
-class _Fleet:
-    def __init__(self, setup: bytes) -> None:
-        self._setup = setup
-        # On macOS, forking a process that has loaded system frameworks is not safe.
-        linux = sys.platform == "linux"
-        self._context: Any = multiprocessing.get_context("forkserver" if linux else "spawn")
-        if linux:
-            self._context.set_forkserver_preload([__name__])
-
-    def send(self, value: Any) -> bytes:
-        return pickle.dumps(value)
-
-    async def begin(self, number: int) -> _Process:
-        here, there = socket.socketpair()
-        process = self._context.Process(
-            target=_serve, args=(there, self._setup), name=f"worker {number}", daemon=True
-        )
-        with there:
-            await asyncio.to_thread(process.start)  # it waits for the imports of the fork server
-        begun = _Process(process, *await asyncio.open_connection(sock=here, limit=_BUFFER))
-        try:
-            error = await begun.ask("begin")
-            if error is not None:
-                raise error
-        except BaseException:
-            begun.kill()
-            raise
-        return begun
+async def _begin(arguments: tuple[bytes, int, int], number: int) -> _Process:
+    # On macOS, forking a process that has loaded system frameworks is not safe.
+    linux = sys.platform == "linux"
+    context: Any = multiprocessing.get_context("forkserver" if linux else "spawn")
+    if linux:
+        context.set_forkserver_preload([__name__])
+    here, there = socket.socketpair()
+    process = context.Process(
+        target=_serve, args=(there, arguments), name=f"worker {number}", daemon=True
+    )
+    with there:
+        await asyncio.to_thread(process.start)  # it waits for the imports of the fork server
+    return _Process(process, *await asyncio.open_connection(sock=here, limit=_BUFFER))
 
 
 class _Process:
@@ -99,103 +90,83 @@ class _Process:
         self.pid: int = process.pid
         self._process, self._writer = process, writer
         self._numbers = itertools.count()
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._listening = asyncio.ensure_future(self._listen(reader))
 
-    async def ask(self, method: str, *arguments: Any) -> Any:
+    async def ask(self, method: str, *arguments: Any) -> bytes:
         if self._listening.done():
-            raise WorkerLost(self._ended())
+            raise self._ended()
         number = next(self._numbers)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        _write(self._writer, (number, method, arguments))
+        answer = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        _write(self._writer, number, pickle.dumps((method, arguments)))
         try:
-            return await self._asked[number]
+            data: bytes = await answer
         except asyncio.CancelledError:
-            _write(self._writer, (number, "cancel", ()))
+            _write(self._writer, number, b"")
             raise
         finally:
             del self._asked[number]
+        return data
 
     def kill(self) -> None:
         self._process.kill()
         self._writer.close()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        try:
-            while (answer := await _read(reader)) is not None:
-                number, value = answer
-                if number in self._asked and not self._asked[number].done():
-                    self._asked[number].set_result(value)
-        except Exception as error:  # unpickling calls code of the values
-            why = f"an answer of its process {self.pid} cannot be read: {brief(error)}"
-        else:
-            why = self._ended()
+        async for number, data in _received(reader):
+            if number in self._asked and not self._asked[number].done():
+                self._asked[number].set_result(data)
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(WorkerLost(why))
+                asked.set_exception(self._ended())
 
-    def _ended(self) -> str:
+    def _ended(self) -> WorkerLost:
         self._process.join(1.0)
         code = self._process.exitcode
-        return f"its process {self.pid} ended (exit code {'unknown' if code is None else code})"
+        told = "unknown" if code is None else code
+        return WorkerLost(f"its process {self.pid} ended (exit code {told})")
 
 
-def _serve(asking: socket.socket, setup: bytes) -> None:
+def _serve(asking: socket.socket, arguments: tuple[bytes, int, int]) -> None:
     """The main function of a process. It ends with the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
-    asyncio.run(_answer_all(asking, setup))
+    asyncio.run(_answer_all(asking, arguments))
 
 
-async def _answer_all(asking: socket.socket, setup: bytes) -> None:
+async def _answer_all(asking: socket.socket, arguments: tuple[bytes, int, int]) -> None:
     reader, writer = await asyncio.open_connection(sock=asking, limit=_BUFFER)
+    player = Player(_loaded, *arguments)
     answering: dict[int, asyncio.Task[None]] = {}
-    player: Player | None = None
 
-    async def answer(number: int, doing: Awaitable[Any]) -> None:
+    async def answer(number: int, question: bytes) -> None:
+        method, given = pickle.loads(question)
         try:
-            value = await doing
-            try:
-                _write(writer, (number, value))
-            except Exception as error:  # pickling calls code of the values
-                _write(writer, (number, portable(ConfigError(f"notes cannot be sent: {error}"))))
-            await writer.drain()
+            _write(writer, number, await getattr(player, method)(*given))
+            with contextlib.suppress(ConnectionError):  # nobody is left to be answered
+                await writer.drain()
         finally:
             del answering[number]
 
-    while (asked := await _read(reader)) is not None:
-        number, method, arguments = asked
-        if method == "begin":
-            error = None
-            try:
-                player = Player(pickle.loads(setup), _loaded)
-            except Exception as failure:  # unpickling calls code of the values
-                error = ConfigError(f"a worker could not read its environment: {brief(failure)}")
-            _write(writer, (number, error))
-        elif method == "cancel":
-            if number in answering:
-                answering[number].cancel()
-        else:
-            answering[number] = asyncio.ensure_future(
-                answer(number, getattr(player, method)(*arguments))
-            )
-    if player is not None:
-        await player.close()
+    async for number, question in _received(reader):
+        if question:
+            answering[number] = asyncio.ensure_future(answer(number, question))
+        elif number in answering:
+            answering[number].cancel()
+    await player.close()
 
 
-async def _loaded(sent: bytes) -> Work:
-    work: Work = pickle.loads(sent)
-    return work
+async def _loaded(sent: bytes) -> Any:
+    return pickle.loads(sent)
 
 
-def _write(writer: asyncio.StreamWriter, value: Any) -> None:
-    data = pickle.dumps(value)
-    writer.write(len(data).to_bytes(8, "big") + data)
+def _write(writer: asyncio.StreamWriter, number: int, data: bytes) -> None:
+    writer.write(_HEAD.pack(number, len(data)) + data)
 
 
-async def _read(reader: asyncio.StreamReader) -> Any:
-    """The next value; ``None`` at the end."""
-    try:
-        size = int.from_bytes(await reader.readexactly(8), "big")
-        return pickle.loads(await reader.readexactly(size))
-    except (EOFError, ConnectionError):
-        return None
+async def _received(reader: asyncio.StreamReader) -> AsyncIterator[tuple[int, bytes]]:
+    """Numbers and data, until the end."""
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            number, size = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+            yield number, await reader.readexactly(size)

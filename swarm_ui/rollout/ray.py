@@ -6,22 +6,16 @@ import asyncio
 import contextlib
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from swarm_ui.environment import check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
-from swarm_ui.rollout.cluster import (
-    WorkerResources,
-    connected,
-    imported,
-    listed,
-    node_resources,
-    reason,
-)
+from swarm_ui.rollout.cluster import connected, fitting, imported, missing, node_resources, reason
 from swarm_ui.rollout.episode import Job, MakeEnvironment
-from swarm_ui.rollout.remote import Played, Player, Setup, remote_rollouts, sendable
+from swarm_ui.rollout.remote import Fleet, Player, sendable
 from swarm_ui.rollout.rollouts import Rollouts
-from swarm_ui.rollout.worker import PerWorker, Work, WorkerLost
+from swarm_ui.rollout.worker import PerWorker, WorkerLost
 from swarm_ui.version import __version__
 
 REPORT = 10.0
@@ -35,7 +29,7 @@ def ray_rollouts(
     *,
     workers: int | None = None,
     slots: int = 1,
-    resources: WorkerResources | None = None,
+    resources: Mapping[str, float] | None = None,
     retries: int = 1,
     losses: int = 3,
     patience: float = 300.0,
@@ -52,7 +46,9 @@ def ray_rollouts(
 
     Args:
         workers: maximum number of workers; ``None``: as many as the cluster has room for.
-        resources: what a worker needs; by default one CPU.
+        resources: what Ray reserves for a worker, by Ray's names, such as ``{"CPU": 1, "GPU": 0.5,
+            "emulator": 1}``; by default one CPU. Ray only counts them and limits no usage. A node
+            declares its own with ``ray start --resources='{"emulator": 4}'``.
         patience: seconds that a worker waits for resources. If no worker runs then, the stream
             raises ``ConfigError``.
         make_environment, slots, retries, losses, warn: see
@@ -62,44 +58,45 @@ def ray_rollouts(
         MissingExtra: Ray is not installed.
         ConfigError: a number is below 1, or this process is not connected to a cluster.
     """
-    connected("ray_rollouts")
-    needs = resources or WorkerResources()
+    ray = connected("ray_rollouts")
+    if not isinstance(make_environment, PerWorker):
+        check_factory(make_environment)
+    needs = dict({"CPU": 1.0} if resources is None else resources)
     if workers is None:
-        workers = max(1, needs.fits(node_resources()))
-    if min(workers, slots) < 1:
-        raise ConfigError(f"ray_rollouts: {workers} workers with {slots} slots; expected 1 up")
-    fleet = _Fleet((make_environment, slots, retries), needs, patience, warn)
-    return remote_rollouts(fleet, workers, slots, losses, warn)
+        workers = max(1, fitting(needs, node_resources()))
+    setup = (sendable(make_environment, "the environment", ray.put),)
+    starter = _Starter((setup, slots, retries), needs, patience, warn)
+    # In a tuple, because Ray would read it again for every call.
+    fleet = Fleet(starter.begin, lambda value: (ray.put(value),), slots, losses, warn)
+    return fleet.rollouts(workers)
 
 
-class _Fleet:
-    """The workers of one cluster."""
+class _Starter:
+    """Starts actors in one cluster."""
 
     def __init__(
-        self, setup: Setup, needs: WorkerResources, patience: float, warn: Callable[[str], None]
+        self,
+        arguments: tuple[Any, int, int],
+        needs: dict[str, float],
+        patience: float,
+        warn: Callable[[str], None],
     ) -> None:
-        self._setup, self._needs, self._patience, self._warn = setup, needs, patience, warn
-        self._sent: Any = None
+        self._arguments, self._needs = arguments, needs
+        self._patience, self._warn = patience, warn
         self.running = 0
 
-    def send(self, value: Any) -> list[Any]:
-        # In a list, because Ray would read it again for every call.
-        return [imported().put(value)]
-
     async def begin(self, number: int) -> _Actor:
-        ray, needs = imported(), self._needs
-        if self._sent is None:
-            self._sent = sendable(self._setup, "the environment", ray.put)
-        kind = ray.remote(_Served).options(
-            max_restarts=0, max_concurrency=self._setup[1] + CONTROL_CALLS,
-            num_cpus=needs.cpus, num_gpus=needs.gpus, resources=dict(needs.custom),
+        custom = {**self._needs}
+        kind = imported().remote(_Served).options(
+            max_restarts=0, max_concurrency=self._arguments[1] + CONTROL_CALLS,
+            num_cpus=custom.pop("CPU", 0), num_gpus=custom.pop("GPU", 0), resources=custom,
         )  # fmt: skip
-        handle = kind.remote(self._sent, os.getcwd())
+        handle = kind.remote(os.getcwd(), *self._arguments)
         report = asyncio.get_running_loop().call_later(
-            REPORT, lambda: self._warn(self._missing(number))
+            REPORT, lambda: self._warn(missing(number, self._needs))
         )
         try:
-            hello = _answered(handle.hello.remote(platform.node()), "", starting=True)
+            hello = _answered(handle.hello.remote(platform.node()), starting=True)
             node, pid, version = await asyncio.wait_for(hello, self._patience)
             if version != __version__:
                 raise ConfigError(
@@ -110,7 +107,7 @@ class _Fleet:
             _kill(handle)
             # Without resources for it, the other workers play.
             kind = WorkerLost if self.running else ConfigError
-            raise kind(self._missing(number)) from error
+            raise kind(missing(number, self._needs)) from error
         except BaseException:
             _kill(handle)
             raise
@@ -119,46 +116,35 @@ class _Fleet:
         self.running += 1
         return _Actor(handle, pid, f" on {node}", self)
 
-    def _missing(self, number: int) -> str:
-        """A description of the resources that the cluster lacks for a worker."""
-        nodes, names = node_resources(), self._needs.amounts
-        most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in names}
-        free = imported().available_resources()
-        return (
-            f"worker {number} waits for resources: it needs {self._needs}; most on a node of the "
-            f"cluster: {listed(most)}; free in the cluster, beside what starting workers need: "
-            f"{listed({name: free.get(name, 0.0) for name in names})}. A node says what it has "
-            "with: ray start --resources='{\"NAME\": COUNT}'"
-        )
-
 
 class _Actor:
     """A worker that runs in the cluster."""
 
-    def __init__(self, handle: Any, pid: int, where: str, fleet: _Fleet) -> None:
+    def __init__(self, handle: Any, pid: int, where: str, starter: _Starter) -> None:
         self.pid, self.where = pid, where
-        self._handle, self._fleet = handle, fleet
+        self._handle, self._starter = handle, starter
 
-    async def ask(self, method: str, *arguments: Any) -> Any:
+    async def ask(self, method: str, *arguments: Any) -> bytes:
         call = getattr(self._handle, method).remote(*arguments)
         try:
-            return await _answered(call, self.where)
+            answer: bytes = await _answered(call)
         except asyncio.CancelledError:
             imported().cancel(call)
             raise
+        return answer
 
     def kill(self) -> None:
-        self._fleet.running -= 1
+        self._starter.running -= 1
         _kill(self._handle)
 
 
 class _Served:
     """The process in the cluster. Ray runs it as an actor, in one event loop."""
 
-    def __init__(self, setup: Setup, folder: str) -> None:
+    def __init__(self, folder: str, setup: tuple[Any], slots: int, retries: int) -> None:
         if os.path.isdir(folder):  # of the driver, if this machine has it too
             os.chdir(folder)
-        self._player = Player(setup, _loaded)
+        self._player = Player(_loaded, setup, slots, retries)
 
     async def hello(self, node: str) -> tuple[str, int, str]:
         """The address of the node (``node`` if Ray knows none), process id and version."""
@@ -166,34 +152,28 @@ class _Served:
             node = str(imported().util.get_node_ip_address())
         return node, os.getpid(), __version__
 
-    async def play(self, job: Job, key: str, sent: list[Any]) -> Played:
-        return await self._player.play(job, key, sent)
+    async def play(self, job: Job, sent: tuple[Any]) -> bytes:
+        return await self._player.play(job, sent)
 
-    async def close(self) -> Exception | None:
+    async def close(self) -> bytes:
         return await self._player.close()
 
 
-async def _loaded(sent: list[Any]) -> Work:
-    work: Work = await sent[0]
-    return work
+async def _loaded(sent: tuple[Any]) -> Any:
+    return await sent[0]
 
 
-async def _answered(call: Any, where: str, *, starting: bool = False) -> Any:
+async def _answered(call: Any, *, starting: bool = False) -> Any:
     """The result of a call of a worker. ``starting``: it is the first one.
 
     Raises:
         WorkerLost: the worker or its node died.
-        ConfigError: the worker could not be made, or not read what it was sent.
+        ConfigError: the worker could not be made.
         EnvironmentFault: any other failure of the cluster.
     """
     errors = imported().exceptions
     try:
         return await call
-    except errors.RayTaskError as error:
-        raise ConfigError(
-            f"a worker{where} could not read or send data; is the same code installed there? "
-            f"{reason(error)}"
-        ) from error
     except (
         errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError,
         errors.WorkerCrashedError, errors.OutOfMemoryError, errors.LocalRayletDiedError,

@@ -1,4 +1,4 @@
-"""Workers in other processes: what processes of this machine and of a Ray cluster have in common.
+"""Workers in other processes, of this machine or of a Ray cluster.
 
 A :class:`RemoteWorker` is in the process that asks for episodes, a :class:`Player` in the one that
 plays them. Between them is a :class:`Remote`, which a :class:`Fleet` starts.
@@ -13,6 +13,8 @@ import pickle
 import platform
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -24,6 +26,7 @@ from swarm_ui.rollout.rollouts import Rollouts
 from swarm_ui.rollout.worker import LocalWorker, PerWorker, Work, WorkerLost
 from swarm_ui.trace.records import Episode
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 CLOSING = 15.0
@@ -31,13 +34,8 @@ CLOSING = 15.0
 _LONGEST = 60.0
 """Most seconds between two attempts to start a worker that is lost again and again."""
 _KEPT_WORKS = 16
-"""Streams whose policies a process keeps; of older ones it asks again."""
+"""Streams whose policies a process keeps; of older ones it reads them again."""
 _EPISODES = msgspec.json.Decoder(Episode)
-
-Played = tuple[bytes, tuple[Any, ...]] | Exception
-"""An episode as JSON, which is smaller and faster than a pickle, and its notes; or an error."""
-Setup = tuple[MakeEnvironment | PerWorker[MakeEnvironment], int, int]
-"""The arguments of a :class:`Player`."""
 
 
 class Remote(Protocol):
@@ -47,8 +45,8 @@ class Remote(Protocol):
     where: str
     """The machine, such as ``" on 10.0.0.7"``; empty: this one."""
 
-    async def ask(self, method: str, *arguments: Any) -> Any:
-        """The result of a method of the player; cancelling this cancels it there.
+    async def ask(self, method: str, *arguments: Any) -> bytes:
+        """The answer of a method of the player; cancelling this cancels it there.
 
         Raises:
             WorkerLost: the process is gone.
@@ -60,55 +58,35 @@ class Remote(Protocol):
         ...
 
 
-class Fleet(Protocol):
-    """Starts the processes of workers."""
+@dataclass
+class Fleet:
+    """What workers of one kind have in common."""
 
-    def send(self, value: Any) -> Any:
-        """What stands for a value on the way to the workers; raises if it is not data."""
-        ...
+    begin: Callable[[int], Awaitable[Remote]]
+    """Starts the process of the worker with this number. It raises ``WorkerLost`` if the process
+    ends at once, ``ConfigError`` if there is no room for it."""
+    send: Callable[[Any], Any]
+    """What stands for a value on the way to the workers, hashable; raises if it is not data."""
+    slots: int
+    losses: int
+    warn: Callable[[str], None]
+    sent: dict[Work, Any] = field(default_factory=dict)
 
-    async def begin(self, number: int) -> Remote:
-        """Start the process of a worker.
-
-        Raises:
-            WorkerLost: it ends at once.
-            ConfigError: there is no room for it, or it cannot read the environment.
-        """
-        ...
-
-
-def remote_rollouts(
-    fleet: Fleet, workers: int, slots: int, losses: int, warn: Callable[[str], None]
-) -> Rollouts:
-    """Rollouts with workers of a fleet; see :func:`~swarm_ui.rollout.process_rollouts`."""
-    sent: dict[str, Any] = {}
-    return Rollouts(
-        [RemoteWorker(k, slots, fleet, sent, losses, warn) for k in range(workers)], losses=losses
-    )
+    def rollouts(self, workers: int) -> Rollouts:
+        """Rollouts with so many workers; see :func:`~swarm_ui.rollout.process_rollouts`."""
+        if min(workers, self.slots) < 1:
+            raise ConfigError(
+                f"rollouts: {workers} workers with {self.slots} slots; expected at least 1 of each"
+            )
+        return Rollouts([RemoteWorker(k, self) for k in range(workers)], losses=self.losses)
 
 
 class RemoteWorker:
     """A worker in another process, and in those that replace it."""
 
-    def __init__(
-        self,
-        number: int,
-        slots: int,
-        fleet: Fleet,
-        sent: dict[str, Any],
-        losses: int,
-        warn: Callable[[str], None],
-    ) -> None:
-        """
-        Args:
-            number: of the worker, for messages.
-            slots: episodes at the same time.
-            sent: what the workers of the fleet were sent.
-            losses: how often the process is replaced in a row without a finished episode.
-            warn: called with one line when the process is lost.
-        """
-        self.number, self.slots = number, slots
-        self._fleet, self._sent, self._losses, self._warn = fleet, sent, losses, warn
+    def __init__(self, number: int, fleet: Fleet) -> None:
+        self.number, self.slots = number, fleet.slots
+        self._fleet = fleet
         self._starting = asyncio.Lock()
         self._remote: Remote | None = None
         self._row = 0  # losses since the last finished episode
@@ -123,7 +101,7 @@ class RemoteWorker:
         """Start the process if it does not run; see :class:`~swarm_ui.rollout.Worker`."""
         async with self._starting:
             while self._remote is None:
-                if self._row > self._losses:
+                if self._row > self._fleet.losses:
                     raise WorkerLost(self._last)
                 if self._row:
                     await asyncio.sleep(min(_LONGEST, 2.0 ** (self._row - 1)))
@@ -134,25 +112,23 @@ class RemoteWorker:
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`~swarm_ui.rollout.Worker`."""
-        remote = self._remote
+        remote, fleet = self._remote, self._fleet
         if remote is None:  # another slot has noticed the loss
             raise WorkerLost(self._last, begun=False)
         told = "the policy, or its intervention,"
-        sent = newest(self._sent, work.key, lambda: sendable(work, told, self._fleet.send))
+        sent = newest(fleet.sent, work, lambda: sendable(work, told, fleet.send))
         try:
-            played: Played = await remote.ask("play", job, work.key, sent)
+            data, notes = _read(await remote.ask("play", job, sent))
         except WorkerLost as loss:
             if self._remote is remote:  # several episodes may notice it; only the first counts
                 self._remote = None
                 remote.kill()
                 self._lose(remote.where, loss)
             raise
-        if isinstance(played, Exception):
-            raise played
-        episode = _EPISODES.decode(played[0])
+        episode = _EPISODES.decode(data)
         if episode.fault is None:
             self._row = 0
-        return replace(episode, notes=played[1]) if played[1] else episode
+        return replace(episode, notes=notes) if notes else episode
 
     async def close(self) -> None:
         """Close the environments and end the process. Raises ``EnvironmentFault`` if one could
@@ -161,11 +137,11 @@ class RemoteWorker:
         if remote is None:
             return
         try:
-            error: Exception | None = await asyncio.wait_for(remote.ask("close"), CLOSING)
-            if error is not None:
-                raise EnvironmentFault(f"a worker could not be closed: {error}") from error
+            _read(await asyncio.wait_for(remote.ask("close"), CLOSING))
         except (WorkerLost, TimeoutError):
             pass  # nothing is left to be closed, or it hangs and is killed
+        except Exception as error:
+            raise EnvironmentFault(f"a worker could not be closed: {error}") from error
         finally:
             remote.kill()
 
@@ -173,56 +149,58 @@ class RemoteWorker:
         self._row += 1
         self._last = f"worker {self.number}{where}: {loss}"
         end = "its episodes are played again elsewhere"
-        if self._row > self._losses:
+        if self._row > self._fleet.losses:
             end += "; it was lost too often and is not started again"
-        self._warn(f"{self._last}; {end}")
+        self._fleet.warn(f"{self._last}; {end}")
+
+
+def _read(answer: bytes) -> Any:
+    """The value of an answer; raises the exception that it holds."""
+    try:
+        value = pickle.loads(answer)
+    except Exception as error:  # unpickling calls code of the values
+        raise ConfigError(
+            f"the answer of a worker cannot be read: {brief(error)}. A note of an intervention is "
+            "data that pickle can copy"
+        ) from error
+    if isinstance(value, Exception):
+        raise value
+    return value
 
 
 class Player:
-    """Plays in a process that was started for it. All methods run in one event loop."""
+    """Plays in a process that was started for it. All methods run in one event loop, and answer
+    with a pickled result or exception."""
 
-    def __init__(self, setup: Setup, read: Callable[[Any], Awaitable[Work]]) -> None:
-        """``read``: the work of what :meth:`Fleet.send` made of it."""
-        make, slots, retries = setup
-        self._worker = LocalWorker(make, slots=slots, retries=retries)
+    def __init__(
+        self, read: Callable[[Any], Awaitable[Any]], setup: Any, slots: int, retries: int
+    ) -> None:
+        """
+        Args:
+            read: the value of what :attr:`Fleet.send` made of it.
+            setup: the function that makes environments, sent.
+            slots, retries: see :class:`~swarm_ui.rollout.LocalWorker`.
+        """
         self._read = read
-        self._works: dict[str, asyncio.Future[Work]] = {}
-        self._running: set[asyncio.Task[Episode]] = set()
+        make: PerWorker[MakeEnvironment] = PerWorker(partial(self._received, setup))
+        self._worker = LocalWorker(make, slots=slots, retries=retries)
+        self._works: dict[Any, asyncio.Future[Work]] = {}
 
-    async def play(self, job: Job, key: str, sent: Any) -> Played:
-        """Play an episode. ``sent``: the work with this key, which is read at its first episode."""
-        try:
-            reading = newest(self._works, key, lambda: asyncio.ensure_future(self._work(sent)))
-            work = await asyncio.shield(reading)
-            task = asyncio.ensure_future(self._worker.play(job, work))
-            self._running.add(task)
-            # Until it has ended, also after a cancellation: close() waits for its environment.
-            task.add_done_callback(self._running.discard)
-            try:
-                await asyncio.wait({task})
-            finally:
-                task.cancel()
-            if task.cancelled():
-                raise EnvironmentFault(f"{job}: the worker cancelled the episode")
-            episode = task.result()
-            bare = replace(episode, notes=()) if episode.notes else episode
-            return msgspec.json.encode(bare), episode.notes
-        except Exception as error:
-            return portable(error)
+    async def play(self, job: Job, sent: Any) -> bytes:
+        """Play an episode: its JSON, which is smaller and faster than a pickle, and its notes."""
+        return await _answer(self._play(job, sent))
 
-    async def close(self) -> Exception | None:
-        """Cancel the running episodes and close everything; returns the first fault."""
-        running = [*self._running]
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        try:
-            await self._worker.close()
-        except Exception as error:
-            return portable(error)
-        return None
+    async def close(self) -> bytes:
+        """Cancel the running episodes and close everything."""
+        return await _answer(self._worker.close())
 
-    async def _work(self, sent: Any) -> Work:
+    async def _play(self, job: Job, sent: Any) -> tuple[bytes, tuple[Any, ...]]:
+        reading = newest(self._works, sent, lambda: asyncio.ensure_future(self._received(sent)))
+        episode = await self._worker.play(job, await asyncio.shield(reading))
+        bare = replace(episode, notes=()) if episode.notes else episode
+        return msgspec.json.encode(bare), episode.notes
+
+    async def _received(self, sent: Any) -> Any:
         try:
             return await self._read(sent)
         except Exception as error:
@@ -232,7 +210,20 @@ class Player:
             ) from error
 
 
-def newest(known: dict[str, T], key: str, make: Callable[[], T]) -> T:
+async def _answer(doing: Awaitable[Any]) -> bytes:
+    try:
+        value = await doing
+        try:
+            return pickle.dumps(value)
+        except Exception as error:  # pickling calls code of the values
+            raise ConfigError(f"notes cannot be sent: {error}") from error
+    except asyncio.CancelledError:
+        return pickle.dumps(EnvironmentFault("the worker cancelled the episode"))
+    except Exception as error:
+        return pickle.dumps(portable(error))
+
+
+def newest(known: dict[K, T], key: K, make: Callable[[], T]) -> T:
     """The value of a key in a dictionary that keeps the values of the newest streams."""
     if key not in known:
         while len(known) >= _KEPT_WORKS:

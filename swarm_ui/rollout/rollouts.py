@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence, Sized
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from swarm_ui.rollout.worker import (
     Work,
     Worker,
     WorkerLost,
+    cancelled,
 )
 from swarm_ui.trace.records import Episode
 
@@ -51,7 +52,7 @@ class Rollouts:
         self._most = losses
         self._free: asyncio.Queue[Worker | Exception] | None = None
         self._usable = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._environment = ""
 
     @property
@@ -96,40 +97,47 @@ class Rollouts:
     async def _stream(
         self, work: Work, jobs: Iterable[Job]
     ) -> AsyncGenerator[tuple[int, Episode], None]:
-        source = enumerate(jobs)
-        count = min(self.concurrency, len(jobs)) if isinstance(jobs, Sized) else self.concurrency
-        ready: asyncio.Queue[tuple[int, Episode] | BaseException | None] = asyncio.Queue(count or 1)
-        over = False
+        source, most, more = enumerate(jobs), self.concurrency, True
+        playing: set[asyncio.Task[Any]] = set()
+        ended: asyncio.Queue[asyncio.Task[Any]] = asyncio.Queue()
 
-        async def player() -> None:
+        async def next_one() -> tuple[int, Episode] | Exception | None:
+            nonlocal more
             try:
                 for number, job in source:
                     if not (isinstance(job, tuple | list) and len(job) == 2):
                         raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-                    await ready.put((number, await self._played(job, work)))
-            except BaseException as error:  # raised by the stream: no job is lost in silence
-                if over:
-                    raise  # the stream has ended and stops its players
-                await ready.put(error)
-                if not isinstance(error, Exception | asyncio.CancelledError):
-                    raise
-            else:
-                await ready.put(None)
+                    return number, await self._played(job, work)
+            except Exception as error:  # raised by the stream: no job is lost in silence
+                more = False
+                return error
+            more = False
+            return None
+
+        def fill() -> None:
+            while more and len(playing) < most and ended.qsize() < most:
+                task = self._task(next_one())
+                playing.add(task)
+                task.add_done_callback(end)
+
+        def end(task: asyncio.Task[Any]) -> None:
+            playing.discard(task)
+            ended.put_nowait(task)
+            fill()
 
         self._begin()
-        players = [self._task(player()) for _ in range(count)]
         try:
-            while count:
-                item = await ready.get()
-                if item is None:
-                    count -= 1
-                elif isinstance(item, BaseException):
-                    raise item
-                else:
-                    yield item
+            fill()
+            while playing or not ended.empty():
+                result = (await ended.get()).result()
+                if isinstance(result, Exception):
+                    raise result
+                if result is not None:
+                    yield result
+                    fill()
         finally:
-            over = True
-            await _cancelled(players)
+            more = False
+            await cancelled(playing)
 
     async def close(self) -> None:
         """Cancel running episodes and close every environment; may be called twice.
@@ -137,7 +145,7 @@ class Rollouts:
         Raises:
             EnvironmentFault: an environment could not be closed; all others are closed.
         """
-        await _cancelled(self._tasks)
+        await cancelled(self._tasks)
         self._free = None
         closing = [worker.close() for worker in self.workers]
         for error in await asyncio.gather(*closing, return_exceptions=True):
@@ -209,19 +217,11 @@ class Rollouts:
                 self._environment = episode.environment or self._environment
                 return episode
 
-    def _task(self, doing: Any) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(doing)
+    def _task(self, doing: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait until they have ended."""
-    ending = [*tasks]
-    for task in ending:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)
 
 
 async def rollout_many(

@@ -9,14 +9,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from swarm_ui.engine import telemetry
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, rollout
-from swarm_ui.rollout.policy import Policy, as_policy
+from swarm_ui.rollout.policy import Policy
 from swarm_ui.trace.records import Episode
 
 T = TypeVar("T")
@@ -25,8 +25,13 @@ T_co = TypeVar("T_co", covariant=True)
 Acting = Policy | CollabGraph
 """Who acts: a policy, or a graph, which stands for its :class:`GraphPolicy`."""
 
-Attempt = Callable[[Environment, str, int], Awaitable[Episode]]
-"""``(environment, task, seed) -> episode``: plays one episode."""
+
+class Attempt(Protocol):
+    """Plays one episode."""
+
+    def __call__(
+        self, environment: Environment, /, *, task: str, seed: int
+    ) -> Awaitable[Episode]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +49,8 @@ class PerWorker(Generic[T_co]):
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Identifies the value in a process; equal in all copies."""
 
-    async def opened(self, stack: AsyncExitStack) -> T_co:
-        """Make the value in this process; leaving the stack ends it."""
-        made = self.make()
-        if isinstance(made, AbstractAsyncContextManager):
-            return cast(T_co, await stack.enter_async_context(made))
-        return cast(T_co, await made) if inspect.isawaitable(made) else made
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
     """How the episodes of a stream are played; it is sent to the workers."""
 
@@ -61,10 +59,6 @@ class Work:
     """Plays an episode instead of a policy."""
     intervention: Intervene | None = None
     max_steps: int | None = None
-    parent: str = field(default_factory=telemetry.traceparent)
-    """The span that the episodes belong to; see :mod:`swarm_ui.engine.telemetry`."""
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Equal in all copies."""
 
 
 class WorkerLost(Exception):
@@ -129,6 +123,7 @@ class LocalWorker:
         self._make, self._retries = make_environment, retries
         # A cancelled episode that has not ended yet keeps its place.
         self._places = asyncio.Semaphore(slots)
+        self._playing: set[asyncio.Task[Any]] = set()
         self._free: list[Environment] = []
         self._environment = ""
         self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
@@ -138,23 +133,29 @@ class LocalWorker:
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`Worker`."""
-        async with self._places:
-            attempt, actor = work.attempt, ""
-            if attempt is None:
-                policy = as_policy(await self._own(cast(Acting, work.policy)))
-                attempt, actor = _playing(policy, work), policy.name
-            for _ in range(1 + self._retries):
-                episode = await self._try(job, attempt, actor)
-                if episode.fault is None:
-                    break
-        return episode
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._playing.add(task)
+        try:
+            async with self._places:
+                attempt, actor = work.attempt, ""
+                if attempt is None:
+                    policy: Acting = await self._own(cast(Any, work.policy))
+                    attempt, actor = _playing(policy, work), policy.name
+                for _ in range(1 + self._retries):
+                    episode = await self._try(job, attempt, actor)
+                    if episode.fault is None:
+                        break
+                return episode
+        finally:
+            self._playing.discard(task)
 
     async def close(self) -> None:
-        """Close all environments, and what :class:`PerWorker` made.
+        """Cancel running episodes, and close all environments and what :class:`PerWorker` made.
 
         Raises:
             EnvironmentFault: an environment could not be closed; all others are closed.
         """
+        await cancelled(self._playing)
         closing = [environment.close() for environment in self._free]
         stack, self._free, self._stack = self._stack, [], AsyncExitStack()
         ended = await asyncio.gather(*closing, return_exceptions=True)
@@ -180,7 +181,7 @@ class LocalWorker:
             )  # fmt: skip
         broken = False
         try:
-            episode = await attempt(environment, task, seed)
+            episode = await attempt(environment, task=task, seed=seed)
             broken = episode.fault is not None
         finally:
             if not broken:  # also after a cancellation: the next episode resets it
@@ -193,26 +194,24 @@ class LocalWorker:
 
     async def _own(self, given: T | PerWorker[T]) -> T:
         """A value, which this process makes at its first use if it cannot be sent."""
-        if not isinstance(given, PerWorker):
-            return given
-        async with self._making:
-            if given.key not in self._made:
-                self._made[given.key] = await given.opened(self._stack)
-        return cast(T, self._made[given.key])
+        while isinstance(given, PerWorker):
+            async with self._making:
+                if given.key not in self._made:
+                    made: Any = given.make()
+                    if isinstance(made, AbstractAsyncContextManager):
+                        made = await self._stack.enter_async_context(made)
+                    self._made[given.key] = await made if inspect.isawaitable(made) else made
+            given = cast("T | PerWorker[T]", self._made[given.key])
+        return given
 
 
-def _playing(policy: Policy, work: Work) -> Attempt:
-    async def attempt(environment: Environment, task: str, seed: int) -> Episode:
-        with (
-            telemetry.in_trace(work.parent),
-            telemetry.span("play_episode", task, seed=seed) as span,
-        ):
-            episode = await rollout(
-                environment, policy, task=task, seed=seed,
-                intervention=work.intervention, max_steps=work.max_steps,
-            )  # fmt: skip
-            if span is not None and episode.fault is not None:
-                telemetry.set_failed(span, episode.fault)
-            return episode
+def _playing(policy: Acting, work: Work) -> Attempt:
+    return partial(rollout, policy=policy, intervention=work.intervention, max_steps=work.max_steps)
 
-    return attempt
+
+async def cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    ending = [*tasks]
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -12,15 +12,13 @@ estimate               of                                   interval
 ====================== ==================================== =================================
 wilson                 a rate                               Wilson's score interval
 clustered_mean         a rate over templates and runs       hierarchical bootstrap
-paired_difference      two policies, the same episodes      one of the next two
-score_difference       one run of each, outcomes 0 and 1    Tango's score interval, with the
+paired_difference      two policies, the same episodes      Tango's score interval, with the
                                                             design effect of templates
-clustered_difference   several training runs, or scores     hierarchical bootstrap
+clustered_difference   the same, several training runs      hierarchical bootstrap
 over_seeds             independent training runs            Student's t
 ====================== ==================================== =================================
 
-:func:`table`, ``swarm-ui compare``, ``eval --against`` and reports use
-:func:`paired_difference`.
+``swarm-ui compare``, ``eval --against`` and reports use :func:`paired_difference`.
 """
 
 from swarm_ui.stats.intervals import (
@@ -35,18 +33,14 @@ from swarm_ui.stats.intervals import (
     wilson_of,
 )
 from swarm_ui.stats.paired_clustered import (
-    Row,
     clustered_difference,
     clustered_mean,
-    markdown,
     paired_difference,
-    score_difference,
-    table,
     tango,
 )
 
 __all__ = [
-    "Interval", "Measure", "Outcome", "Outcomes", "Row", "clustered_difference",
-    "clustered_mean", "markdown", "outcomes", "over_seeds", "paired_difference",
-    "percentile_interval", "score_difference", "table", "tango", "wilson", "wilson_of",
+    "Interval", "Measure", "Outcome", "Outcomes", "clustered_difference",
+    "clustered_mean", "outcomes", "over_seeds", "paired_difference",
+    "percentile_interval", "tango", "wilson", "wilson_of",
 ]  # fmt: skip

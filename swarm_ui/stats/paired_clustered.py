@@ -1,4 +1,4 @@
-"""Rates and differences of policies on the same episodes, clustered by task template; and tables.
+"""Rates and differences of policies on the same episodes, clustered by task template.
 
 Episodes of one template resemble each other, so an interval that treats them as independent is too
 narrow.
@@ -10,9 +10,9 @@ import math
 import random
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import msgspec
 
@@ -49,16 +49,33 @@ def clustered_mean(
 def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
     """Mean of ``ours - theirs`` on the same episodes: the interval of every table and report.
 
-    It is that of :func:`score_difference` for one training run and outcomes of 0 and 1, and that of
-    :func:`clustered_difference` for several runs or other scores.
+    An episode that is masked on one side is left out of both. Several training runs, and outcomes
+    other than 0 and 1, have the interval of :func:`clustered_difference`. Else it is Tango's score
+    interval, which is valid for few episodes, and also if the two sides never or always differ. Its
+    counts are divided by the design effect of the templates (Rao and Scott, 1992), which is
+    estimated from the differences and is at least 1. If all differences are equal, it cannot be
+    estimated, and each template counts as one observation. Of one template, the interval is about
+    its episodes.
 
     Raises:
         ConfigError: the two sides are not the same episodes.
     """
     both = [*ours, *theirs]
-    if len({o.run for o in both}) == 1 and {o.value for o in both} <= {None, 0.0, 1.0}:
-        return score_difference(ours, theirs)
-    return clustered_difference(ours, theirs)
+    if len({o.run for o in both}) > 1 or not {o.value for o in both} <= {None, 0.0, 1.0}:
+        return clustered_difference(ours, theirs)
+    templates: dict[str, list[float]] = {}
+    for delta in differences(ours, theirs):
+        if delta.value is not None:
+            templates.setdefault(delta.template, []).append(float(delta.value))
+    values = list(chain.from_iterable(templates.values()))
+    if not values:
+        return None
+    n = len(values)
+    share = 1 / _design_effect([*templates.values()], sum(values) / n)
+    if len(set(values)) == 1 and len(templates) > 1:
+        share = len(templates) / n
+    low, high = tango(share * values.count(1.0), share * values.count(-1.0), share * n)
+    return Interval(mean=sum(values) / n, low=low, high=high, n=n)
 
 
 def clustered_difference(
@@ -176,40 +193,6 @@ def _sum_distribution(values: Sequence[float]) -> tuple[list[float], list[float]
     return support, list(accumulate(sums[total] for total in support))
 
 
-def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
-    """Mean of ``ours - theirs``, paired by template and episode, with Tango's score interval;
-    ``None`` if nothing is left unmasked.
-
-    It is valid for few episodes, and also if the two sides never or always differ. The counts are
-    divided by the design effect of the templates (Rao and Scott, 1992), which is estimated from the
-    differences and is at least 1. If all differences are equal, it cannot be estimated, and each
-    template counts as one observation. Of one template, the interval is about its episodes. An
-    episode that is masked on one side is left out of both.
-
-    Raises:
-        ConfigError: the two sides are not the same episodes of one run, or an outcome is neither 0
-            nor 1; for others there is :func:`clustered_difference`.
-    """
-    kept = [o for o in differences(ours, theirs) if o.value is not None]
-    values = [float(o.value or 0.0) for o in kept]
-    if not values:
-        return None
-    if len({o.run for o in kept}) > 1 or not {-1.0, 0.0, 1.0}.issuperset(values):
-        raise ConfigError(
-            "a score interval is for outcomes of 0 or 1 of one run on each side; use "
-            "clustered_difference for others"
-        )
-    templates: dict[str, list[float]] = {}
-    for outcome, value in zip(kept, values, strict=True):
-        templates.setdefault(outcome.template, []).append(value)
-    n = len(values)
-    share = 1 / _design_effect([*templates.values()], sum(values) / n)
-    if len(set(values)) == 1 and len(templates) > 1:
-        share = len(templates) / n
-    low, high = tango(share * values.count(1.0), share * values.count(-1.0), share * n)
-    return Interval(mean=sum(values) / n, low=low, high=high, n=n)
-
-
 def tango(better: float, worse: float, n: float) -> tuple[float, float]:
     """Tango's 95 % score interval of the difference of two paired proportions, in [-1, 1].
 
@@ -283,59 +266,3 @@ def _design_effect(templates: Sequence[Sequence[float]], mean: float) -> float:
     sums = sum(sum(value - mean for value in values) ** 2 for values in templates)
     effect = (sums * count / (count - 1)) / (squares * n / (n - 1))
     return min(max(1.0, effect), sum(len(values) ** 2 for values in templates) / n)
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a results table."""
-
-    label: str
-    success: Interval | None
-    """``None`` if every episode was masked."""
-    masked: int
-    """Episodes left out because of a fault."""
-    difference: Interval | None = None
-    """Paired difference to the row of comparison; ``None`` in the row of comparison itself."""
-
-
-def table(results: Mapping[str, Sequence[Outcome]], *, against: str | None = None) -> list[Row]:
-    """One row for each policy, all run on the same episodes; see :func:`paired_difference`.
-
-    Args:
-        results: outcomes by label, in the order of the rows; see :func:`~swarm_ui.stats.outcomes`.
-        against: label of the row that the others are compared with.
-    """
-    if against is not None and against not in results:
-        raise ConfigError(f"no row '{against}' to compare with; there are {', '.join(results)}")
-    rows = []
-    for label, ours in results.items():
-        if not all(isinstance(outcome, Outcome) for outcome in ours):
-            raise ConfigError(
-                f"row '{label}' has outcomes without their task, by which intervals are clustered: "
-                "expected the records that outcomes(episodes) returns"
-            )
-        difference = None
-        if against is not None and label != against:
-            difference = paired_difference(ours, results[against])
-        rows.append(
-            Row(
-                label=label,
-                success=clustered_mean(ours),
-                masked=sum(outcome.value is None for outcome in ours),
-                difference=difference,
-            )
-        )
-    return rows
-
-
-def markdown(rows: Sequence[Row], *, against: str = "the first row") -> str:
-    """The rows as a Markdown table, in percent."""
-    lines = [
-        f"| policy | success % [95 %] | difference to {against} | episodes | masked |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        success = "–" if row.success is None else row.success.percent()
-        gap = "–" if row.difference is None else row.difference.percent(signed=True)
-        count = 0 if row.success is None else row.success.n
-        lines.append(f"| {row.label} | {success} | {gap} | {count} | {row.masked} |")
-    return "\n".join(lines)

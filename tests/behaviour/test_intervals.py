@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui import ConfigError, Episode, write_jsonl
-from swarm_ui.stats import Interval, clustered_difference, outcomes, paired_difference, table
+from swarm_ui import Episode, write_jsonl
+from swarm_ui.stats import Interval, clustered_difference, outcomes, paired_difference
 
 TEMPLATES = 3
 EACH = 30
@@ -32,10 +32,9 @@ def from_command(shell: Shell, ours: Sequence[Episode], theirs: Sequence[Episode
     return Interval(mean=found["mean"], low=found["low"], high=found["high"], n=found["n"])
 
 
-def from_table(ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval | None:
-    """The interval of :func:`swarm_ui.stats.table`."""
-    rows = table({"theirs": outcomes(theirs), "ours": outcomes(ours)}, against="theirs")
-    return rows[1].difference
+def from_python(ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval | None:
+    """The interval of a program."""
+    return paired_difference(outcomes(ours), outcomes(theirs))
 
 
 @pytest.mark.parametrize(
@@ -46,17 +45,17 @@ def from_table(ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval |
         pytest.param(lambda t, k: k % 3 == t, id="all templates differ"),
     ],
 )
-def test_a_table_and_the_command_give_the_same_interval(
+def test_a_program_and_the_command_give_the_same_interval(
     shell: Shell,  # noqa: F811
     solved: Callable[[int, int], bool],
 ) -> None:
     ours, theirs = played(solved), played(lambda t, k: k % 2 == 0)
-    assert from_table(ours, theirs) == from_command(shell, ours, theirs)
+    assert from_python(ours, theirs) == from_command(shell, ours, theirs)
 
 
 def test_equal_episodes_of_three_templates_are_three_observations() -> None:
     same = played(lambda t, k: True)
-    found = from_table(same, same)
+    found = from_python(same, same)
     z2 = 1.959964**2
     assert found is not None
     assert (found.mean, found.n) == (0.0, 90)
@@ -65,8 +64,8 @@ def test_equal_episodes_of_three_templates_are_three_observations() -> None:
 
 def test_one_template_that_differs_says_less_than_scattered_episodes() -> None:
     base = played(lambda t, k: False)
-    template = from_table(played(lambda t, k: t == 0), base)
-    scattered = from_table(played(lambda t, k: k % 3 == 0), base)
+    template = from_python(played(lambda t, k: t == 0), base)
+    scattered = from_python(played(lambda t, k: k % 3 == 0), base)
     assert template is not None and scattered is not None
     assert math.isclose(template.mean, scattered.mean)
     assert template.high - template.low > 2 * (scattered.high - scattered.low)
@@ -76,8 +75,3 @@ def test_several_training_runs_and_scores_have_the_bootstrap() -> None:
     ours = [o for run in range(3) for o in outcomes(played(lambda t, k: (t + k) % 2 == 0), run)]
     theirs = [o for run in range(3) for o in outcomes(played(lambda t, k: k % 3 == 0), run)]
     assert paired_difference(ours, theirs) == clustered_difference(ours, theirs)
-
-
-def test_a_comparison_refuses_outcomes_without_their_task() -> None:
-    with pytest.raises(ConfigError, match="outcomes"):
-        table({"a": [1.0, 0.0], "b": [0.0, 0.0]}, against="a")  # type: ignore[dict-item]

@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui.errors import ConfigError, Failure
+from swarm_ui.errors import ConfigError
 from swarm_ui.stats import (
     Interval,
     Outcome,
     clustered_difference,
     clustered_mean,
-    markdown,
     outcomes,
     over_seeds,
     paired_difference,
     percentile_interval,
-    score_difference,
-    table,
     tango,
     wilson,
 )
@@ -84,25 +81,14 @@ def test_one_run_says_nothing_about_the_next() -> None:
     assert many.high - many.mean == pytest.approx(2.045 * math.sqrt(7.5 / 29 / 30), rel=2e-3)
 
 
-def test_table_compares_with_the_row_it_is_told_to() -> None:
-    results = {"base": apart([0.0, 0.0, 1.0, None]), "team": apart([1.0, 1.0, 1.0, 1.0])}
-    base, team = table(results, against="base")
-    assert (base.masked, base.difference) == (1, None)
-    assert team.difference is not None
-    assert (team.difference.n, round(team.difference.mean, 3)) == (3, 0.667)
-    text = markdown([base, team], against="base")
-    assert "| base | 33.3 [0.0, 100.0] | – | 3 | 1 |" in text
-    with pytest.raises(ConfigError, match="no row 'x'"):
-        table(results, against="x")
-
-
-def test_outcomes_keep_none_apart_from_failure() -> None:
+def test_outcomes_keep_none_apart_from_failure_and_name_the_template() -> None:
     made = [
         Episode(environment="e", task="t", seed=k, success=success)
         for k, success in enumerate([True, False, None])
     ]
-    assert [o.value for o in outcomes(made)] == [1.0, 0.0, None]
-    assert wilson(outcomes(made)) == wilson([1.0, 0.0])
+    found = outcomes(made, run=2)
+    assert found == [Outcome("t", k, value, 2) for k, value in enumerate([1.0, 0.0, None])]
+    assert wilson(found) == wilson([1.0, 0.0])
 
 
 # -- clustered by template --------------------------------------------------------------------
@@ -184,30 +170,16 @@ def test_pairs_are_found_by_template_and_seed() -> None:
     assert clustered_mean([]) is None
 
 
-def test_equal_outcomes_get_the_interval_of_wilson_over_templates() -> None:
-    values = [Outcome(f"t{t}", k, 1.0) for t in range(5) for k in range(10)]
-    expected = wilson([1.0] * 5)
-    found = clustered_mean(values)
-    assert expected is not None and found is not None
-    assert (found.low, found.high, found.n) == (expected.low, expected.high, 50)
-
-
-def test_equal_outcomes_of_one_template_are_about_its_episodes() -> None:
-    values = [Outcome("t", k, 0.0, run) for k in range(10) for run in range(3)]
+def test_equal_outcomes_are_as_many_observations_as_templates_or_episodes_of_one() -> None:
+    many = [Outcome(f"t{t}", k, 1.0) for t in range(5) for k in range(10)]
+    one = [Outcome("t", k, 0.0, run) for k in range(10) for run in range(3)]
     masked = [Outcome("t", 10, None), Outcome("u", 11, None)]
-    expected, found = wilson([0.0] * 10), clustered_mean([*values, *masked])
-    assert expected is not None and found is not None
-    assert (found.low, found.high, found.n) == (expected.low, expected.high, 30)
-    worse = clustered_difference(values, [Outcome(o.template, o.seed, 1.0, o.run) for o in values])
+    for values, same, n in ((many, [1.0] * 5, 50), ([*one, *masked], [0.0] * 10, 30)):
+        expected, found = wilson(same), clustered_mean(values)
+        assert expected is not None and found is not None
+        assert (found.low, found.high, found.n) == (expected.low, expected.high, n)
+    worse = clustered_difference(one, [Outcome(o.template, o.seed, 1.0, o.run) for o in one])
     assert worse is not None and (worse.low, worse.high) == tango(0, 10, 10)
-
-
-def test_the_template_of_an_episode_is_its_task() -> None:
-    episodes = [
-        Episode(environment="e", task="t", seed=3, success=True),
-        Episode(environment="e", task="u", seed=4, fault=Failure(kind="environment", message="x")),
-    ]
-    assert outcomes(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]
 
 
 # -- score intervals of paired differences ------------------------------------------------------
@@ -246,43 +218,20 @@ def pairs(deltas: dict[str, list[int]]) -> tuple[list[Outcome], list[Outcome]]:
     return ours, [Outcome(t, k, float(d <= 0)) for t, k, d in cells]
 
 
-def test_equal_sides_of_four_episodes_do_not_differ_by_exactly_nothing() -> None:
-    for deltas in ({"a": [0] * 4}, {"a": [0], "b": [0], "c": [0], "d": [0]}):
-        ours, theirs = pairs(deltas)
-        for found in (
-            score_difference(ours, theirs),
-            clustered_difference(ours, theirs),
-        ):
-            assert found is not None
-            assert (found.mean, round(found.low, 2), round(found.high, 2)) == (0.0, -0.49, 0.49)
-
-
 def test_the_score_interval_is_wider_where_episodes_of_a_template_agree() -> None:
     agreeing = {f"t{k}": [[0, 1, -1, 1][k % 4]] * 10 for k in range(20)}
     mixed = {f"t{k}": [[0, 1, -1, 1][(j + k) % 4] for j in range(20)] for k in range(10)}
-    assert width(score_difference(*pairs(agreeing))) > 2 * width(score_difference(*pairs(mixed)))
+    assert width(paired_difference(*pairs(agreeing))) > 2 * width(paired_difference(*pairs(mixed)))
     ours, theirs = pairs(mixed)
     plain = tango(100, 50, 200)
-    assert width(score_difference(ours, theirs)) == pytest.approx(plain[1] - plain[0])
+    assert width(paired_difference(ours, theirs)) == pytest.approx(plain[1] - plain[0])
 
 
 def test_score_intervals_of_few_episodes_cover_the_truth() -> None:
     rng, hits, trials = random.Random(6), 0, 400
     for _ in range(trials):
         deltas = rng.choices((1, -1, 0), (0.2, 0.1, 0.7), k=12)  # truth: +0.1
-        found = score_difference(*pairs({f"t{k}": [d] for k, d in enumerate(deltas)}))
+        found = paired_difference(*pairs({f"t{k}": [d] for k, d in enumerate(deltas)}))
         assert found is not None
         hits += found.low <= 0.1 <= found.high
     assert 0.92 <= hits / trials <= 0.995
-
-
-def test_what_has_no_score_interval_is_told() -> None:
-    one, two = Outcome("a", 1, 1.0), Outcome("a", 1, 0.5)
-    with pytest.raises(ConfigError, match="outcomes of 0 or 1"):
-        score_difference([one], [two])
-    runs = [Outcome("a", 1, 1.0, run) for run in (0, 1)]
-    with pytest.raises(ConfigError, match="use clustered_difference"):
-        score_difference(runs, runs)
-    with pytest.raises(ConfigError, match="same episodes"):
-        score_difference([one], [])
-    assert score_difference([Outcome("a", 1, None)], [one]) is None
