@@ -113,12 +113,7 @@ async def rollout(
         except BudgetExceeded as error:
             spent, fault = error, Failure.of(error)
         except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
-            fault = Failure.of(error)
-            if fault.by_model:
-                if isinstance(error, SwarmError) and isinstance(error.partial, Trace):
-                    lost = StepRecord(trace=error.partial, truncated=True, note=str(fault))
-                    steps.append(lost)
-                fault = None
+            fault = _fault_of(error, steps)
         if span is not None and fault is not None:
             telemetry.set_failed(span, fault)
     episode = Episode(
@@ -137,6 +132,16 @@ async def rollout(
         spent.episodes = (episode,)
         raise spent
     return episode
+
+
+def _fault_of(error: Exception, steps: list[StepRecord]) -> Failure | None:
+    """The fault of an episode that an error ended. Not the content of a reply: it costs a step."""
+    failure = Failure.of(error)
+    if not failure.by_model:
+        return failure
+    if isinstance(error, SwarmError) and isinstance(error.partial, Trace):
+        steps.append(StepRecord(trace=error.partial, truncated=True, note=str(failure)))
+    return None
 
 
 async def _play(
