@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from swarm_ui.environments import phone as phone
     from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
     from swarm_ui.environments.androidworld.process import AndroidWorldProcess
-    from swarm_ui.environments.autowebbench import AutoWebBench
     from swarm_ui.environments.base import (
         TEST_SEEDS,
         TRAIN_SEEDS,
@@ -26,11 +25,12 @@ if TYPE_CHECKING:
     from swarm_ui.environments.coordination import CoordinationEnvironment
     from swarm_ui.environments.from_gym import from_gymnasium
     from swarm_ui.environments.gym import GymView, TeamView
-    from swarm_ui.environments.mind2web import Mind2Web
     from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.environments.phone.invented import InventedPhone
     from swarm_ui.environments.phone.split import SplitPhone
+    from swarm_ui.environments.recorded.autowebbench import AutoWebBench
+    from swarm_ui.environments.recorded.mind2web import Mind2Web
     from swarm_ui.environments.subprocess import ProcessEnvironment
     from swarm_ui.environments.web import (
         AllowedHosts,
@@ -67,8 +67,8 @@ _PLACES = {
     ),
     "androidworld.environment": ("AndroidWorldEnvironment",),
     "androidworld.process": ("AndroidWorldProcess",),
-    "mind2web": ("Mind2Web",),
-    "autowebbench": ("AutoWebBench",),
+    "recorded.mind2web": ("Mind2Web",),
+    "recorded.autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),
     "wrappers": (
         "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Confirm", "Recorder", "Rule",

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from swarm_ui.environments import autowebbench, mind2web
 from swarm_ui.environments.benchmark import Benchmark, Opened
+from swarm_ui.environments.recorded import autowebbench, mind2web
 from swarm_ui.environments.recorded.demonstrations import read_demonstrations
 
 

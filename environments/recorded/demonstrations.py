@@ -1,9 +1,8 @@
 """Episodes that a person has played, as demonstrations.
 
-The file is what ``swarm-ui play --out`` or a
-:class:`~swarm_ui.environments.wrappers.recorder.Recorder` writes. Only solved episodes are read.
-Each step shows the recorded screen; the recorded action is that of the expert and counts as the
-only right one, although another action may have been as good.
+The file is what ``swarm-ui play --out`` or a :class:`~swarm_ui.environments.wrappers.Recorder`
+writes. Only solved episodes are read. Each step shows the recorded screen; the recorded action is
+that of the expert and counts as the only right one, although another may have been as good.
 """
 
 from __future__ import annotations
@@ -40,19 +39,11 @@ class Recordings(RecordedBenchmark[DemonstratedStep]):
     Args:
         name: name of the environment that shows them.
         steps: the steps of each demonstration.
-        left_out: number of recorded episodes that are no demonstrations.
     """
 
-    def __init__(
-        self,
-        name: str,
-        steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]],
-        *,
-        left_out: int = 0,
-    ) -> None:
+    def __init__(self, name: str, steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]]) -> None:
         self.name = name
         self.steps = {job: tuple(found) for job, found in steps}
-        self.left_out = left_out
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -81,16 +72,15 @@ def read_demonstrations(path: Path) -> Recordings:
     """
     every = list(iter_jsonl(path))
     found = [episode for episode in every if episode.success]
-    left_out = len(every) - len(found)
     places = sorted({episode.environment for episode in found})
     if len(places) != 1:
         raise ConfigError(
             f"'{path}' must have solved episodes of one environment, got "
-            f"{', '.join(places) or 'none'} ({left_out} episodes were not solved); record some "
-            "with: swarm-ui play ENV TASK --out FILE"
+            f"{', '.join(places) or 'none'} ({len(every) - len(found)} episodes were not solved); "
+            "record some with: swarm-ui play ENV TASK --out FILE"
         )
     pairs = [((episode.task, episode.seed), _steps(episode)) for episode in found]
-    return Recordings(f"demonstrations on {places[0]}", pairs, left_out=left_out)
+    return Recordings(f"demonstrations on {places[0]}", pairs)
 
 
 def _steps(episode: Episode) -> list[DemonstratedStep]:

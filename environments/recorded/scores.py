@@ -12,12 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.recorded.teacher_forced import (
-    NONE_OF_THESE,
-    RecordedBenchmark,
-    StepT,
-    points_nowhere,
-)
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, RecordedBenchmark, StepT
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Measure, percentile_interval
 from swarm_ui.trace.records import Episode
@@ -26,7 +21,7 @@ RESAMPLES = 2000
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a scorer."""
+    """The result of a scorer; as text, a line for each measure, in percent."""
 
     title: str
     measures: tuple[Measure, ...]
@@ -40,19 +35,10 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
                 return measure
         raise KeyError(f"{name!r}; there are {', '.join(m.name for m in self.measures)}")
 
-    def markdown(self) -> str:
-        """The measures in percent as a Markdown table, with the counts below."""
-        lines = [
-            f"**{self.title}**",
-            "",
-            "| measure | official key | % [95 %] | steps | tasks |",
-            "| --- | --- | --- | --- | --- |",
-        ]
-        for m in self.measures:
-            key = f"`{m.key}`" if m.key else "–"
-            lines.append(f"| {m.name} | {key} | {m.percent()} | {m.steps} | {m.tasks} |")
+    def __str__(self) -> str:
+        lines = [f"{m.name}: {m.percent()} ({m.steps} steps)" for m in self.measures]
         counts = ", ".join(f"{name} {number}" for name, number in self.counts.items())
-        return "\n".join([*lines, "", counts])
+        return "\n".join([self.title, *lines, counts])
 
 
 class MeasureInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +48,7 @@ class MeasureInput(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, list[float]]
     """Task -> a value for each of its steps."""
     key: str = ""
+    """Name in the output of the official scorer, if it has this measure."""
     macro: bool = False
     """Compute the mean over tasks of each task's mean, instead of the mean over all steps."""
 
@@ -73,35 +60,21 @@ def measured(inputs: Sequence[MeasureInput], *, resamples: int = RESAMPLES) -> t
     """
     used = [given for given in inputs if any(given.values.values())]
     tasks = sorted({task for given in used for task in given.values})
-    parts = [_parts(given, tasks) for given in used]
-    means: list[list[float]] = [[] for _ in used]
     rng = random.Random(0)
-    for _ in range(resamples):
-        drawn = rng.choices(range(len(tasks)), k=len(tasks))
-        for (sums, weights), found in zip(parts, means, strict=True):
-            weight = sum(map(weights.__getitem__, drawn))
-            if weight:  # a draw may consist of tasks without values
-                found.append(sum(map(sums.__getitem__, drawn)) / weight)
-    return tuple(
-        _measure(given, part, found) for given, part, found in zip(used, parts, means, strict=True)
-    )
+    draws = [rng.choices(range(len(tasks)), k=len(tasks)) for _ in range(resamples if tasks else 0)]
+    return tuple(_measure(given, tasks, draws) for given in used)
 
 
-def _parts(given: MeasureInput, tasks: Sequence[str]) -> tuple[list[float], list[float]]:
-    """For each task, what it adds to the numerator and to the denominator of the mean."""
-    sums, weights = [], []
-    for task in tasks:
-        values = given.values.get(task, [])
-        scale = len(values) if given.macro and values else 1
-        sums.append(sum(values) / scale)
-        weights.append(len(values) / scale)
-    return sums, weights
-
-
-def _measure(
-    given: MeasureInput, parts: tuple[list[float], list[float]], means: list[float]
-) -> Measure:
-    value = sum(parts[0]) / sum(parts[1])
+def _measure(given: MeasureInput, tasks: Sequence[str], draws: Sequence[list[int]]) -> Measure:
+    found = [given.values.get(task, []) for task in tasks]
+    scales = [len(values) if given.macro and values else 1 for values in found]
+    sums = [sum(values) / scale for values, scale in zip(found, scales, strict=True)]
+    weights = [len(values) / scale for values, scale in zip(found, scales, strict=True)]
+    value, means = sum(sums) / sum(weights), []
+    for drawn in draws:
+        weight = sum(map(weights.__getitem__, drawn))
+        if weight:  # a draw may consist of tasks without values
+            means.append(sum(map(sums.__getitem__, drawn)) / weight)
     interval = percentile_interval(value, means or [value], 0)
     return Measure(
         name=given.name,
@@ -109,8 +82,8 @@ def _measure(
         value=value,
         low=interval.low,
         high=interval.high,
-        steps=sum(map(len, given.values.values())),
-        tasks=sum(map(bool, given.values.values())),
+        steps=sum(map(len, found)),
+        tasks=sum(map(bool, found)),
     )
 
 
@@ -127,29 +100,24 @@ def answered_tasks(
     Raises:
         ConfigError: an episode was not played with these recordings and settings.
     """
-    played = []
-    lost = unreached = 0
-    for episode in episodes:
-        if episode.success is not None:
-            answers, lost_here, reached = _answers(recordings, episode)
-            played.append((episode.task, answers))
-            lost, unreached = lost + lost_here, unreached + len(answers) - reached
-    return played, {
+    whole = [episode for episode in episodes if episode.success is not None]
+    found = [_answers(recordings, episode) for episode in whole]
+    return [(e.task, answers) for e, (answers, *_) in zip(whole, found, strict=True)], {
         "episodes": len(episodes),
-        "masked by a fault": len(episodes) - len(played),
-        "steps": sum(len(answers) for _, answers in played),
-        "pointing at no element": lost,
-        "not reached": unreached,
+        "masked by a fault": len(episodes) - len(whole),
+        "steps": sum(len(answers) for answers, *_ in found),
+        "pointing at no element": sum(lost for _, lost, _ in found),
+        "not reached": sum(unreached for *_, unreached in found),
     }
 
 
 def _answers(
     recordings: RecordedBenchmark[StepT], episode: Episode
 ) -> tuple[Answers[StepT], int, int]:
-    """The answers, the number of those without a valid element, and of the steps reached."""
+    """The answers, and the numbers of those without a valid element and of steps not reached."""
     steps = recordings.load(episode.task)
-    actions: list[Action | None] = [None] * len(steps)
-    lost, index, answered = 0, 0, False
+    actions: dict[int, Action | None] = {}
+    index = 0
     for number, record in enumerate(episode.steps):
         seen = record.trace.observation
         if index >= len(steps) or seen.elements != steps[index].observation.elements:
@@ -159,9 +127,8 @@ def _answers(
                 "top_k, ranks) that it was played with"
             )
         action = record.executed or NONE_OF_THESE
-        nowhere = points_nowhere(action, seen)
-        if not answered and not nowhere:
-            actions[index] = action
-        lost += nowhere and not answered
-        answered, index = (True, index) if nowhere else (False, index + 1)
-    return list(zip(steps, actions, strict=True)), lost, index + answered
+        lost = steps[index].lacks(action)
+        actions.setdefault(index, None if lost else action)  # the first is the answer
+        index += not lost
+    answers = [(step, actions.get(k)) for k, step in enumerate(steps)]
+    return answers, list(actions.values()).count(None), len(steps) - len(actions)

@@ -43,6 +43,10 @@ class GoldStep(msgspec.Struct, frozen=True, kw_only=True):
         """Why ``action`` is not an answer of this benchmark. Empty if it is one."""
         return ""
 
+    def lacks(self, action: Action) -> bool:
+        """Whether the action points at an element that is not on the page."""
+        return action.index is not None and self.observation.element(action.index) is None
+
 
 StepT = TypeVar("StepT", bound=GoldStep)
 
@@ -82,10 +86,13 @@ class _At(msgspec.Struct, frozen=True):
     index: int = 0
     """Index of the recorded step; the number of steps at the end."""
     right: bool = True
-    """Whether all answers so far were right. An action on a missing element
-    is a wrong answer."""
+    """Whether all answers so far were right; an action on a missing element is a wrong one."""
     lost: tuple[Past, ...] = ()
     """Actions on missing elements of the present page."""
+
+    @property
+    def gold(self) -> GoldStep:
+        return self.steps[self.index]
 
 
 class TeacherForced(Stateful):
@@ -111,6 +118,9 @@ class TeacherForced(Stateful):
     def tasks(self) -> Sequence[str]:  # type: ignore[override]  # read at the first use
         return self._recordings.tasks
 
+    def knows(self, task: str) -> bool:
+        return True  # ``load`` refuses others
+
     def begin(self, task: str, rng: random.Random) -> str:
         steps: Sequence[GoldStep] = self._recordings.load(task, self.seed)
         if not steps:
@@ -120,41 +130,28 @@ class TeacherForced(Stateful):
 
     def screen(self) -> Observation:
         at = self.state
-        if at.index < len(at.steps):
-            page = at.steps[at.index].observation
-            return replace(page, history=(*page.history, *at.lost))
-        last = at.steps[-1]
-        return replace(last.observation, history=(*last.observation.history, last.past))
+        over = at.index == len(at.steps)
+        gold = at.steps[-1] if over else at.gold
+        more = (gold.past,) if over else at.lost
+        return replace(gold.observation, history=(*gold.observation.history, *more))
 
     def misfit(self, action: Action, screen: Observation) -> str:
         return ""  # every action is an answer
 
     def act(self, action: Action, element: Element | None) -> Done | str:
-        at, gold = self.state, self._gold()
-        page = gold.observation
-        if points_nowhere(action, page):
+        at, gold = self.state, self.state.gold
+        if gold.lacks(action):
             self.state = replace(at, right=False, lost=(*at.lost, Past(action=action)))
-            return f"no element {action.index}; the page has {len(page.elements)}"
+            count = len(gold.observation.elements)
+            return f"no element {action.index}; the page has {count}"
         note, right = gold.remark(action), at.right and gold.right(action)
         self.state = _At(at.steps, at.index + 1, right)
         return Done(float(right), note) if at.index + 1 == len(at.steps) else note
 
     def expert(self) -> Action:
-        assert self.progress
-        return self._gold().expert
+        _ = self.progress
+        return self.state.gold.expert
 
     def grade(self, action: Action) -> float:
-        if points_nowhere(action, self.progress.observation):
-            return 0.0
-        return float(self._gold().right(action))
-
-    def _gold(self) -> GoldStep:
-        """The step of the present page."""
-        return self.state.steps[self.state.index]
-
-    def knows(self, task: str) -> bool:
-        return True  # ``load`` refuses others
-
-
-def points_nowhere(action: Action, observation: Observation) -> bool:
-    return action.index is not None and observation.element(action.index) is None
+        _, gold = self.progress, self.state.gold
+        return float(not gold.lacks(action) and gold.right(action))

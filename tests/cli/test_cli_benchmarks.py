@@ -10,7 +10,7 @@ from cli_world import LAMP, Lamp, Shell, shell  # noqa: F401
 
 from swarm_ui.environments.androidworld import process
 from swarm_ui.environments.androidworld.suite import suite
-from swarm_ui.environments.autowebbench import SPLITS, synthetic
+from swarm_ui.environments.recorded.autowebbench import SPLITS, synthetic
 
 
 class Device(Lamp):

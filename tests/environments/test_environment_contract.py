@@ -28,15 +28,14 @@ from swarm_ui.environments import (
     PhoneEnvironment,
     SplitPhone,
     TeamView,
-    autowebbench,
     check_environment,
     contract_report,
     from_gymnasium,
-    mind2web,
 )
 from swarm_ui.environments.check import RULES
 from swarm_ui.environments.coordination import task_names
 from swarm_ui.environments.miniwob import REFERENCE_TASKS
+from swarm_ui.environments.recorded import autowebbench, mind2web
 
 Make = Callable[[], Environment]
 

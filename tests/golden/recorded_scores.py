@@ -17,7 +17,7 @@ from behaviour import digest
 from msgspec.structs import replace
 
 from swarm_ui import Action, Episode, Observation, StepRecord, Trace
-from swarm_ui.environments import autowebbench, mind2web
+from swarm_ui.environments.recorded import autowebbench, mind2web
 
 FILE = Path(__file__).with_name("recorded_scores.json")
 TEXTS = ("", "3", "San Diego", "san diego ", "上海 is big", "a b\nc", "d'Or", "None")

@@ -1,25 +1,200 @@
-"""AutoWebBench's calls and metrics, by hand and on hostile text."""
+"""AutoWebBench: its pages behind the environment contract, its calls and metrics by hand."""
 
 from __future__ import annotations
 
-import doctest
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mind2web_samples import always, on, play
 
-from swarm_ui import ConfigError
-from swarm_ui.environments.autowebbench import (
+from swarm_ui import Action, ConfigError
+from swarm_ui.environments.recorded.autowebbench import (
+    AutoWebBench,
     Call,
     Prediction,
     official_call,
     official_step,
+    read_commands,
+    read_page,
     score_predictions,
     strict_call,
     strict_step,
+    synthetic,
 )
-from swarm_ui.environments.autowebbench import metrics as autowebbench_metrics
-from swarm_ui.environments.autowebbench.metrics import cut_words, rouge_1
-from swarm_ui.environments.mind2web import metrics as mind2web_metrics
+from swarm_ui.environments.recorded.autowebbench_scores import cut_words, rouge_1
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
+
+SOURCE = """{page}
+
+You are a helpful assistant that can assist with web navigation tasks.
+
+#Previous commands: {commands}
+
+#Window tabs: 1. Mail
+2. Shop <-- current tab
+
+#Current viewport (pages): 1.0 / 2.0
+
+#Task: {task}
+
+You should output one command to interact to the currrent webpage."""
+
+
+def step(
+    target: str | list[str], *, page: str = "<a[A]| One> <a[B]| Two>", commands: str = "None",
+    task: str = "Do it.",
+) -> dict[str, Any]:  # fmt: skip
+    return {"source": SOURCE.format(page=page, commands=commands, task=task), "target": target}
+
+
+def write(folder: Path, steps: list[dict[str, Any]]) -> AutoWebBench:
+    path = folder / "test.json"
+    path.write_text(json.dumps(steps), encoding="utf-8")
+    return AutoWebBench(path)
+
+
+def test_texts_of_a_page_belong_to_the_nearest_element_one_can_act_on() -> None:
+    elements, ids = read_page(
+        "Top < <div| Price: <b| 9> euro <a[SD]| < <span| Buy> now > <img| > > > "
+        "<li[E]| Menu <a[F]| Inner> > > > <input[G]| > <p| 3 > 2>"
+    )
+    assert [(e.text, i, e.role, e.clickable) for e, i in zip(elements, ids, strict=True)] == [
+        ("Top 2", "", "text", False),  # "3 > 2" closes the paragraph early; no id is lost
+        ("Price: euro", "", "text", False),
+        ("9", "", "text", False),
+        ("Buy now", "SD", "link", True),
+        ("Menu", "E", "item", True),
+        ("Inner", "F", "link", True),
+        ("", "G", "field", True),
+        ("3", "", "text", False),
+    ]
+    assert [e.editable for e in elements] == [False] * 6 + [True, False]
+
+
+def test_recorded_commands_become_history() -> None:
+    commands = (
+        "click('AE') #HTML Segment: <a[AE]| Our Mission>\n"
+        "type_string('F', 'two\nlines', False) #HTML Segment: <input[F]| Search>\n"
+        "scroll_page('down')\ngo('backward')\ngo('forward')\n"
+        "user_input('Please log in.')\njump_to('https://a.b', False)"
+    )
+    assert [str(past.action) for past in read_commands(commands)] == [
+        "click “Our Mission” [0]",
+        "input_text “Search” [0] 'two\\nlines'",
+        "scroll down",
+        "navigate_back",
+        "wait \"go('forward')\"",
+        "status 'Please log in.' infeasible",
+        "open_app https://a.b",
+    ]
+    assert read_commands("None") == ()
+
+
+@pytest.mark.parametrize(
+    ("label", "action"),
+    [
+        ("click('B')", Action(action_type="click", index=1)),
+        ("hover('B')", Action(action_type="long_press", index=1)),
+        ("type_string('B', 'x', False)", Action(action_type="input_text", index=1, text="X ")),
+        ("select('B', 'x')", Action(action_type="select", index=1, text="x")),
+        ("scroll_page('up')", Action(action_type="scroll", direction="up")),
+        ("go('backward')", Action(action_type="navigate_back")),
+        ("jump_to('https://a.b', True)", Action(action_type="open_app", app_name="https://a.b")),
+        ("finish()", Action(action_type="status", goal_status="complete")),
+        ("finish('it')", Action(action_type="answer", text="that")),
+        ("finish()", Action(action_type="answer", text="nobody asked")),
+        ("user_input('Log in')", Action(action_type="status", goal_status="infeasible")),
+    ],
+)
+def test_every_function_has_an_action(tmp_path: Path, label: str, action: Action) -> None:
+    gold = write(tmp_path, [step(label), step("click('A')", commands="click('B')")])
+    first, other = gold.load("en/ind/000")
+    assert first.right(action) and first.right(first.expert) and not first.remark(action)
+    assert not other.right(action) and other.right(other.expert)
+
+
+def test_steps_come_in_the_order_of_their_commands_whatever_the_file_does(tmp_path: Path) -> None:
+    steps = [
+        step("finish()", commands="click('A')\nclick('B')"),
+        step("click('A')", task="Other."),
+        step("click('A')"),
+        step(["click('B')", "click('A')"], commands="click('A')"),
+    ]
+    data = write(tmp_path, steps)
+    assert list(data.tasks) == ["en/ind/000", "en/ind/001"]
+    labels = [gold.labels for gold in data.load("en/ind/000")]
+    assert labels == [("click('A')",), ("click('B')", "click('A')"), ("finish()",)]
+
+
+def test_scores_of_episodes(tmp_path: Path) -> None:
+    steps = [step("click('A')"), step("scroll_page('down')", commands="click('A')")]
+    data = write(tmp_path, steps)
+    down = always(Action(action_type="scroll", direction="down"))
+    right = play(data, "en/ind/000", [on("One"), down])
+    nowhere = always(Action(action_type="click", index=5))
+    cut = play(data, "en/ind/000", [nowhere])
+    masked = play(data, "en/ind/000", [on("Two")], fault="gone")
+    assert (right.success, right.steps[-1].reward) == (True, 1.0)
+    scores = data.score([right, cut, masked], words=str.split)
+    assert {k: scores[k].value for k in ("type", "label", "param", "all")} == pytest.approx(
+        {"type": 0.5, "label": 0.5, "param": 1.0, "all": 0.5}
+    )
+    assert scores["strict step success (micro)"].value == 0.5
+    assert scores["strict task success"].value == 0.5
+    assert scores.counts == {
+        "episodes": 3, "masked by a fault": 1, "pointing at no element": 1, "not reached": 1,
+        "steps": 4, "dropped by the official scorer": 0,
+    }  # fmt: skip
+
+
+def test_what_no_action_says_counts_as_wrong(tmp_path: Path) -> None:
+    page = "<p| Only text> <a[A]| One>"
+    data = write(
+        tmp_path,
+        [
+            step("go('forward')"),
+            step("switch_tab(1)", commands="x('y')"),
+            step("click('A')", page=page, task="Other."),
+        ],
+    )
+    for gold in data.load("en/ind/000"):
+        assert gold.expert == NONE_OF_THESE and not gold.right(gold.expert)
+        assert gold.past.action.text == gold.labels[0]
+    (gold,) = data.load("en/ind/001")
+    for action in (
+        Action(action_type="click", index=0),  # it has no id
+        Action(action_type="click", x=1, y=2),
+        Action(action_type="scroll", direction="left"),
+        NONE_OF_THESE,
+    ):
+        assert gold.remark(action) and not gold.right(action)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [step("click('A')"), {"source": "x"}],
+        [step("click('A')"), {"source": "page", "target": "click('A')"}],
+        [step("click")],
+        [step([])],
+        {},
+    ],
+)
+def test_data_that_is_wrong_is_named(tmp_path: Path, content: Any) -> None:
+    (tmp_path / "test.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"test\.json"):
+        _ = AutoWebBench(tmp_path / "test.json").tasks
+
+
+def test_wrong_settings(tmp_path: Path) -> None:
+    for root, split in ((tmp_path, "en/ind"), (synthetic(), "fr/ind")):
+        with pytest.raises(ConfigError):
+            AutoWebBench(root, split)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        AutoWebBench(synthetic()).load("x")
+
 
 # ---- calls ----------------------------------------------------------------------------------
 
@@ -196,8 +371,3 @@ def test_a_table_by_hand() -> None:
     assert scores.counts == {"steps": 5, "dropped by the official scorer": 2}
     with pytest.raises(KeyError, match="param"):  # 'go' against 'go': nothing in common, left out
         scores["param"]
-
-
-def test_the_examples_in_the_formulas_hold() -> None:
-    for module in (autowebbench_metrics, mind2web_metrics):
-        assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted

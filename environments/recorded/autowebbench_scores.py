@@ -1,4 +1,4 @@
-"""AutoWebBench's metrics: the official ones, and strict ones in which every step counts.
+"""AutoWebBench's calls and metrics: the official ones, and strict ones in which every step counts.
 
 Source: THUDM/AutoWebGLM, ``eval.py``, reimplemented from its behaviour. The two kinds count
 different steps, so the results always contain both, by name:
@@ -18,25 +18,105 @@ for select, type_string, scroll_page, go, jump_to and switch_tab. The wording of
 user_input is free. Task success: all steps of a task.
 
 For ``param``, the official scorer splits texts into words with jieba; pass ``words=jieba.cut`` for
-the same numbers. The default splits Chinese into single characters.
+the same numbers. The default splits Chinese into single characters. It also passes replies to
+``eval``; here they are parsed, and only literals are accepted, so no code from a reply is run.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
 from swarm_ui.environments.recorded.scores import RESAMPLES, MeasureInput, Scores, measured
 from swarm_ui.errors import ConfigError
 
 Words = Callable[[str], Iterable[str]]
 
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]")
+_CALL = re.compile(r"(\w+)\((.*)\)")
+_LONG_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r"})
+_POINTING = {"click": (0, None), "hover": (0, None), "select": (0, 1), "type_string": (0, 1)}
+_OTHERS = ("scroll_page", "go", "jump_to", "switch_tab", "user_input", "finish")
+_PLACES: dict[str, tuple[int | None, int | None]] = {
+    **_POINTING,
+    **dict.fromkeys(_OTHERS, (None, 0)),
+}
+"""Function -> positions of the element and of the parameter among its arguments."""
+FUNCTIONS = tuple(_PLACES)
 _CHOSEN = frozenset({"select", "type_string", "scroll_page", "go", "jump_to", "switch_tab"})
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]")
+_OFFICIAL = {
+    "type": "function",
+    "label": "element",
+    "param": "parameter (ROUGE-1 F)",
+    "all": "step success",
+}
+_STRICT = ("function", "element", "parameter (ROUGE-1 F)", "step success")
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call as both scorers compare it. All fields are ``None`` if the text has no call."""
+
+    function: str | None = None
+    element: object = None
+    """Id of the element. A model may write any literal here."""
+    parameter: object = None
+    """Option, text, direction, address, tab, message or answer."""
+
+
+def official_call(text: str) -> Call | None:
+    """A call as the official scorer reads it; ``None`` if that scorer raises an error and drops the
+    step.
+
+    The official scorer reads the first line only. It raises if the arguments are not valid Python
+    (such as an id without quotes, or a text with a line break) or if one is missing (such as in
+    ``finish()``). Here it also counts as an error if ``eval`` could compute an argument that is
+    not a literal.
+    """
+    found = _CALL.match(text)
+    if found is None:
+        return Call()
+    arguments = _literals(found[2])
+    if arguments is None:
+        return None
+    needed = 1 + max((place or 0 for place in _PLACES.get(found[1], ())), default=-1)
+    return None if len(arguments) < needed else _call(found[1], arguments)
+
+
+def strict_call(text: str) -> Call:
+    """A call as the strict scorer reads it. An unreadable call counts as wrong.
+
+    A text may contain line breaks, and a missing argument is ``None``.
+    """
+    text = text.strip()
+    first = _CALL.match(text)
+    found = first if first and _literals(first[2]) is not None else _LONG_CALL.match(text)
+    arguments = _literals(found[2].translate(_BREAKS)) if found else None
+    if found is None or arguments is None:
+        return Call()
+    return _call(found[1], arguments)
+
+
+def _call(function: str, arguments: Sequence[object]) -> Call:
+    given: dict[int | None, object] = dict(enumerate(arguments))
+    return Call(function, *map(given.get, _PLACES.get(function, ())))
+
+
+def _literals(arguments: str) -> tuple[object, ...] | None:
+    """Arguments of a call; ``None`` if one is not a positional literal."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # such as of "\d" in a text
+            tree = ast.parse(f"f({arguments})", mode="eval").body
+        if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.keywords:
+            return None
+        return tuple(ast.literal_eval(argument) for argument in tree.args)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +147,7 @@ def rouge_1(predicted: str, recorded: str, words: Words = cut_words) -> float:
     >>> round(rouge_1("a b", "a c"), 3)
     0.5
     """
-    found, gold = _set(predicted, words), _set(recorded, words)
+    found, gold = ({w for w in words(text) if w.strip()} for text in (predicted, recorded))
     shared = len(found & gold)
     if not shared:
         return 0.0
@@ -115,56 +195,6 @@ def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -
     return max(scored, key=lambda s: (s["step success"], s["function"], s.get("element", 0.0)))
 
 
-def score_predictions(
-    predictions: Sequence[Prediction],
-    *,
-    title: str = "autowebbench",
-    words: Words = cut_words,
-    resamples: int = RESAMPLES,
-    counts: dict[str, int] | None = None,
-) -> Scores:
-    """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    attempts: dict[tuple[str, int], bool] = {}
-    dropped = 0
-    for one in predictions:
-        official = official_step(one.predict, one.labels, words)
-        strict = strict_step(one.predict, one.labels, words)
-        dropped += not official
-        attempt = (one.task, one.attempt)
-        attempts[attempt] = attempts.get(attempt, True) and strict["step success"] == 1.0
-        for key, value in (official | strict).items():
-            found[key][one.task].append(value)
-    for (task, _), success in attempts.items():
-        found["task success"][task].append(float(success))
-    inputs = [
-        MeasureInput(name=f"official {what}", key=key, values=found[key])
-        for key, what in _OFFICIAL.items()
-    ]
-    for name in _STRICT:
-        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=found[name]))
-        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=found[name], macro=True))
-    inputs.append(
-        MeasureInput(name="strict task success", values=found["task success"], macro=True)
-    )
-    counts = {
-        **(counts or {}),
-        "steps": len(predictions),
-        "dropped by the official scorer": dropped,
-    }
-    measures = measured(inputs, resamples=resamples)
-    return Scores(title=title, measures=measures, counts=counts)
-
-
-_OFFICIAL = {
-    "type": "function",
-    "label": "element",
-    "param": "parameter (ROUGE-1 F)",
-    "all": "step success",
-}
-_STRICT = ("function", "element", "parameter (ROUGE-1 F)", "step success")
-
-
 def _strict(predicted: Call, text: str, words: Words) -> dict[str, float]:
     gold = strict_call(text)
     if gold.function is None:
@@ -187,5 +217,41 @@ def _reply(predict: str) -> str:
     return predict.split("A: ")[-1].strip()
 
 
-def _set(text: str, words: Words) -> set[str]:
-    return {word for word in words(text) if word.strip()}
+def score_predictions(
+    predictions: Sequence[Prediction],
+    *,
+    title: str = "autowebbench",
+    words: Words = cut_words,
+    resamples: int = RESAMPLES,
+    counts: dict[str, int] | None = None,
+) -> Scores:
+    """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    attempts: dict[tuple[str, int], bool] = defaultdict(lambda: True)
+    dropped = 0
+    for one in predictions:
+        official = official_step(one.predict, one.labels, words)
+        strict = strict_step(one.predict, one.labels, words)
+        dropped += not official
+        attempts[one.task, one.attempt] &= strict["step success"] == 1.0
+        for key, value in (official | strict).items():
+            found[key][one.task].append(value)
+    for (task, _), success in attempts.items():
+        found["task success"][task].append(float(success))
+    inputs = [
+        MeasureInput(name=f"official {what}", key=key, values=found[key])
+        for key, what in _OFFICIAL.items()
+    ]
+    for name in _STRICT:
+        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=found[name]))
+        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=found[name], macro=True))
+    whole = MeasureInput(name="strict task success", values=found["task success"], macro=True)
+    return Scores(
+        title=title,
+        measures=measured([*inputs, whole], resamples=resamples),
+        counts={
+            **(counts or {}),
+            "steps": len(predictions),
+            "dropped by the official scorer": dropped,
+        },
+    )

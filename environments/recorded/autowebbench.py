@@ -1,0 +1,386 @@
+"""AutoWebBench offline: next-action prediction on recorded English and Chinese web pages.
+
+Get the data yourself; none of it is in this package: ``autowebbench/`` of
+https://github.com/THUDM/AutoWebGLM (the repository is Apache-2.0, its data "for research purpose
+only"). Do not redistribute the test files, nor traces of episodes on them. It is used like
+:mod:`swarm_ui.environments.recorded.mind2web`.
+
+The ten functions of the benchmark are mapped to actions:
+
+| function | action |
+| --- | --- |
+| click, type_string, select | ``click``, ``input_text``, ``select`` |
+| hover | ``long_press`` |
+| scroll_page, go('backward') | ``scroll``, ``navigate_back`` |
+| jump_to | ``open_app`` with the address as ``app_name`` |
+| finish | ``status`` "complete", or ``answer`` with the text |
+| user_input | ``status`` "infeasible", because only the user can continue |
+
+go('forward') and switch_tab have no action and always count as wrong (4 of the 1451 recorded
+steps). :func:`score_predictions` scores the replies of any other model without an environment. For
+the formulas see :mod:`swarm_ui.environments.recorded.autowebbench_scores`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from swarm_ui.action import Action, ActionType
+from swarm_ui.environments.recorded.autowebbench_scores import (
+    FUNCTIONS,
+    Call,
+    Prediction,
+    cut_words,
+    official_call,
+    official_step,
+    score_predictions,
+    strict_call,
+    strict_step,
+)
+from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
+from swarm_ui.environments.recorded.teacher_forced import (
+    NONE_OF_THESE,
+    GoldStep,
+    RecordedBenchmark,
+)
+from swarm_ui.environments.recorded.web_elements import first_words, role_of
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.trace.records import Episode
+
+__all__ = [
+    "SPLITS", "AutoWebBench", "AutoWebBenchStep", "Call", "Prediction", "Split", "official_call",
+    "official_step", "read_commands", "read_page", "score_predictions", "strict_call",
+    "strict_step", "synthetic",
+]  # fmt: skip
+
+Split = Literal["en/ind", "en/ood", "zh/ind", "zh/ood"]
+SPLITS: tuple[str, ...] = get_args(Split)
+ACTIONS: tuple[ActionType, ...] = (
+    "click", "long_press", "input_text", "select", "scroll", "navigate_back", "open_app",
+    "answer", "status",
+)  # fmt: skip
+"""The actions that an observation lists."""
+_POINTED: dict[str, ActionType] = {
+    "click": "click", "hover": "long_press", "type_string": "input_text", "select": "select",
+}  # fmt: skip
+
+_TOKEN = re.compile(r"<(?:(?P<tag>[A-Za-z_][\w:-]*)(?:\[(?P<id>\w+)\])?\|)?|>|[^<>]+|<")
+_SECTIONS = re.compile(
+    r"\A(?P<page>.*?)\n\nYou are a helpful assistant.*"
+    r"\n#Previous commands:(?P<commands>.*)\n\n#Window tabs:(?P<tabs>.*)"
+    r"\n\n#Current viewport \(pages\):(?P<view>.*?)\n\n#Task:(?P<task>.*?)\n\nYou should output",
+    re.DOTALL,
+)
+_COMMAND = re.compile(rf"^(?=(?:{'|'.join(FUNCTIONS)})\()", re.MULTILINE)
+_SEGMENT = re.compile(r"(?P<call>.*?)(?: #HTML Segment: (?P<html>.*))?", re.DOTALL)
+_WORDS = 30
+"""Maximum number of words of an actionable element's text."""
+
+
+def synthetic() -> Path:
+    """Folder of a small synthetic data set with four splits of two tasks each.
+
+    None of the tasks is from the benchmark, so a score on them has no meaning for an agent. They
+    are for tests and demos.
+    """
+    return Path(__file__).parent / "synthetic" / "autowebbench"
+
+
+class _Record(msgspec.Struct):
+    """A step in the file, and the parts of its prompt."""
+
+    source: str
+    target: str | list[str]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        found = _SECTIONS.match(self.source)
+        return {} if found is None else {k: text.strip() for k, text in found.groupdict().items()}
+
+
+class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
+    """One split of the user's copy of AutoWebBench.
+
+    The data has no task ids. Steps with the same ``#Task:`` form one task, which is named by split
+    and number, such as ``"en/ind/012"``. The file shuffles the steps of a task; here they are
+    sorted by their number of previous commands. The file (2 MB) is read when the first task is
+    needed. One instance can serve any number of environments.
+
+    Args:
+        root: a folder with ``en/ind/test.json`` … anywhere below it, or one such file.
+        split: ``"en/ind"``, ``"en/ood"``, ``"zh/ind"`` or ``"zh/ood"``.
+
+    Raises:
+        ConfigError: the split does not exist, or there are no data.
+    """
+
+    def __init__(self, root: str | Path, split: Split = "en/ind") -> None:
+        if split not in SPLITS:
+            raise ConfigError(f"AutoWebBench has the splits {', '.join(SPLITS)}; got {split!r}")
+        self._split, self.name = split, f"autowebbench {split} (offline)"
+        root = Path(root).expanduser()
+        found = [root] if root.is_file() else sorted(root.rglob(f"{split}/test.json"))
+        if len(found) != 1:
+            raise ConfigError(
+                f"{root}: expected one {split}/test.json of AutoWebBench below it, got "
+                f"{len(found)}; see swarm_ui.environments.recorded.autowebbench for where to get it"
+            )
+        self._path = found[0]
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return tuple(self._tasks)
+
+    def load(self, task: str, seed: int = 0) -> Sequence[AutoWebBenchStep]:
+        records = self._tasks.get(task)
+        if records is None:
+            raise ConfigError(f"{self._path}: no task {task!r} among {len(self._tasks)}")
+        return sorted(map(_step, records), key=lambda step: len(step.observation.history))
+
+    def score(
+        self,
+        episodes: Sequence[Episode],
+        *,
+        words: Callable[[str], Iterable[str]] = cut_words,
+        resamples: int = RESAMPLES,
+    ) -> Scores:
+        """Official and strict metrics.
+
+        Args:
+            episodes: episodes of these tasks. An episode that ended with a fault is counted and
+                left out. A step that was not reached counts as wrong.
+            words: splits a text into words for ROUGE; ``jieba.cut`` gives the official numbers.
+            resamples: number of draws of the bootstrap over tasks for the 95 % intervals.
+
+        Raises:
+            ConfigError: an episode shows pages that are not in these data.
+        """
+        played, counts = answered_tasks(self, episodes)
+        del counts["steps"]  # counted with those that the official scorer drops
+        predictions = [
+            Prediction(task=task, predict=step.call(action), labels=step.labels, attempt=attempt)
+            for attempt, (task, answers) in enumerate(played)
+            for step, action in answers
+        ]
+        return score_predictions(
+            predictions, title=self.name, words=words, resamples=resamples, counts=counts
+        )
+
+    @cached_property
+    def _tasks(self) -> dict[str, list[_Record]]:
+        try:
+            records = msgspec.json.decode(self._path.read_bytes(), type=list[_Record])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ConfigError(
+                f"{self._path}: not AutoWebBench's JSON, a list of objects with 'source' and "
+                f"'target': {error}"
+            ) from error
+        grouped: dict[str, list[_Record]] = {}
+        for number, record in enumerate(records):
+            where, labels, parts = f"{self._path}, record {number}", record.labels, record.parts
+            if not parts:
+                raise ConfigError(
+                    f"{where}: 'source' is not an AutoWebBench prompt: expected a page, then "
+                    "'#Previous commands:', '#Window tabs:', '#Current viewport (pages):' and "
+                    "'#Task:'"
+                )
+            if not labels or strict_call(labels[0]).function is None:
+                raise ConfigError(
+                    f"{where}: 'target' must be a call such as \"click('SD')\", got {labels!r}"
+                )
+            grouped.setdefault(parts["task"], []).append(record)
+        digits = max(3, len(str(len(grouped))))
+        numbered = enumerate(grouped.values())
+        return {f"{self._split}/{k:0{digits}d}": records for k, records in numbered}
+
+
+class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
+    """A recorded page."""
+
+    labels: tuple[str, ...]
+    """The recorded call. With several calls, any of them is right."""
+    ids: tuple[str, ...]
+    """The id of each element; empty for plain text."""
+
+    def call(self, action: Action | None) -> str:
+        """The call of an answer. Empty if there is no call for it."""
+        if action is None:
+            return ""
+        element = self.observation.element(action.index)
+        return _call_of(action, self.ids[element.index] if element else "")
+
+    def right(self, action: Action) -> bool:
+        return strict_step(self.call(action), self.labels)["step success"] == 1.0
+
+    def remark(self, action: Action) -> str:
+        if not self.call(action):
+            return f"'{action.action_type}' is not a call of AutoWebBench: taken as no answer"
+        if action.x is not None:
+            return "pages have no coordinates: give 'index'"
+        if action.index is not None and not self.ids[action.index]:
+            return f"element {action.index} is only to be read: it has no id"
+        return ""
+
+
+def _step(record: _Record) -> AutoWebBenchStep:
+    parts, labels = record.parts, record.labels
+    elements, ids = read_page(parts["page"])
+    gold = strict_call(labels[0])
+    element = elements[ids.index(gold.element)] if gold.element in ids else None
+    action = _action_of(gold, element, element.index if element else None)
+    tabs = parts["tabs"]
+    current = next((line for line in tabs.splitlines() if "<-- current tab" in line), tabs)
+    tab = re.sub(r"^\d+\.\s*", "", current.partition("<-- current tab")[0].strip())
+    return AutoWebBenchStep(
+        observation=Observation(
+            goal=parts["task"],
+            elements=elements,
+            app=f"{tab}, pages {parts['view']}",
+            history=read_commands(parts["commands"]),
+            actions=ACTIONS,
+        ),
+        expert=action or NONE_OF_THESE,
+        past=_past(action, labels[0], element),
+        labels=labels,
+        ids=ids,
+    )
+
+
+# -- pages ----------------------------------------------------------------------------------------
+
+
+class _Node(NamedTuple):
+    """A node of the page with the pieces of its text."""
+
+    tag: str
+    id: str
+    pieces: list[str]
+
+
+def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tuple[str, ...]]:
+    """The elements of a page in its order, and the id of each. An id is empty for plain text.
+
+    A page looks like ``<a[SD]| <span| Google> > <p| Hello>``: a tag, the id of an actionable
+    element in brackets, a bar, then texts and further nodes; ``< … >`` is a group. Texts are not
+    escaped, so a ``>`` in a text closes its node too early. That can cut a label, but loses no id.
+
+    A node with an id has all text inside it, except that of inner nodes with an id. Text outside
+    such nodes becomes elements of its own, because it can contain the answer to a question.
+    """
+    root = _Node("", "", [])
+    found = [root]
+    holders = [root]  # of each open node, the one that takes its text: the nearest with an id
+    for token in _TOKEN.finditer(page):
+        piece = token[0]
+        if piece == ">":
+            if len(holders) > 1:
+                holders.pop()
+        elif piece == "<":
+            holders.append(holders[-1])
+        elif token["tag"] is None:
+            holders[-1].pieces.append(piece)
+        else:
+            node = _Node(token["tag"].lower(), token["id"] or "", [])
+            if node.id or not holders[-1].id:
+                found.append(node)
+                holders.append(node)
+            else:
+                holders.append(holders[-1])
+    texts = [(node, " ".join(" ".join(node.pieces).split())) for node in found]
+    kept = [(node, text) for node, text in texts if node.id or text]
+    elements = tuple(_element(k, node, text, words) for k, (node, text) in enumerate(kept))
+    return elements, tuple(node.id for node, _ in kept)
+
+
+def _element(index: int, node: _Node, text: str, words: int) -> Element:
+    role = role_of(node.tag)
+    return Element(
+        index=index,
+        role=role,
+        # The text of an element without an id is shown in full.
+        text=first_words(text, words) if node.id else text,
+        clickable=bool(node.id),
+        editable=bool(node.id) and role in ("field", "area") and node.tag != "select",
+    )
+
+
+def read_commands(commands: str) -> tuple[Past, ...]:
+    """The recorded commands before this page, oldest first."""
+    found = []
+    for command in _COMMAND.split("" if commands == "None" else commands):
+        if command.strip():
+            segment = _SEGMENT.fullmatch(command.strip())
+            assert segment is not None
+            elements, _ = read_page(segment["html"] or "", words=12)
+            element = elements[0] if elements else None
+            # The index refers to no later page.
+            action = _action_of(strict_call(segment["call"]), element, 0)
+            found.append(_past(action, segment["call"], element))
+    return tuple(found)
+
+
+# -- calls and actions ----------------------------------------------------------------------------
+
+
+def _past(action: Action | None, call: str, element: Element | None) -> Past:
+    """A recorded call in the history; one without an action is quoted."""
+    action = action or Action(action_type="wait", text=call)
+    role, label = (element.role, element.label) if element else ("", "")
+    return Past(action=action, role=role, label=label)
+
+
+def _call_of(action: Action, element: str) -> str:
+    """The call for an action on the element with this id. Empty if there is no call for it."""
+    kind, text = action.action_type, action.text or ""
+    if kind == "scroll" and action.direction not in ("up", "down"):
+        return ""
+    if kind == "status" and action.goal_status == "infeasible":
+        return f"user_input({text!r})"
+    return {
+        "click": f"click({element!r})",
+        "long_press": f"hover({element!r})",
+        "input_text": f"type_string({element!r}, {text!r}, False)",
+        "select": f"select({element!r}, {text!r})",
+        "scroll": f"scroll_page({action.direction!r})",
+        "navigate_back": "go('backward')",
+        "open_app": f"jump_to({action.app_name!r}, False)",
+        "answer": f"finish({text!r})",
+        "status": "finish()",
+    }.get(kind, "")
+
+
+def _action_of(call: Call, element: Element | None, index: int | None) -> Action | None:
+    """The action of a recorded call, whose element has this index; ``None`` if there is none."""
+    text = "" if call.parameter is None else str(call.parameter)
+    if call.element is not None:
+        kind = _POINTED.get(call.function or "")
+        if index is None or kind is None:
+            return None
+        typed = text if kind in ("input_text", "select") else None
+        target = element.label or None if element else None
+        return Action(action_type=kind, target=target, index=index, text=typed)
+    match call.function, text:
+        case "scroll_page", ("up" | "down") as way:
+            return Action(action_type="scroll", direction="up" if way == "up" else "down")
+        case "go", "backward":
+            return Action(action_type="navigate_back")
+        case "jump_to", address if address:
+            return Action(action_type="open_app", app_name=address)
+        case "finish", "":
+            return Action(action_type="status", goal_status="complete")
+        case "finish", _:
+            return Action(action_type="answer", text=text)
+        case "user_input", _:
+            return Action(action_type="status", goal_status="infeasible", text=text or None)
+    return None
