@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.effects import Go, Save
+from swarm_ui.environments.phone.effects import Go, Save, Search
 from swarm_ui.environments.phone.record_screens import (
     copyable,
     form,
+    listing,
     record_screen,
     search_field,
-    setting_choice,
-    setting_switch,
     switch,
 )
 from swarm_ui.environments.phone.sampling import Sampler
@@ -194,30 +193,15 @@ def category_path(category: str) -> Path:
     return (Screen("settings"), Screen("settings", "category", category))
 
 
-def _places() -> dict[str, Setting]:
+def _settings() -> App:
     places = {
         key: Setting(category_path(category)) for category, keys in SWITCHES.items() for key in keys
     }
     for key, (category, options) in CHOICES.items():
         path = (*category_path(category), Screen("settings", "choice", key))
         places[key] = Setting(path, options)
-    return places
-
-
-def _settings(device: Device, screen: Screen) -> list[Widget]:
-    if screen.kind == "choice":
-        return setting_choice(device, screen.of, CHOICES[screen.of][1])
-    if screen.kind == "list":
-        return [
-            Widget("item", category, effect=Go(category_path(category)[-1]))
-            for category in SWITCHES
-        ]
-    shown = [setting_switch(device, key) for key in SWITCHES[screen.of]]
-    for key, (category, _) in CHOICES.items():
-        if category == screen.of:
-            go = Go(Screen("settings", "choice", key))
-            shown.append(Widget("item", key, device.settings[key], effect=go))
-    return shown
+    items = [Widget("item", name, effect=Go(category_path(name)[-1])) for name in SWITCHES]
+    return App(name="settings", settings=places, links={Screen("settings"): items})
 
 
 # -- apps with screens of their own ---------------------------------------------------------------
@@ -230,6 +214,8 @@ def reply_path(row: int) -> Path:
 
 def _messages(device: Device, screen: Screen) -> list[Widget]:
     """Short texts that can be read, answered and deleted, but not edited."""
+    if screen.kind == "list":
+        return listing(device, MESSAGE)
     if screen.kind == "reply":
         return form(MESSAGE, device.draft, Save(MESSAGE))
     shown = record_screen(device, MESSAGE, screen)
@@ -237,22 +223,6 @@ def _messages(device: Device, screen: Screen) -> list[Widget]:
         draft = {"to": device.tables["message"][screen.row]["to"]}
         shown.append(Widget("button", "reply", effect=Go(reply_path(screen.row)[-1], draft)))
     return shown
-
-
-def _clock(device: Device, screen: Screen) -> list[Widget]:
-    """Alarms, and timers behind a tab."""
-    shown = record_screen(device, TIMER if screen.of == "timer" else ALARM, screen)
-    at_root = screen == Screen("clock")
-    return [*shown, Widget("tab", "timers", effect=Go(TIMERS))] if at_root else shown
-
-
-def _music(device: Device, screen: Screen) -> list[Widget]:
-    """Playlists, and the modes of the player behind a tab."""
-    if screen == PLAYER:
-        return [setting_switch(device, mode) for mode in MODES]
-    shown = record_screen(device, PLAYLIST, screen)
-    at_root = screen == Screen("music")
-    return [*shown, Widget("tab", "player", effect=Go(PLAYER))] if at_root else shown
 
 
 def _browser(device: Device, screen: Screen) -> list[Widget]:
@@ -266,7 +236,11 @@ def _browser(device: Device, screen: Screen) -> list[Widget]:
         if row["bookmarked"] == "on"
     ]
     heading = Widget("label", "bookmarks" if bookmarks else "no bookmarks")
-    return [search_field(device, PAGE, PAGE.title), heading, *bookmarks]
+    return [
+        search_field(device, Search("browser", "page", "address"), "address"),
+        heading,
+        *bookmarks,
+    ]
 
 
 def _page(device: Device, key: int) -> list[Widget]:
@@ -308,10 +282,14 @@ def _random_file(sampler: Sampler) -> dict[str, str]:
 
 
 CORE = (
-    App(name="settings", build=_settings, settings=_places()),
+    _settings(),
     App(name="contacts", tables=(CONTACT,)),
     App(name="messages", tables=(MESSAGE,), build=_messages),
-    App(name="clock", tables=(ALARM, TIMER), build=_clock),
+    App(
+        name="clock",
+        tables=(ALARM, TIMER),
+        links={Screen("clock"): [Widget("tab", "timers", effect=Go(TIMERS))]},
+    ),
     App(name="notes", tables=(NOTE,)),
     App(name="tasks", tables=(TASK,)),
     App(name="expenses", tables=(EXPENSE,)),
@@ -320,8 +298,8 @@ CORE = (
     App(
         name="music",
         tables=(PLAYLIST,),
-        build=_music,
         settings={mode: Setting((Screen("music"), PLAYER)) for mode in MODES},
+        links={Screen("music"): [Widget("tab", "player", effect=Go(PLAYER))]},
     ),
 )
 PHONE = Catalogue.of(

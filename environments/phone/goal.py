@@ -48,10 +48,6 @@ class Source(msgspec.Struct, frozen=True):
     field: str
     value: str
 
-    @staticmethod
-    def of(table: Table, row: int, record: Row, field: str) -> Source:
-        return Source(table=table.name, row=row, field=field, value=record[field])
-
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
     """There is a new record with these values."""

@@ -24,7 +24,7 @@ from swarm_ui.environments.phone.goal import (
     Source,
     Want,
 )
-from swarm_ui.environments.phone.sampling import ParameterSplit, Sampler, parameter_split
+from swarm_ui.environments.phone.sampling import Sampler, parameter_split
 from swarm_ui.environments.phone.state import App, Catalogue, Device, Field, Row, Screen, Table
 
 TemplateSplit = Literal["train", "validation", "new_templates", "new_apps", "twins", "invented"]
@@ -86,40 +86,34 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """Decides order and decoys of this episode's screens."""
 
 
-def draw(template: Template, seed: int, catalogue: Catalogue = PHONE) -> Assignment:
+Install = Callable[[Sampler], Device]
+"""Makes a device, with the apps and records that it has besides those of a task."""
+
+
+def draw(
+    template: Template,
+    seed: int,
+    catalogue: Catalogue = PHONE,
+    *,
+    install: Install | None = None,
+    number: int | None = None,
+) -> Assignment:
     """Draw the parameters of a task; equal arguments give equal assignments.
+
+    Args:
+        template: the task.
+        seed: decides the split that all random values are from.
+        catalogue: the apps that may be installed.
+        install: makes the device; by default it has the apps of the template and some others.
+        number: seed of all random choices, if not ``seed``.
 
     Raises:
         ConfigError: the seed belongs to no split.
     """
-
-    def install(sampler: Sampler) -> Device:
-        others = [name for name in template.others if name not in template.apps]
-        count = max(0, sampler.pick(template.shown) - len(template.apps))
-        chosen = sampler.rng.sample(others, min(count, len(others)))
-        device = Device((*template.apps, *chosen), catalogue)
-        for name in device.installed:
-            least, most = template.rows if name in template.apps else (1, 3)
-            catalogue.apps[name].fill(device, sampler, least, most)
-        return device
-
-    return drawn_on(template, seed, parameter_split(seed), install)
-
-
-def drawn_on(
-    template: Template, number: int, split: ParameterSplit, install: Callable[[Sampler], Device]
-) -> Assignment:
-    """Draw the parameters of a task on a device.
-
-    Args:
-        template: the task.
-        number: seed of all random choices.
-        split: the split that all random values are from.
-        install: makes the device, with the apps and records that it has besides those of the task.
-    """
+    number = seed if number is None else number
     salt = crc32(template.name.encode(), number & 0xFFFFFFFF)
-    sampler = Sampler(random.Random(salt << 32 | number), split)
-    device = install(sampler)
+    sampler = Sampler(random.Random(salt << 32 | number), parameter_split(seed))
+    device = install(sampler) if install else _device(template, sampler, catalogue)
     drawn = template.draw(sampler, device)
     return Assignment(
         template=template,
@@ -129,6 +123,17 @@ def drawn_on(
         parameters=frozenset(sampler.values),
         salt=salt,
     )
+
+
+def _device(template: Template, sampler: Sampler, catalogue: Catalogue) -> Device:
+    others = [name for name in template.others if name not in template.apps]
+    count = max(0, sampler.pick(template.shown) - len(template.apps))
+    chosen = sampler.rng.sample(others, min(count, len(others)))
+    device = Device((*template.apps, *chosen), catalogue)
+    for name in device.installed:
+        least, most = template.rows if name in template.apps else (1, 3)
+        catalogue.apps[name].fill(device, sampler, least, most)
+    return device
 
 
 # -- kinds ----------------------------------------------------------------------------------------
@@ -170,6 +175,10 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
         if not self.fields:
             return sampler.pick(fields)
         return next(field for field in self.records.fields if field.name == self.fields[0])
+
+    def text_field(self, sampler: Sampler) -> str:
+        """Any field of the form that takes text, except the title."""
+        return sampler.pick([field.name for field in self.records.form[1:] if field.kind == "text"])
 
 
 DrawKind = Callable[[About, Sampler, Device], Drawn]
@@ -242,9 +251,8 @@ def toggle(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Toggle a switch of a record; ``{state}`` is the new state."""
     table, states = about.records, ("on", "on", "off")
     if about.fields:
-        state = sampler.pick(states)
+        state, field = sampler.pick(states), about.fields[0]
         ((key, row),) = about.rows(sampler, device).items()
-        field = about.fields[0]
     else:
         key, row = about.row(sampler, device)
         field, state = sampler.pick(table.switches).name, sampler.pick(states)
@@ -325,48 +333,34 @@ def copy(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn:
     ``into`` names the fields that the goal gives; if ``origin`` names two fields, they are the one
     to copy and the one to write it into.
     """
-    table, key, row, field, slot = _from(origin, into, sampler, device)
+    table = origin.records
+    key, row = origin.row(sampler, device)
+    field, slot = origin.fields or (origin.text_field(sampler), into.text_field(sampler))
     record = into.record(sampler)
     given = {name: record[name] for name in into.fields}
-    words = {"source": row[table.title], "field": field, "field2": slot, **given}
     want = Create(
         table=into.records.name,
         fields={slot: row[field], **given},
-        source=Source.of(table, key, row, field),
+        source=Source(table.name, key, field, row[field]),
     )
+    words = {"source": row[table.title], "field": field, "field2": slot, **given}
     return drawn(want, words=words)
 
 
 def carry(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn:
     """Copy a value of a record into an existing record of another table."""
-    table, other_table = origin.records, into.records
+    table, title = origin.records, into.records.title
     key, row = origin.row(sampler, device)
     key2, row2 = into.row(sampler, device)
-    field, slot = _text_field(table, sampler), _text_field(other_table, sampler)
-    words = {"source": row[table.title], "title2": row2[other_table.title]}
+    field, slot = origin.text_field(sampler), into.text_field(sampler)
     want = Change(
-        table=other_table.name,
+        table=into.records.name,
         row=key2,
         fields={slot: row[field]},
-        source=Source.of(table, key, row, field),
+        source=Source(table.name, key, field, row[field]),
     )
-    return drawn(want, words={**words, "field": field, "field2": slot})
-
-
-def _from(
-    origin: About, into: About, sampler: Sampler, device: Device
-) -> tuple[Table, int, Row, str, str]:
-    """A record to copy from, the field to copy, and the field to write it into."""
-    key, row = origin.row(sampler, device)
-    if origin.fields:
-        field, slot = origin.fields
-    else:
-        field, slot = _text_field(origin.records, sampler), _text_field(into.records, sampler)
-    return origin.records, key, row, field, slot
-
-
-def _text_field(table: Table, sampler: Sampler) -> str:
-    return sampler.pick([field.name for field in table.form[1:] if field.kind == "text"])
+    words = {"source": row[table.title], "title2": row2[title], "field": field, "field2": slot}
+    return drawn(want, words=words)
 
 
 def both(first: Draw, second: Draw) -> Draw:

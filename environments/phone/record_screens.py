@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from swarm_ui.environments.phone.effects import (
     Back,
@@ -15,8 +15,18 @@ from swarm_ui.environments.phone.effects import (
     Search,
     SetSetting,
 )
-from swarm_ui.environments.phone.state import App, Device, Effect, Row, Screen, Table, Widget
+from swarm_ui.environments.phone.state import (
+    ON_OFF,
+    App,
+    Device,
+    Effect,
+    Row,
+    Screen,
+    Table,
+    Widget,
+)
 
+_OF_RECORDS = frozenset(("detail", "new", "edit", "confirm", "remove"))
 PAGE_ROWS = 6
 """Rows on one page of a long list."""
 UNPAGED_ROWS = 8
@@ -25,17 +35,38 @@ UNPAGED_ROWS = 8
 
 def app_screen(app: App, device: Device, screen: Screen) -> list[Widget]:
     """The widgets of a screen of an app, in reading order."""
+    kind = screen.kind
     if app.build is not None:
         return app.build(device, screen)
-    table = next((t for t in app.tables if t.name == screen.of), app.tables[0])
-    return record_screen(device, table, screen)
+    if kind in _OF_RECORDS:
+        table = next(table for table in app.tables if table.name == screen.of)
+        return record_screen(device, table, screen)
+    if kind == "choice":
+        return [
+            Widget("radio", option, None, option == device.settings[screen.of], effect)
+            for option in app.settings[screen.of].choices
+            for effect in (SetSetting(screen.of, option),)
+        ]
+    if kind == "missing":
+        return [Widget("label", f"nothing found for {screen.of}")]
+    listed = app.lists.get(screen)
+    shown = [] if listed is None else listing(device, listed)
+    shown.extend(_setting(device, app, key) for key in app.shown.get(screen, ()))
+    return [*shown, *app.links.get(screen, ())] or [Widget("label", "empty")]
+
+
+def _setting(device: Device, app: App, key: str) -> Widget:
+    """A switch, or the item that leads to the options of a choice."""
+    place, value = app.settings[key], device.settings[key]
+    if place.choices != ON_OFF:
+        return Widget("item", key, value, effect=Go(place.path[-1]))
+    on = value == "on"
+    return Widget("switch", key, None, on, SetSetting(key, "off" if on else "on"))
 
 
 def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
-    """Any of the shared screens of ``table``."""
+    """A screen about one record of ``table``, or about records to choose from."""
     kind = screen.kind
-    if kind == "list":
-        return listing(device, table)
     if kind == "new":
         return form(table, device.draft, Save(table))
     if kind == "remove":
@@ -53,8 +84,12 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
 
 
 def listing(device: Device, table: Table) -> list[Widget]:
-    """The rows of a table, and the button that adds a record."""
+    """The rows of a table, or a search for one, and the button that adds a record."""
     add = Widget("button", table.add, effect=Go(table.screen("new")))
+    if table.search:
+        search = Search(table.app, table.name, table.title)
+        field = search_field(device, search, f"{table.title} of the {table.name}")
+        return [field, Widget("button", table.search, effect=search), add]
     if not table.checklist:
         return [*record_list(device, table, "detail"), add]
     field = table.switches[0].name
@@ -101,12 +136,6 @@ def switch(table: Table, identity: int, row: Row, field: str) -> Widget:
     return Widget("switch", field, None, row[field] == "on", Flip(table, identity, field))
 
 
-def setting_switch(device: Device, key: str) -> Widget:
-    """The switch of a setting of the device."""
-    on = device.settings[key] == "on"
-    return Widget("switch", key, None, on, SetSetting(key, "off" if on else "on"))
-
-
 def detail(table: Table, identity: int, row: Row) -> list[Widget]:
     """One record: its values, its switches, and the buttons that edit or delete it."""
     values = {field.name: row[field.name] for field in table.form}
@@ -136,17 +165,7 @@ def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
     return widgets
 
 
-def setting_choice(device: Device, key: str, options: Sequence[str]) -> list[Widget]:
-    """The options of a choice of the device."""
-    chosen = device.settings[key]
-    return [
-        Widget("radio", option, None, option == chosen, SetSetting(key, option))
-        for option in options
-    ]
-
-
-def search_field(device: Device, table: Table, label: str) -> Widget:
+def search_field(device: Device, search: Search, label: str) -> Widget:
     """A field whose text is searched among the titles of a table."""
-    title = table.title
-    search = Search(table.app, table.name, title)
-    return Widget("field", label, device.draft.get(title, ""), field=title, submit=search)
+    text = device.draft.get(search.field, "")
+    return Widget("field", label, text, field=search.field, submit=search)

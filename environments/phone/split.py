@@ -37,7 +37,7 @@ from swarm_ui.environments.phone.apps import (
 )
 from swarm_ui.environments.phone.environment import PhoneEnvironment, act
 from swarm_ui.environments.phone.goal import Create, Source
-from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, drawn, drawn_on
+from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, draw, drawn
 from swarm_ui.environments.phone.sampling import Sampler, parameter_split
 from swarm_ui.environments.phone.solver import Intent, perform, solve
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table
@@ -204,7 +204,6 @@ def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
     if spec is None:
         known = ", ".join(SPLIT_TEMPLATES)
         raise ConfigError(f"phone-split: no task {task!r}; expected one of {known}")
-    split = parameter_split(seed)
     # On one screen: home, the app, the record and its value, for every fact.
     steps = spec.steps + (4 * len(spec.facts) + 2 if whole else 0)
     template = Template(
@@ -216,7 +215,7 @@ def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
         steps=steps,
         texts=("{text}",),
     )
-    return drawn_on(template, seed >> 1, split, partial(_install, spec, agents))
+    return draw(template, seed, install=partial(_install, spec, agents), number=seed >> 1)
 
 
 def _install(spec: SplitTemplate, agents: int, sampler: Sampler) -> Device:
@@ -278,7 +277,8 @@ def _hide(
             sampler.rng.shuffle(stored)
             device.tables = {**device.tables, table.name: dict(stored)}
             if number is not None:
-                found[number] = Source.of(table, key, row, spec.facts[number].field)
+                field = spec.facts[number].field
+                found[number] = Source(table.name, key, field, row[field])
     return [found[k] for k in range(len(spec.facts))]
 
 

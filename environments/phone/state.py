@@ -6,7 +6,7 @@ them and a copy takes a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -73,6 +73,8 @@ class Table(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     cancel: str = "cancel"
     checklist: bool = False
     """Whether list rows have check boxes for the first switch, instead of opening the record."""
+    search: str = ""
+    """Label of the button that searches a record; empty: they are listed."""
 
     @property
     def title(self) -> str:
@@ -134,29 +136,44 @@ class Setting(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ON_OFF
 
 
-class App(msgspec.Struct, frozen=True, kw_only=True):
-    """An app of the phone."""
+class App(msgspec.Struct, frozen=True, dict=True, kw_only=True):
+    """An app of the phone: its records and settings, and what leads from screen to screen."""
 
     name: str
+    named: bool = True
+    """Whether its name says what it stores, so that a goal need not mention the app."""
     tables: tuple[Table, ...] = ()
-    """The records it stores; the first table is the one on its first screen."""
-    menu: bool = False
-    """Whether the first screen is a menu, so that no table is listed there."""
+    settings: Mapping[str, Setting] = {}
+    links: Mapping[Screen, Sequence[Widget]] = {}
+    """Further widgets of its screens."""
     build: Callable[[Device, Screen], list[Widget]] | None = None
-    """Builds the app's screens; ``None``: the screens of its tables."""
+    """Builds screens that have more than all this."""
     sample: Callable[[Sampler], dict[str, str]] | None = None
     """Draws a random record; ``None``: a random value for each field."""
-    settings: Mapping[str, Setting] = {}
 
-    @property
+    @cached_property
+    def lists(self) -> Mapping[Screen, Table]:
+        """The table that a screen lists."""
+        return {table.trail[-1]: table for table in self.tables}
+
+    @cached_property
     def switches(self) -> tuple[str, ...]:
         """Its settings that are on or off."""
         return tuple(key for key, place in self.settings.items() if place.choices == ON_OFF)
 
-    @property
+    @cached_property
     def choices(self) -> tuple[str, ...]:
         """Its settings with options."""
         return tuple(key for key, place in self.settings.items() if place.choices != ON_OFF)
+
+    @cached_property
+    def shown(self) -> Mapping[Screen, Sequence[str]]:
+        """The settings that a screen shows, the switches first."""
+        found: dict[Screen, list[str]] = {}
+        for keys, place in ((self.switches, -1), (self.choices, -2)):
+            for key in keys:
+                found.setdefault(self.settings[key].path[place], []).append(key)
+        return found
 
     def record(self, sampler: Sampler, table: Table) -> dict[str, str]:
         """A random record of one of its tables."""

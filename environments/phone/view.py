@@ -62,15 +62,12 @@ def title(device: Device) -> str:
 def last_page(device: Device) -> int:
     """Number of the last page of the current list; 0 if it does not scroll."""
     screen = device.screen
-    if screen is None or screen.kind not in ("list", "remove"):
+    if screen is None:
         return 0
-    table = device.catalogue.tables.get(screen.of)
-    if table is None:
-        app = device.catalogue.apps[screen.app]
-        if not app.tables or app.menu:
-            return 0
-        table = app.tables[0]
-    return last_page_of(len(device.tables[table.name]))
+    table = device.catalogue.apps[screen.app].lists.get(screen)
+    if screen.kind == "remove":
+        table = device.catalogue.tables[screen.of]
+    return last_page_of(len(device.tables[table.name])) if table and not table.search else 0
 
 
 class View(msgspec.Struct, frozen=True):

@@ -9,19 +9,11 @@ from importlib.resources import files
 
 import msgspec
 
-from swarm_ui.environments.phone.effects import Go, Search
-from swarm_ui.environments.phone.record_screens import (
-    listing,
-    record_screen,
-    search_field,
-    setting_choice,
-    setting_switch,
-)
+from swarm_ui.environments.phone.effects import Go
 from swarm_ui.environments.phone.sampling import NOUNS, Sampler
 from swarm_ui.environments.phone.state import (
     App,
     Catalogue,
-    Device,
     Field,
     Path,
     Screen,
@@ -152,284 +144,172 @@ _VALUES: Mapping[str, Callable[[Sampler], str]] = {
 # -- apps ------------------------------------------------------------------------------------------
 
 
-class Layout(msgspec.Struct, kw_only=True):
-    """The contents of an app's screens, except forms and records."""
-
-    lists: dict[Screen, Table] = {}
-    searches: dict[Screen, Search] = {}
-    """Screens that show a search instead of the records themselves."""
-    search_button: str = ""
-    links: dict[Screen, list[Widget]] = {}
-    switches: dict[Screen, list[str]] = {}
-    choices: dict[Screen, list[str]] = {}
-    options: dict[str, tuple[str, ...]] = {}
-
-    def build(self, device: Device, screen: Screen) -> list[Widget]:
-        """The widgets of a screen, in reading order."""
-        if screen.kind == "choice":
-            return setting_choice(device, screen.of, self.options[screen.of])
-        if screen.kind == "missing":
-            return [Widget("label", f"nothing found for {screen.of}")]
-        table, search = self.lists.get(screen), self.searches.get(screen)
-        shown: list[Widget] = []
-        if search is not None and table is not None:
-            shown = [
-                search_field(device, table, f"{table.title} of the {table.name}"),
-                Widget("button", self.search_button, effect=search),
-                Widget("button", table.add, effect=Go(table.screen("new"))),
-            ]
-        elif table is not None:
-            shown = listing(device, table)
-        elif screen.kind not in ("list", "category"):
-            return record_screen(device, self._table(screen.of), screen)
-        shown.extend(setting_switch(device, key) for key in self.switches.get(screen, ()))
-        for key in self.choices.get(screen, ()):
-            go = Go(Screen(screen.app, "choice", key))
-            shown.append(Widget("item", key, device.settings[key], effect=go))
-        return [*shown, *self.links.get(screen, ())] or [Widget("label", "empty")]
-
-    def _table(self, name: str) -> Table:
-        return next(table for table in self.lists.values() if table.name == name)
-
-
-class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
-    """An app, and the facts that its tasks need."""
-
-    app: App
-    named: bool
-    """Whether its name says what it stores, so that a goal need not mention the app."""
-    searched: bool = False
-    """Whether its records are found by a search."""
-    words: WordLists = WORDS
-    """The words from which the app was made."""
-
-    @property
-    def name(self) -> str:
-        return self.app.name
-
-
-class InventedDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The apps of one device."""
-
-    apps: tuple[InventedApp, ...]
-    catalogue: Catalogue
-
-
-class _Pool:
-    """Draws words, each at most once."""
-
-    def __init__(self, rng: random.Random, taken: set[str], words: WordLists) -> None:
-        self.rng = rng
-        self.words = words
-        self.taken = taken
-        """The word pool, shared by all apps of a device."""
-
-    def word(self, pool: Sequence[str]) -> str:
-        """A word that was not drawn before."""
-        left = [word for word in pool if word not in self.taken]
-        word = self.rng.choice(left or [self.made_up()])
-        self.taken.add(word)
-        return word
-
-    def made_up(self) -> str:
-        while True:
-            count = self.rng.choice((2, 2, 3))
-            word = "".join(self.rng.choice(self.words.syllables) for _ in range(count))
-            if word not in self.taken:
-                return word
+def words_of(number: int) -> WordLists:
+    """The words of a device."""
+    return BLIND_WORDS if number >= BLIND else WORDS
 
 
 @lru_cache(maxsize=1024)
-def invent(number: int) -> InventedDevice:
-    """The device with this number; equal numbers give equal devices."""
+def invent(number: int) -> Catalogue:
+    """The apps of the device with this number; equal numbers give equal apps."""
     rng = random.Random(f"invented device {number}")
-    lists = BLIND_WORDS if number >= BLIND else WORDS
-    pool = _Pool(rng, {"home", "more", "empty"}, lists)
-    made = tuple(msgspec.structs.replace(_app(pool), words=lists) for _ in range(APPS))
-    catalogue = Catalogue.of(*(one.app for one in made))
-    return InventedDevice(apps=made, catalogue=catalogue)
+    taken = {"home", "more", "empty"}
+    return Catalogue.of(*(_Inventor(rng, words_of(number), taken).app() for _ in range(APPS)))
 
 
-def _app(pool: _Pool) -> InventedApp:
-    kind = pool.rng.choices(
-        ("records", "two tables", "checklist", "search", "settings"), (5, 2.5, 2, 1.5, 2)
-    )[0]
-    if kind == "settings":
-        return _settings_app(pool)
-    rng = pool.rng
-    record = pool.word(pool.words.records) if rng.random() < 0.8 else pool.made_up()
-    pool.taken.add(record)
-    name, named = _app_name(pool, record)
-    layout, root = Layout(), Screen(name)
-    trail = (root,) if kind == "search" else _trail(pool, layout, root, record)
-    first = _table(pool, name, record, trail, checklist=kind == "checklist")
-    layout.lists[trail[-1]] = first
-    tables = [first]
-    if kind == "search":
-        layout.searches[root] = Search(name, record, first.title)
-        layout.search_button = rng.choice(pool.words.search)
-    if kind == "two tables":
-        other = pool.word(pool.words.records)
-        at = Screen(name, "list", other)
-        second = _table(pool, name, other, (*trail[:1], at), checklist=rng.random() < 0.25)
-        layout.lists[at] = second
-        _link(layout, root, at, rng.choice((f"{other}s", f"all {other}s", other)), rng)
-        tables.append(second)
-    settings: dict[str, Setting] = {}
-    if rng.random() < 0.35:
-        text = pool.rng.choice(pool.words.options)
-        at = Screen(name, "category", text)
-        _link(layout, root, at, text, rng)
-        settings = _settings(pool, layout, (root, at), rng.randint(1, 4))
-    return _finished(layout, name, named, tuple(tables), settings, kind == "search")
+class _Inventor:
+    """Invents one app."""
 
+    def __init__(self, rng: random.Random, lists: WordLists, taken: set[str]) -> None:
+        self.rng, self.lists = rng, lists
+        self.taken = taken
+        """The words that were drawn before; shared by all apps of a device."""
+        self.settings: dict[str, Setting] = {}
+        self.links: dict[Screen, list[Widget]] = {}
 
-def _settings_app(pool: _Pool) -> InventedApp:
-    """An app of switches and choices, in categories."""
-    rng = pool.rng
-    name = pool.word(pool.words.options) if rng.random() < 0.4 else _brand(pool)
-    layout, root = Layout(), Screen(name)
-    settings: dict[str, Setting] = {}
-    if rng.random() < 0.3:
-        settings = _settings(pool, layout, (root,), rng.randint(3, 6))
-    else:
-        for category in rng.sample(pool.words.sections, rng.randint(2, 4)):
-            path: Path = (root, Screen(name, "category", category))
-            _link(layout, root, path[-1], category, rng, "item")
+    def app(self) -> App:
+        kind = self.rng.choices(
+            ("records", "two tables", "checklist", "search", "settings"), (5, 2.5, 2, 1.5, 2)
+        )[0]
+        if kind == "settings":
+            return self._settings_app()
+        rng, lists = self.rng, self.lists
+        record = self._word(lists.records) if rng.random() < 0.8 else self._made_up()
+        self.taken.add(record)
+        forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(lists.purposes)}", "", "")
+        chosen = rng.choice(forms)
+        root = Screen(chosen or self._brand())
+        trail = (root,) if kind == "search" else self._trail(root, record)
+        tables = [self._table(record, trail, checklist=kind == "checklist")]
+        if kind == "search":
+            search = rng.choice(lists.search)
+            tables = [msgspec.structs.replace(tables[0], search=search)]
+        if kind == "two tables":
+            other = self._word(lists.records)
+            at = Screen(root.app, "list", other)
+            tables.append(self._table(other, (root, at), checklist=rng.random() < 0.25))
+            self._link(root, at, rng.choice((f"{other}s", f"all {other}s", other)))
+        if rng.random() < 0.35:
+            text = rng.choice(lists.options)
+            at = Screen(root.app, "category", text)
+            self._link(root, at, text)
+            self._add_settings((root, at), rng.randint(1, 4))
+        return self._finished(root, bool(chosen), *tables)
+
+    def _settings_app(self) -> App:
+        """An app of switches and choices, in categories."""
+        rng, sections = self.rng, self.lists.sections
+        root = Screen(self._word(self.lists.options) if rng.random() < 0.4 else self._brand())
+        if rng.random() < 0.3:
+            self._add_settings((root,), rng.randint(3, 6))
+            return self._finished(root, False)
+        for category in rng.sample(sections, rng.randint(2, 4)):
+            path: Path = (root, Screen(root.app, "category", category))
+            self._link(root, path[-1], category, "item")
             if rng.random() < 0.2:
-                deeper = rng.choice([w for w in pool.words.sections if w != category])
-                inner = Screen(name, "category", f"{category} {deeper}")
-                _link(layout, path[-1], inner, deeper, rng, "item")
-                path = (*path, inner)
-            settings |= _settings(pool, layout, path, rng.randint(2, 4))
-    return _finished(layout, name, False, (), settings, False)
+                deeper = rng.choice([word for word in sections if word != category])
+                path = (*path, Screen(root.app, "category", f"{category} {deeper}"))
+                self._link(path[-2], path[-1], deeper, "item")
+            self._add_settings(path, rng.randint(2, 4))
+        return self._finished(root, False)
 
+    def _finished(self, root: Screen, named: bool, *tables: Table) -> App:
+        return App(
+            name=root.app, named=named, tables=tables, settings=self.settings, links=self.links
+        )
 
-def _finished(
-    layout: Layout,
-    name: str,
-    named: bool,
-    tables: tuple[Table, ...],
-    settings: Mapping[str, Setting],
-    searched: bool,
-) -> InventedApp:
-    root = Screen(name)
-    app = App(
-        name=name,
-        tables=tables,
-        menu=root not in layout.lists or root in layout.searches,
-        build=layout.build,
-        settings=dict(settings),
-    )
-    return InventedApp(app=app, named=named, searched=searched)
+    def _word(self, pool: Sequence[str]) -> str:
+        """A word that was not drawn before."""
+        left = [word for word in pool if word not in self.taken]
+        word = self.rng.choice(left or [self._made_up()])
+        self.taken.add(word)
+        return word
 
+    def _made_up(self) -> str:
+        while True:
+            count = self.rng.choice((2, 2, 3))
+            word = "".join(self.rng.choice(self.lists.syllables) for _ in range(count))
+            if word not in self.taken:
+                return word
 
-def _app_name(pool: _Pool, record: str) -> tuple[str, bool]:
-    """A name for an app, and whether it contains ``record``."""
-    rng = pool.rng
-    forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(pool.words.purposes)}", "", "")
-    chosen = rng.choice(forms)
-    return (chosen, True) if chosen else (_brand(pool), False)
+    def _brand(self) -> str:
+        """A name that does not say what an app is for."""
+        chosen = self._word(self.lists.brands) if self.rng.random() < 0.5 else self._made_up()
+        self.taken.add(chosen)
+        return chosen
 
+    def _link(self, here: Screen, there: Screen, text: str, role: Role | None = None) -> None:
+        """Add a widget that leads from one screen to another."""
+        widget = Widget(role or self.rng.choice(_LINKS), text, effect=Go(there))
+        self.links.setdefault(here, []).append(widget)
 
-def _brand(pool: _Pool) -> str:
-    """A name that does not say what an app is for."""
-    chosen = pool.word(pool.words.brands) if pool.rng.random() < 0.5 else pool.made_up()
-    pool.taken.add(chosen)
-    return chosen
+    def _trail(self, root: Screen, record: str) -> Path:
+        """Screens to the list of records, linked to each other."""
+        rng = self.rng
+        depth = rng.choices((1, 2, 3), (6, 3, 1))[0]
+        path: Path = (root,)
+        sections = rng.sample(self.lists.sections, 4)
+        if depth == 3:
+            path = (*path, Screen(root.app, "category", sections[0]))
+            self._link(root, path[-1], sections[0])
+            others = sections[2 : 2 + rng.randint(0, 2)]
+            for other in others:  # these lead to empty screens
+                self._link(root, Screen(root.app, "category", other), other, "item")
+        if depth > 1:
+            at = Screen(root.app, "list", record)
+            text = rng.choice((f"{record}s", f"all {record}s", f"my {record}s"))
+            self._link(path[-1], at, text)
+            path = (*path, at)
+        return path
 
+    def _add_settings(self, path: Path, count: int) -> None:
+        """Switches and choices on the last screen of ``path``."""
+        choices = self.lists.setting_choices
+        for _ in range(count):
+            left = [key for key in choices if key not in self.taken]
+            if left and self.rng.random() < 0.25:
+                key = self._word(left)
+                at = Screen(path[0].app, "choice", key)
+                self.settings[key] = Setting((*path, at), choices[key])
+            else:
+                self.settings[self._word(self.lists.setting_switches)] = Setting(path)
 
-def _trail(pool: _Pool, layout: Layout, root: Screen, record: str) -> Path:
-    """Screens to the list of records, linked to each other."""
-    rng = pool.rng
-    depth = rng.choices((1, 2, 3), (6, 3, 1))[0]
-    path: Path = (root,)
-    sections = rng.sample(pool.words.sections, 4)
-    if depth == 3:
-        path = (*path, Screen(root.app, "category", sections[0]))
-        _link(layout, root, path[-1], sections[0], rng)
-        others = sections[2 : 2 + rng.randint(0, 2)]
-        for other in others:  # these lead to empty screens
-            _link(layout, root, Screen(root.app, "category", other), other, rng, "item")
-    if depth > 1:
-        at = Screen(root.app, "list", record)
-        text = rng.choice((f"{record}s", f"all {record}s", f"my {record}s"))
-        _link(layout, path[-1], at, text, rng)
-        path = (*path, at)
-    return path
-
-
-def _link(
-    layout: Layout, here: Screen, there: Screen, text: str, rng: random.Random, role: Role = "app"
-) -> None:
-    """Add a widget that leads from one screen to another."""
-    chosen = rng.choice(_LINKS) if role == "app" else role
-    layout.links.setdefault(here, []).append(Widget(chosen, text, effect=Go(there)))
-
-
-def _settings(pool: _Pool, layout: Layout, path: Path, count: int) -> dict[str, Setting]:
-    """Switches and choices on the last screen of ``path``."""
-    rng, at = pool.rng, path[-1]
-    made: dict[str, Setting] = {}
-    for _ in range(count):
-        left = [key for key in pool.words.setting_choices if key not in pool.taken]
-        if left and rng.random() < 0.25:
-            key = pool.word(left)
-            layout.options[key] = pool.words.setting_choices[key]
-            layout.choices.setdefault(at, []).append(key)
-            made[key] = Setting(
-                (*path, Screen(at.app, "choice", key)), pool.words.setting_choices[key]
-            )
+    def _table(self, record: str, trail: Path, *, checklist: bool) -> Table:
+        """A kind of record with random fields and buttons."""
+        rng, lists = self.rng, self.lists
+        name = _Inventor(rng, lists, set())._word  # the fields of a table have different names
+        kind = rng.choice(tuple(lists.titles))
+        fields = [Field(name(lists.titles[kind]), sample=_VALUES[kind])]
+        for kind in rng.sample(tuple(lists.fields), rng.choice((1, 2, 2, 3)) - int(checklist)):
+            fields.append(Field(name(lists.fields[kind]), sample=_VALUES[kind]))
+        if not checklist and rng.random() < 0.5:
+            chosen = name(tuple(lists.choices))
+            fields.append(Field(chosen, "choice", lists.choices[chosen]))
+        if checklist:
+            fields.append(Field(name(lists.done_switches), "switch", default="off"))
         else:
-            key = pool.word(pool.words.setting_switches)
-            layout.switches.setdefault(at, []).append(key)
-            made[key] = Setting(path)
-    return made
+            for _ in range(rng.choice((0, 1, 1, 2))):
+                default = rng.choice(("off", "off", "on"))
+                fields.append(Field(name(lists.record_switches), "switch", default=default))
+        return Table(
+            name=record,
+            app=trail[0].app,
+            fields=tuple(fields),
+            trail=trail,
+            checklist=checklist,
+            **self._buttons(record, editable=not checklist and rng.random() < 0.9),
+        )
 
-
-def _table(pool: _Pool, app: str, record: str, trail: Path, *, checklist: bool) -> Table:
-    """A kind of record with random fields and buttons."""
-    rng = pool.rng
-    kind = rng.choice(tuple(pool.words.titles))
-    names = _Pool(rng, set(), pool.words)
-    fields = [Field(names.word(pool.words.titles[kind]), sample=_VALUES[kind])]
-    for kind in rng.sample(tuple(pool.words.fields), rng.choice((1, 2, 2, 3)) - int(checklist)):
-        fields.append(Field(names.word(pool.words.fields[kind]), sample=_VALUES[kind]))
-    if not checklist and rng.random() < 0.5:
-        name = names.word(tuple(pool.words.choices))
-        fields.append(Field(name, "choice", pool.words.choices[name]))
-    if checklist:
-        fields.append(Field(names.word(pool.words.done_switches), "switch", default="off"))
-    else:
-        for _ in range(rng.choice((0, 1, 1, 2))):
-            default = rng.choice(("off", "off", "on"))
-            fields.append(Field(names.word(pool.words.record_switches), "switch", default=default))
-    return Table(
-        name=record,
-        app=app,
-        fields=tuple(fields),
-        trail=trail,
-        checklist=checklist,
-        **_buttons(pool, record, editable=not checklist and rng.random() < 0.9),
-    )
-
-
-def _buttons(pool: _Pool, record: str, *, editable: bool) -> dict[str, str]:
-    """Random words for the buttons, all different."""
-    rng, lists = pool.rng, pool.words
-    verb = rng.choice(lists.add)
-    add = rng.choice((verb, f"{verb} {record}", f"new {record}", f"{verb} a {record}"))
-    taken = {add}
-    found = {"add": add}
-    for name, choices in (
-        ("save", lists.save), ("edit", lists.edit), ("delete", lists.delete),
-        ("cancel", lists.cancel),
-    ):  # fmt: skip
-        word = rng.choice([word for word in choices if word not in taken])
-        if name in ("save", "delete") and rng.random() < 0.15:
-            word = f"{word} {record}"
-        taken.add(word)
-        found[name] = word
-    if not editable:
-        found["edit"] = ""
-    return found
+    def _buttons(self, record: str, *, editable: bool) -> dict[str, str]:
+        """Random words for the buttons, all different."""
+        rng, lists = self.rng, self.lists
+        verb = rng.choice(lists.add)
+        found = {
+            "add": rng.choice((verb, f"{verb} {record}", f"new {record}", f"{verb} a {record}"))
+        }
+        for name in ("save", "edit", "delete", "cancel"):
+            unused = [word for word in getattr(lists, name) if word not in found.values()]
+            found[name] = rng.choice(unused)
+            if name in ("save", "delete") and rng.random() < 0.15:
+                found[name] += f" {record}"
+        return found if editable else {**found, "edit": ""}

@@ -113,7 +113,7 @@ class InventedPhone(PhoneEnvironment):
         template = self._templates(task).get(task)
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
-        return draw(template, seed, invent(number).catalogue)
+        return draw(template, seed, invent(number))
 
 
 def blind_tasks() -> tuple[str, ...]:

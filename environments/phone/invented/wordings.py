@@ -38,11 +38,7 @@ CLAUSES: Mapping[ClauseSet, Mapping[str, tuple[str, ...]]] = {
     for name in ("few", "many", "blind")
 }
 """Wordings -> kind -> its clauses."""
-_IT = _READ["parts"]["it"]
-_SWITCH_ON = "[switch on|enable|activate]"
-_SWITCH_OFF = "[switch off|disable|deactivate]"
 _AFTER = " [in|in the|using|with|inside|within|under] {app}[ app|]"
-_AFTER_PLAIN = " in {app}"
 _BEFORE = (
     "[in|in the|using|with|inside] {app}[ app|] [, |]",
     "{app} : ",
@@ -75,45 +71,115 @@ _PAIRS = (
     "{n} {v}", "{n} {v}", "{n}: {v}", "{n} = {v}", "{v} as {n}", "{n} set to {v}", "the {n} {v}",
     "{v} for the {n}", "{n} being {v}", "{n} : {v}",
 )  # fmt: skip
+_RESTS = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
+_BOTH = (
+    " and ", " , and ", " , then ", " . Then ", " and then ", " . After that ", " ; also ",
+    " . Also ", " , afterwards ", " ; ", " . Next ",
+)  # fmt: skip
 
 
-def phrase(
-    kind: str,
-    slots: Slots,
-    rng: random.Random,
-    *,
-    wordings: ClauseSet,
-    mention: bool,
-    part: bool = False,
-    free: Sequence[str] = ("title", "value", "title2", "value2"),
-) -> str:
-    """The text of a goal.
+class Voice:
+    """Words goals in one set of wordings.
 
     Args:
-        kind: key of :data:`CLAUSES`.
-        slots: words by placeholder; ``fields`` and ``titles`` come from :func:`listed`.
-        rng: draws the wording.
-        wordings: the set of wordings.
-        mention: whether the text must name ``slots["app"]``; otherwise it may.
-        part: the text is part of a longer one, so it gets no frame.
-        free: placeholders that may be put in quotes.
+        wordings: the set of wordings; only those of ``"many"`` vary.
+        part: the texts are parts of longer ones, so they get no frame.
     """
-    text = rng.choice(CLAUSES[wordings][kind])
-    if wordings == "many":
-        text = " ".join(draw(with_state(text, slots), rng).split())
-    if "record" in slots and "{record}" not in text:  # nothing else tells where to look
-        mention, slots = True, {**slots, "from_app": f" in {slots['app']}"}
-    across = "{from_app}" in text or "{app}" in text
-    if not across and (mention or rng.random() < 0.5):
-        text = _placed(text, rng) if wordings == "many" else text + _AFTER_PLAIN
-    if wordings != "many":
-        return text.format_map(slots)
-    quote = rng.choice(_QUOTES)
-    quoted = {name: quote.format(slots[name]) for name in free if name in slots}
-    if not part:
-        text = _framed(text, rng)
-    text = text.removeprefix("?").format_map({**slots, **quoted})
-    return text if part else finish(text, rng)
+
+    def __init__(self, wordings: ClauseSet, *, part: bool = False) -> None:
+        self.wordings, self.part = wordings, part
+        self.varied = wordings == "many"
+
+    def half(self) -> Voice:
+        """The same voice for goals that are part of a compound goal."""
+        return Voice(self.wordings, part=True)
+
+    def phrase(
+        self,
+        kind: str,
+        slots: Slots,
+        rng: random.Random,
+        *,
+        mention: bool,
+        free: Sequence[str] = ("title", "value", "title2", "value2"),
+    ) -> str:
+        """The text of a goal.
+
+        Args:
+            kind: key of :data:`CLAUSES`.
+            slots: words by placeholder; ``fields`` and ``titles`` come from :meth:`listed`.
+            rng: draws the wording.
+            mention: whether the text must name ``slots["app"]``; otherwise it may.
+            free: placeholders that may be put in quotes.
+        """
+        text = rng.choice(CLAUSES[self.wordings][kind])
+        if self.varied:
+            text = " ".join(draw(with_state(text, slots), rng).split())
+        if "record" in slots and "{record}" not in text:  # nothing else tells where to look
+            mention, slots = True, {**slots, "from_app": f" in {slots['app']}"}
+        across = "{from_app}" in text or "{app}" in text
+        if not across and (mention or rng.random() < 0.5):
+            text = _placed(text, rng) if self.varied else f"{text} in {{app}}"
+        if not self.varied:
+            return text.format_map(slots)
+        quote = rng.choice(_QUOTES)
+        quoted = {name: quote.format(slots[name]) for name in free if name in slots}
+        if not self.part:
+            text = _framed(text, rng)
+        text = text.removeprefix("?").format_map({**slots, **quoted})
+        return text if self.part else _finish(text, rng)
+
+    def listed(
+        self,
+        pairs: Mapping[str, str],
+        rng: random.Random,
+        *,
+        free: Sequence[str] = (),
+        alone: Mapping[str, str] | None = None,
+    ) -> str:
+        """Fields and their values as text, in random order.
+
+        Args:
+            pairs: value by name of the field.
+            rng: draws the form and the order.
+            free: fields whose values may be put in quotes.
+            alone: for fields that are recognised by their values, a phrase without the name of the
+                field, such as ``"at {}"``. It is sometimes used instead of the name.
+        """
+        if not self.varied:
+            return " and ".join(f"{name} {value}" for name, value in pairs.items())
+        names = rng.sample(list(pairs), len(pairs))
+        form, joint, quote = rng.choice(_PAIRS), rng.choice(_JOINTS), rng.choice(_QUOTES)
+        values = {n: quote.format(pairs[n]) if n in free else pairs[n] for n in names}
+        texts = {name: form.format(n=name, v=values[name]) for name in names}
+        for name, bare in (alone or {}).items():
+            if name in texts and rng.random() < 0.3:
+                texts[name] = bare.format(values[name])
+        return joint.join(texts.values())
+
+    def rest(self, fields: str, rng: random.Random) -> str:
+        """The text after the title of a new record: its other fields, if there are any."""
+        if not fields:
+            return ""
+        form = rng.choice(_RESTS) if self.varied else _RESTS[0]
+        return form.replace("{}", fields)
+
+    def several(self, titles: Sequence[str], rng: random.Random) -> str:
+        """Several titles as one phrase."""
+        if not self.varied:
+            return " and ".join(titles)
+        quote = rng.choice(_QUOTES)
+        quoted = [quote.format(title) for title in titles]
+        joint = rng.choice((" and ", " as well as ", " , also ", " and also ", " , then ", ", "))
+        return joint.join(quoted)
+
+    def both(self, first: str, second: str, rng: random.Random) -> str:
+        """The text of two goals."""
+        if not self.varied:
+            return f"{first} and {second}"
+        joint = rng.choice(_BOTH)
+        head = "two things : " if rng.random() < 0.1 else ""
+        return _finish(_framed(f"{head}{first}{joint}{second}", rng), rng)
 
 
 def _framed(text: str, rng: random.Random) -> str:
@@ -127,8 +193,10 @@ def _framed(text: str, rng: random.Random) -> str:
 
 def with_state(clause: str, slots: Slots) -> str:
     """The clause with ``@flip`` and ``@for`` replaced."""
-    whom = f" [for|of|on] {_IT}" if "title" in slots else ""
-    flip = _SWITCH_ON if slots.get("state") == "on" else _SWITCH_OFF
+    whom = f" [for|of|on] {_READ['parts']['it']}" if "title" in slots else ""
+    flip = "[switch on|enable|activate]"
+    if slots.get("state") != "on":
+        flip = "[switch off|disable|deactivate]"
     return clause.replace("@flip", flip).replace("@for", whom)
 
 
@@ -147,7 +215,7 @@ def _placed(text: str, rng: random.Random) -> str:
     return mark + draw(rng.choice(usable), rng) + text
 
 
-def finish(text: str, rng: random.Random) -> str:
+def _finish(text: str, rng: random.Random) -> str:
     """The text with single spaces; sometimes with a capital at the start and a full stop at the
     end."""
     text = " ".join(text.split())
@@ -160,76 +228,16 @@ def finish(text: str, rng: random.Random) -> str:
     return text
 
 
-def listed(
-    pairs: Mapping[str, str],
-    rng: random.Random,
-    *,
-    wordings: ClauseSet,
-    free: Sequence[str] = (),
-    alone: Mapping[str, str] | None = None,
-) -> str:
-    """Fields and their values as text, in random order.
-
-    Args:
-        pairs: value by name of the field.
-        rng: draws the form and the order.
-        wordings: only with ``"many"`` is the order random.
-        free: fields whose values may be put in quotes.
-        alone: for fields that are recognised by their values, a phrase without the name of the
-            field, such as ``"at {}"``. It is sometimes used instead of the name.
-    """
-    if wordings != "many":
-        return " and ".join(f"{name} {value}" for name, value in pairs.items())
-    names = rng.sample(list(pairs), len(pairs))
-    form, joint, quote = rng.choice(_PAIRS), rng.choice(_JOINTS), rng.choice(_QUOTES)
-    values = {n: quote.format(pairs[n]) if n in free else pairs[n] for n in names}
-    texts = {name: form.format(n=name, v=values[name]) for name in names}
-    for name, bare in (alone or {}).items():
-        if name in texts and rng.random() < 0.3:
-            texts[name] = bare.format(values[name])
-    return joint.join(texts.values())
-
-
-def rest(fields: str, rng: random.Random, *, wordings: ClauseSet) -> str:
-    """The text after the title of a new record: its other fields, if there are any."""
-    if not fields:
-        return ""
-    forms = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
-    return (forms[0] if wordings != "many" else rng.choice(forms)).replace("{}", fields)
-
-
-def several(titles: Sequence[str], rng: random.Random, *, wordings: ClauseSet) -> str:
-    """Several titles as one phrase."""
-    if wordings != "many":
-        return " and ".join(titles)
-    quote = rng.choice(_QUOTES)
-    quoted = [quote.format(title) for title in titles]
-    joint = rng.choice((" and ", " as well as ", " , also ", " and also ", " , then ", ", "))
-    return joint.join(quoted)
-
-
-def both(first: str, second: str, rng: random.Random, *, wordings: ClauseSet) -> str:
-    """The text of two goals."""
-    if wordings != "many":
-        return f"{first} and {second}"
-    joint = rng.choice(
-        (" and ", " , and ", " , then ", " . Then ", " and then ", " . After that ", " ; also ",
-         " . Also ", " , afterwards ", " ; ", " . Next ")
-    )  # fmt: skip
-    head = "two things : " if rng.random() < 0.1 else ""
-    text = f"{head}{first}{joint}{second}"
-    return finish(_framed(text, rng), rng)
-
-
 # -- the notation ----------------------------------------------------------------------------------
-
-_Parts = list["str | list[_Parts]"]
-"""Texts, and choices as lists of their alternatives, each with parts of its own."""
 
 
 def draw(wording: str, rng: random.Random) -> str:
     """A random text; every choice is uniform over its alternatives."""
     return "".join(_drawn(_parse(wording), rng))
+
+
+_Parts = list["str | list[_Parts]"]
+"""Texts, and choices as lists of their alternatives, each with parts of its own."""
 
 
 def _drawn(parts: _Parts, rng: random.Random) -> Iterator[str]:

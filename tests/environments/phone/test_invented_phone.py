@@ -70,7 +70,7 @@ def test_equal_numbers_give_equal_devices_and_others_do_not() -> None:
     assert set(a.tasks) < set(b.tasks)
     task = a.tasks[5]
     assert at_once(a.reset(task=task, seed=7)) == at_once(b.reset(task=task, seed=7))
-    names = [tuple(app.name for app in invent(k).apps) for k in range(20)]
+    names = [tuple(invent(k).apps) for k in range(20)]
     assert len(set(names)) == 20
 
 
@@ -122,7 +122,7 @@ SMALL = frozenset("_ a an the in of to and for on off at with from is my new all
 
 
 def apps_of(numbers: Iterable[int]) -> list[App]:
-    return [app.app for number in numbers for app in invent(number).apps]
+    return [app for number in numbers for app in invent(number).apps.values()]
 
 
 def words_of(apps: Iterable[App]) -> set[str]:
