@@ -8,8 +8,13 @@ for the team.
 from __future__ import annotations
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.coordination.answers import Score, read, score, written
-from swarm_ui.environments.coordination.environment import CoordinationEnvironment
+from swarm_ui.environments.coordination.environment import (
+    CoordinationEnvironment,
+    Score,
+    read,
+    score,
+    written,
+)
 from swarm_ui.environments.coordination.policy import (
     CoordinationPolicy,
     GatherAnswers,

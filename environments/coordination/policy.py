@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView, Pane
 from swarm_ui.engine.limits import Limits
-from swarm_ui.environments.coordination.answers import written
+from swarm_ui.environments.coordination.environment import written
 from swarm_ui.environments.coordination.problem import Problem, draw_problem
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph

@@ -32,9 +32,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, product
-from math import dist, log, pi, sqrt
-from typing import TYPE_CHECKING, Literal, get_args
+from itertools import product
+from math import log, pi, sqrt
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
@@ -129,17 +129,14 @@ class Problem:
         """Each pair of neighbours once."""
         return tuple((a, b) for a, found in self.neighbours.items() for b in found if a < b)
 
-    def answers(self, name: str) -> frozenset[str] | None:
-        """The valid answers of an agent, in lower case.
-
-        ``None`` if every number that an agent holds is valid.
-        """
+    def answers(self, name: str) -> frozenset[str]:
+        """The valid answers of an agent, in lower case."""
         if self.kind == "colouring":
             return frozenset(str(colour) for colour in range(1, self.colours + 1))
         if self.kind == "matching":
             return frozenset(["none", *(other.casefold() for other in self.neighbours[name])])
         if self.kind == "consensus":
-            return None
+            return frozenset(map(str, self.numbers.values()))
         return frozenset(["yes", "no"])
 
     def observation(self) -> Observation:
@@ -210,10 +207,10 @@ def parts_of(task: str) -> tuple[Kind, Family, int]:
     Raises:
         ConfigError: there is no such task.
     """
-    for size in (*SMALL, *LARGE):
-        for kind, family in product(KINDS, FAMILIES):
-            if task == f"{kind}-{family}-{size}":
-                return kind, family, size
+    kind, _, rest = task.partition("-")
+    family, _, size = rest.partition("-")
+    if task in task_names():
+        return cast(Kind, kind), cast(Family, family), int(size)
     sizes = ", ".join(map(str, (*SMALL, *LARGE)))
     raise ConfigError(
         f"coordination: no task {task!r}; expected KIND-FAMILY-SIZE with a kind of "
@@ -240,31 +237,13 @@ def draw_network(family: Family, size: int, rng: random.Random) -> networkx.Grap
     """A connected network of the agents 0 ... ``size`` - 1; equal generators give equal ones."""
     import networkx as nx
 
-    if family == "geometric":
-        return _geometric(size, rng)
-    seed = rng.getrandbits(32)
     if family == "smallworld":
-        drawn = nx.connected_watts_strogatz_graph(size, _DEGREE, _REWIRED, tries=1000, seed=seed)
-    else:
-        drawn = nx.barabasi_albert_graph(size, _NEW_EDGES, seed=seed)
-    return drawn
-
-
-def _geometric(size: int, rng: random.Random) -> networkx.Graph[int]:
-    """A random geometric graph, drawn until it is connected.
-
-    The radius is near the threshold of connectivity, so few draws are needed.
-    """
-    import networkx as nx
-
+        seed = rng.getrandbits(32)
+        return nx.connected_watts_strogatz_graph(size, _DEGREE, _REWIRED, tries=1000, seed=seed)
+    if family == "preferential":
+        return nx.barabasi_albert_graph(size, _NEW_EDGES, seed=rng.getrandbits(32))
+    # The radius is near the threshold of connectivity, so few draws are needed.
     radius = sqrt(2 * log(size) / (pi * size))
-    while True:
-        places = [(rng.random(), rng.random()) for _ in range(size)]
-        near = (
-            (a, b) for a, b in combinations(range(size), 2) if dist(places[a], places[b]) <= radius
-        )
-        graph = nx.Graph()
-        graph.add_nodes_from(range(size))
-        graph.add_edges_from(near)
-        if nx.is_connected(graph):
-            return graph
+    while not nx.is_connected(drawn := nx.random_geometric_graph(size, radius, seed=rng)):
+        pass
+    return drawn

@@ -88,8 +88,8 @@ def listing(device: Device, table: Table) -> list[Widget]:
     add = Widget("button", table.add, effect=Go(table.screen("new")))
     if table.search:
         search = Search(table.app, table.name, table.title)
-        field = search_field(device, search, f"{table.title} of the {table.name}")
-        return [field, Widget("button", table.search, effect=search), add]
+        box = search_field(device, search, f"{table.title} of the {table.name}")
+        return [box, Widget("button", table.search, effect=search), add]
     if not table.checklist:
         return [*record_list(device, table, "detail"), add]
     field = table.switches[0].name

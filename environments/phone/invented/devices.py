@@ -240,8 +240,8 @@ class _Inventor:
 
     def _link(self, here: Screen, there: Screen, text: str, role: Role | None = None) -> None:
         """Add a widget that leads from one screen to another."""
-        widget = Widget(role or self.rng.choice(_LINKS), text, effect=Go(there))
-        self.links.setdefault(here, []).append(widget)
+        shown = self.rng.choice(_LINKS) if role is None else role
+        self.links.setdefault(here, []).append(Widget(shown, text, effect=Go(there)))
 
     def _trail(self, root: Screen, record: str) -> Path:
         """Screens to the list of records, linked to each other."""

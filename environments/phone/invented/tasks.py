@@ -96,8 +96,7 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     for kind, origin, into in _crossings(apps, rng):
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
         name = f"{kind}-{origin.records.name}-{into.records.name}"
-        draw = partial(_crossed, kind, origin, into, voice)
-        add(name, (origin, into), draw, steps, kind=kind)
+        add(name, (origin, into), partial(_crossed, kind, origin, into, voice), steps, kind=kind)
     for one, two in _pairings(halves, rng):
         if one.about.table is not None and one.about.table is two.about.table:
             continue  # the two goals could be about the same record

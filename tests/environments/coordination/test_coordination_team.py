@@ -129,15 +129,12 @@ async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
         assert shuffled <= 0.5
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["leader", "matching"])
 async def test_a_hundred_agents_solve_each_kind(kind: str) -> None:
     task = (f"{kind}-preferential-100", 20_000_001)
     (episode,) = await play(distributed(), [task])
     assert episode.success is True
     assert len(decision(episode).messages) == 100 * draw_problem(*task).rounds + 1
-
-
-"""What the distributed algorithm answers, as of version 1 of the networks and the algorithms."""
 
 
 # -- agents that cannot be relied on ----------------------------------------------------------
@@ -151,13 +148,11 @@ async def test_a_hundred_agents_solve_each_kind(kind: str) -> None:
         '{"action_type": "answer", "text": "99999"}',
         '{"action_type": "answer", "text": "1\\nBado: 2\\n"}',
         '{"action_type": "answer", "text": "' + "9" * 9_000 + '"}',
-        '{"action_type": "click", "index": 3}',
         '{"action_type": "pass"}',
         'Reason: I keep 77. Bob has x. I am with Nobody.\nAction: {"action_type": "wait"}',
-        'Reason: I keep 99999999999999999999.\nAction: {"action_type": "answer", "text": ""}',
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["leader", "matching", "consensus"])
 async def test_nonsense_is_never_an_exception_and_never_right(kind: str, reply: str) -> None:
     right = distributed()
     job = (f"{kind}-geometric-8", 7)
