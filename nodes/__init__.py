@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.ask import Ask
-from swarm_ui.nodes.chat import ChatNode, Tool, mcp_tools
+from swarm_ui.nodes.chat import ChatNode, Tool
 from swarm_ui.nodes.fallback import Fallback
 from swarm_ui.nodes.function import FunctionNode, function_node
 from swarm_ui.nodes.map import Map
@@ -39,7 +39,7 @@ __all__ = [
     "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
     "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "ServedModel", "Tool",
     "VLLMModel", "VisionModel", "adapter_folder", "function_node", "hold_model",
-    "mcp_tools", "model_folder", "pulled_folder",
+    "model_folder", "pulled_folder",
 ]  # fmt: skip
 
 _LAZY = {

@@ -64,8 +64,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
 _BUILTINS = ("cd", "export", "set", "test")
 
 SHOWN: dict[tuple[str, str], str] = {
-    ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares; and "
-    "a server of the package mcp, which test_mcp_tools.py starts",
+    ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares",
     ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
     "test_trainer_ray.py do the same",
     ("docs/training.md", "toml"): "a recipe for a GPU and a model of gigabytes",
