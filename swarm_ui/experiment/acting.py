@@ -1,7 +1,7 @@
 """Where the episodes of a training are played, and the model that acts in them.
 
 The learner in this process acts itself; or a server acts with its adapters; or, in workers of a
-cluster, actors or a copy in each worker do. All of these get the learner's adapters by version.
+cluster, an actor or a copy in each worker do. All of these get the learner's adapters by version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Ray
 from swarm_ui.experiment.model_settings import Actor, Agent, Language
 from swarm_ui.experiment.models import endpoint_client, model_of_process
-from swarm_ui.experiment.place import model_actors, opened_in_actors, opened_workers
+from swarm_ui.experiment.place import has_model_actor, opened_in_actor, opened_workers
 from swarm_ui.experiment.spending import spending
 from swarm_ui.rollout import MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
@@ -96,9 +96,9 @@ async def _acting_in_workers(
 
         # The adapters to start from are published by the learner like all later versions.
         elsewhere: Any = partial(model_of_process, base)
-        if model_actors(config):
+        if has_model_actor(config):
             bare = config.model_copy(update={"model": base})
-            elsewhere = await stack.enter_async_context(opened_in_actors(bare))
+            elsewhere = await stack.enter_async_context(opened_in_actor(bare))
         model = PublishedModel(learner, elsewhere)
         stack.push_async_callback(model.close)
         yield model

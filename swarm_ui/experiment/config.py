@@ -126,11 +126,11 @@ class Ray(Section):
     gpus: Amount = 0.0
     resources: dict[str, Amount] | None = None
     """Custom resources of a worker; ``None``: those that the environment needs."""
-    model_actors: Natural | None = None
-    """Actors that hold the model for all workers; 0: each worker loads its own. ``None``: 1, and 0
-    for an embedded agent."""
+    model_actor: bool | None = None
+    """Whether an actor holds the model for all workers, or each worker loads its own. ``None``: it
+    does, but for an embedded agent."""
     gpus_per_model: Amount = 0.0
-    """Share of a GPU for each actor that holds the model."""
+    """Share of a GPU for the actor that holds the model."""
 
     @field_validator("address")
     @classmethod

@@ -97,8 +97,8 @@ def _of_training(config: Config) -> Iterator[Finding]:
         yield ("team", "edges"), (f"'{team.edges}' would not be used, because train.edges is "
                                   f"{config.train.edges}; leave one of the two out")  # fmt: skip
     if isinstance(model, Language) and model.actor and isinstance(config.place, Ray):
-        if config.place.model_actors:
-            yield ("place", "model_actors"), ("a server acts (model.actor), and no other process "
+        if config.place.model_actor:
+            yield ("place", "model_actor"), ("a server acts (model.actor), and no other process "
                                               "holds the model; leave it out")  # fmt: skip
         if team.vote == "probability":
             yield ("team", "vote"), ("while a server acts, workers of a cluster have no weights to "

@@ -2,7 +2,7 @@
 
 On a cluster, each worker opens the environment from the same settings as this process would, and
 the model too, unless all workers ask the same one: an endpoint, within limits that hold for all of
-them together, or actors that hold the model.
+them together, or an actor that holds the model.
 """
 
 from __future__ import annotations
@@ -150,15 +150,15 @@ async def open_environments(env: Benchmark, split: str) -> AsyncIterator[MakeEnv
 # -- the model that all workers ask ---------------------------------------------------------------
 
 
-def model_actors(config: Config) -> int:
-    """The number of actors that hold the model; 0 if each worker opens the model itself.
+def has_model_actor(config: Config) -> bool:
+    """Whether an actor holds the model; else each worker opens the model itself.
 
     Embedded agents are small and answer faster than an actor could be asked by many.
     """
     if isinstance(config.model, Endpoint) or not isinstance(config.place, Ray):
-        return 0
-    given = config.place.model_actors
-    return given if given is not None else int(not isinstance(config.model, Agent))
+        return False
+    given = config.place.model_actor
+    return given if given is not None else not isinstance(config.model, Agent)
 
 
 @asynccontextmanager
@@ -174,8 +174,8 @@ async def open_shared_model(
                     stack.enter_context(spending(model, run))
                 model = await stack.enter_async_context(_counted(config.model, model.budget))
             yield model
-        elif model_actors(config):
-            yield await stack.enter_async_context(opened_in_actors(config))
+        elif has_model_actor(config):
+            yield await stack.enter_async_context(opened_in_actor(config))
         else:
             yield None
 
@@ -204,8 +204,8 @@ def _client(section: Endpoint, calls: int, tokens: int) -> ChatModel:
 
 
 @asynccontextmanager
-async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
-    """The model of this process, held by :func:`model_actors` actors, which end with the block.
+async def opened_in_actor(config: Config) -> AsyncIterator[RayModel]:
+    """The model of this process, held by an actor, which ends with the block.
 
     Raises:
         ConfigError: the model cannot be made, or no machine has room for it.
@@ -217,10 +217,7 @@ async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
     if gpus and isinstance(section, Language) and section.device == "cpu":
         section = section.model_copy(update={"device": "cuda"})
     # An actor without a GPU reserves no CPU: it computes while workers wait for it.
-    held = await hold_model(
-        partial(_made_in, os.getcwd(), section),
-        replicas=model_actors(config), gpus=gpus, cpus=0.0,
-    )  # fmt: skip
+    held = await hold_model(partial(_made_in, os.getcwd(), section), gpus=gpus, cpus=0.0)
     try:
         yield held
     finally:

@@ -104,7 +104,7 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
 def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
     for folder, options in (
         ("here", ""),
-        ("there", "--on ray place.workers=2 place.model_actors=1"),
+        ("there", "--on ray place.workers=2 place.model_actor=true"),
     ):
         done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err

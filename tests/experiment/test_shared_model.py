@@ -17,11 +17,11 @@ from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import Config, Ray
 from swarm_ui.experiment.model_settings import model_named
-from swarm_ui.experiment.place import model_actors, open_shared_model
+from swarm_ui.experiment.place import has_model_actor, open_shared_model
 
 
-def config(name: str, actors: int | None = None, **model: Any) -> Config:
-    return Config(model=model_named(name, **model), place=Ray(model_actors=actors))
+def config(name: str, actor: bool | None = None, **model: Any) -> Config:
+    return Config(model=model_named(name, **model), place=Ray(model_actor=actor))
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def script(tmp_path: Path) -> str:
 
 def test_who_holds_the_model(script: str) -> None:
     url = "http://127.0.0.1:9/v1"
-    assert model_actors(config("base")) == 0
-    assert model_actors(config("base", actors=2)) == 2
-    assert model_actors(config(script)) == 1
-    assert model_actors(config(script, actors=0)) == 0
-    assert model_actors(config("tiny", url=url)) == 0
-    assert model_actors(config("tiny", url=url, actors=3)) == 0
+    assert not has_model_actor(config("base"))
+    assert has_model_actor(config("base", actor=True))
+    assert has_model_actor(config(script))
+    assert not has_model_actor(config(script, actor=False))
+    assert not has_model_actor(config("tiny", url=url))
+    assert not has_model_actor(config("tiny", url=url, actor=True))
 
 
 async def test_nothing_is_held_for_a_model_that_each_worker_loads() -> None:

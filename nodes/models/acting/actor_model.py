@@ -1,4 +1,4 @@
-"""Agents that ask a server, or another engine, while their adapters are trained in this process.
+"""Agents that ask a server while their adapters are trained in this process.
 
     learner = CausalModel.from_pretrained(folder)            # trains
     actor = OpenAIModel("base", "http://localhost:8000/v1")  # vLLM, serves the same folder
@@ -7,7 +7,7 @@
     trainer = TeamTrainer(learner, team, …)
 
 The learner knows which version of an adapter is current and which ones are leased. A version is
-saved and loaded into the engine at the first request to it, and unloaded when it is not current and
+saved and loaded on the server at the first request to it, and unloaded when it is not current and
 not leased. So no call is needed after a training step.
 
 If other processes play the episodes, they ask the server themselves, for the versions that this
@@ -19,10 +19,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -42,57 +42,27 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
 
 
-class Engine(Protocol):
-    """Answers chats with versions of adapters that are loaded while it runs."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def loaded(self) -> Collection[str]:
-        """The versions that were loaded and not unloaded since."""
-        ...
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
-
-    async def load_version(self, version: str, folder: Path) -> None:
-        """Load a version, such as ``"agent_2@7"``, from a folder in peft's format; no error if it
-        is loaded."""
-        ...
-
-    async def unload_version(self, version: str) -> None:
-        """Remove a version; no error if it is not there."""
-        ...
-
-    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
-        """The tokens of a chat as the engine reads them."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class ActorModel:
-    """The adapters of a learner, with replies from an engine. It is a
+    """The adapters of a learner, with replies from a server. It is a
     :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`; the part of
     it that workers get has no ``score``.
 
-    The learner makes the prompts, so it trains on exactly the prompts that the engine got.
+    The learner makes the prompts, so it trains on exactly the prompts that the server got.
 
     Args:
-        engine: gives the replies; usually an :class:`~swarm_ui.nodes.OpenAIModel` of vLLM with
-            ``--enable-lora``, which serves the base model of the learner.
-        learner: holds the adapters. Its base model must have the same weights as that of the
-            engine.
-        folder: where versions are saved for the engine, which reads them from there. Each training
+        engine: gives the replies: vLLM with ``--enable-lora``, which serves the base model of the
+            learner, with the same weights.
+        learner: holds the adapters.
+        folder: where versions are saved for the server, which reads them from there. Each training
             run needs a separate folder.
         constrained: whether replies to decisions are restricted to the actions that are possible on
             the screen; ``None``: those in the compact format are.
-        kept: the versions of this many calls of :meth:`publish` stay in the engine.
+        kept: the versions of this many calls of :meth:`publish` stay on the server.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        engine: OpenAIModel,
         learner: CausalModel,
         folder: Path,
         *,
@@ -129,14 +99,14 @@ class ActorModel:
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        """The learner's versions that the engine holds."""
+        """The learner's versions that the server holds."""
         return tuple([each for each in self._engine.loaded if each in self._written])
 
     async def check(self) -> None:
-        """Check that the engine answers, and that it reads a chat as the learner does.
+        """Check that the server answers, and that it reads a chat as the learner does.
 
         Raises:
-            ModelUnavailable: the engine does not answer.
+            ModelUnavailable: the server does not answer.
             ConfigError: it converts a chat to other tokens, because the model or the chat template
                 differs.
         """
@@ -145,13 +115,13 @@ class ActorModel:
         there = await self._engine.tokens(here.turns)
         if there != here.ids:
             raise ConfigError(
-                f"the engine '{self.name}' reads prompts differently from the learner "
+                f"the server of '{self.name}' reads prompts differently from the learner "
                 f"'{self.learner.name}': expected {len(here.ids)} tokens ({here.ids[:8]}…), got "
                 f"{len(there)} ({there[:8]}…); serve the same model and chat template on both sides"
             )
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`. Versions that the engine does not have yet are
+        """See :class:`swarm_ui.model.ChatModel`. Versions that the server does not have yet are
         loaded first."""
         with at_leased_versions(self, requests) as exact, self._timed():
             prompts = [self.learner.prompt(request) for request in exact]
@@ -167,7 +137,7 @@ class ActorModel:
         return done
 
     async def close(self) -> None:
-        """Unload all versions from the engine if it answers, and close the engine."""
+        """Unload all versions from the server if it answers, and close the connections."""
         try:
             for version in self.loaded:
                 await self._engine.unload_version(version)
@@ -180,16 +150,7 @@ class ActorModel:
 
     def publish(self) -> Mapping[str, str]:
         """Write the current weights, and give the version of each adapter. The versions of the last
-        ``kept`` calls stay in the engine.
-
-        Raises:
-            ConfigError: other processes cannot ask the engine, or a version cannot be written.
-        """
-        if not isinstance(self._engine, OpenAIModel):
-            raise ConfigError(
-                f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
-                f"OpenAIModel as the engine, got {type(self._engine).__name__}"
-            )
+        ``kept`` calls stay on the server. Raises ``ConfigError`` if one cannot be written."""
         current = {name: self.lease(name) for name in self.adapters}
         for version in current.values():
             self._write(version)
@@ -201,7 +162,6 @@ class ActorModel:
         """Load published versions that the server lacks, for example after it was restarted, and
         unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
-        assert isinstance(engine, OpenAIModel)
         served = {model.name: model.root for model in await engine.served()}
         for version in sorted(self._needed()):
             if engine.loaded.get(version) not in served:
@@ -216,7 +176,7 @@ class ActorModel:
         return {version for current in self._last for version in current.values()}
 
     def _write(self, version: str) -> None:
-        """Write a version for the engine if it is not there."""
+        """Write a version for the server if it is not there."""
         if version in self._written:
             return
         place = self._folder / version
@@ -302,7 +262,7 @@ def _received(key: str, engine: OpenAIModel, *others: Any) -> ActorCopy:
 
 
 async def ask_engine(
-    engine: Engine,
+    engine: OpenAIModel,
     requests: Sequence[Request],
     prompts: Sequence[ChatPrompt],
     folder: Path,
@@ -316,7 +276,7 @@ async def ask_engine(
             request,
             decision=None,
             chat=prompt.turns,
-            # As the learner samples; the defaults of the engine may be others.
+            # As the learner samples; the defaults of the server may be others.
             temperature=request.temperature or 0.0,
             max_tokens=request.reply_tokens,
             tools=(),  # they are in the text of the chat, as the learner reads them

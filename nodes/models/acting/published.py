@@ -15,6 +15,7 @@ reference to them, so that a process fetches only those that it lacks.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
 import tempfile
@@ -49,11 +50,11 @@ def _files(version: str, learner: Any) -> Files:
 
 
 class LoadingModel:
-    """A model of this process, which loads the versions that it lacks. The newest ones of each
-    adapter stay in memory although no request uses them."""
+    """A model of this process, which loads the versions that it lacks, and keeps those that were
+    used last."""
 
     def __init__(self, model: Any, kept: int = 2) -> None:
-        """``kept``: versions of each adapter that stay in memory."""
+        """``kept``: versions of each published adapter that stay in memory without a request."""
         self.model, self._kept = model, kept
         self.own: dict[str, str] | None = None
         """The version of each adapter that it has from the beginning. They stay. ``None``: it has
@@ -61,7 +62,8 @@ class LoadingModel:
         if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
             self.own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
         self._recent: dict[str, None] = {}
-        """Loaded versions that stay in memory, in the order of their last use."""
+        """Loaded versions, which are leased, in the order of their last use."""
+        self._loading = asyncio.Lock()
 
     async def ask(
         self,
@@ -72,19 +74,27 @@ class LoadingModel:
     ) -> Any:
         """Call ``generate`` or ``score``, for exact versions of adapters, some of which have
         ``files``. Raises ``ModelError`` if a version cannot be read, or does not fit the model."""
+        wanted = {each.adapter for each in requests if each.adapter} & files.keys()
+        wanted -= wanted if self.own is None else {*self.own.values()}
         with ExitStack() as leases:
-            for version in sorted({r.adapter for r in requests if r.adapter} & files.keys()):
-                if self.own is not None and version not in self.own.values():
-                    if not self._leased(version):
+            async with self._loading:
+                for version in sorted(wanted):
+                    if version not in self._recent:
                         await self._load(version, files[version])
-                    leases.callback(self.model.release, version)
-                    await self._keep(version)
+                        self.model.lease(version)
+                    self._recent.pop(version, None)
+                    self._recent[version] = None
+                    leases.callback(self.model.release, self.model.lease(version))
+                most = max(len(wanted), self._kept * len(files))
+                for old in [*self._recent][:-most] if wanted else ():
+                    del self._recent[old]
+                    self.model.release(old)
+                    if hasattr(self.model, "unload_version"):  # it keeps what was loaded
+                        await self.model.unload_version(old)
             return await getattr(self.model, method)(requests, *others)
 
     async def _load(self, version: str, files: Files) -> None:
         found = files if isinstance(files, Mapping) else await files
-        if self._leased(version):  # loaded by another request meanwhile
-            return
         try:
             with tempfile.TemporaryDirectory() as folder:
                 for name, data in found.items():
@@ -97,28 +107,6 @@ class LoadingModel:
                 f"cannot load the published {version} of '{self.model.name}' in this process: "
                 f"{error}"
             ) from error
-        self.model.lease(version)
-
-    def _leased(self, version: str) -> bool:
-        """Lease a version if the model has it."""
-        try:
-            self.model.lease(version)
-        except ModelError:
-            return False
-        return True
-
-    async def _keep(self, version: str) -> None:
-        if version not in self._recent:
-            self.model.lease(version)
-        self._recent.pop(version, None)
-        self._recent[version] = None
-        name = version.rpartition("@")[0]
-        same = [each for each in self._recent if each.startswith(f"{name}@")]
-        for old in same[: -self._kept]:
-            del self._recent[old]
-            self.model.release(old)
-            if hasattr(self.model, "unload_version"):  # it keeps what was loaded
-                await self.model.unload_version(old)
 
 
 class PublishedCopy:

@@ -1,9 +1,9 @@
-"""A model that is held by Ray actors and asked from any process of the cluster.
+"""A model that is held by a Ray actor and asked from any process of the cluster.
 
-model = await hold_model(partial(LocalModel.load, folder), gpus=0.5, replicas=2)
+model = await hold_model(partial(LocalModel.load, folder), gpus=0.5)
 team = CollabGraph.collaborative(agents=4, rounds=2, model=model)
-…                       # the team can be sent to workers; all of them ask the same actors
-await model.close()     # ends the actors
+…                       # the team can be sent to workers; all of them ask the same actor
+await model.close()     # ends the actor
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -19,12 +18,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Request, ScoringModel, close_model
-from swarm_ui.nodes.models.acting.published import (
-    Files,
-    LoadingModel,
-    PublishedCopy,
-    ScoringCopy,
-)
+from swarm_ui.nodes.models.acting.published import Files, LoadingModel, PublishedCopy, ScoringCopy
 from swarm_ui.rollout.cluster import connected, imported, reason
 
 Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
@@ -35,8 +29,6 @@ _CALLS = 10_000
 """Calls that an actor takes at the same time. They wait in the queue of the model."""
 _PATIENCE = 300.0
 """Seconds to wait for room on a machine."""
-_ATTEMPTS = 3
-"""Maximum number of attempts of a call to a live actor, such as after a broken connection."""
 
 
 class ActorLost(ModelUnavailable):
@@ -75,8 +67,7 @@ class HeldModel:
     async def ask(
         self, method: str, files: Mapping[str, Files], requests: Sequence[Request], *others: object
     ) -> Any:
-        """Call ``generate`` or ``score`` of the model; see
-        :meth:`~swarm_ui.nodes.models.acting.published.LoadingModel.ask`."""
+        """Call ``generate`` or ``score``; see ``LoadingModel.ask``."""
         return await (await self._held()).ask(method, files, requests, *others)
 
     async def used(self) -> tuple[int, int]:
@@ -107,107 +98,59 @@ class HeldModel:
 
 
 class RayModel(PublishedCopy):
-    """Asks the actors that hold a model; made by :func:`hold_model`.
+    """Asks the actor that holds a model; made by :func:`hold_model`.
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
     can be sent to other processes. It has no weights. Limits and the budget of the model hold for
-    all processes together.
-
-    An actor that is lost is restarted by Ray, and its calls are repeated. If it was lost too often,
-    the other replicas are asked; without any, calls raise ``ModelUnavailable``.
+    all processes together. Ray restarts a lost actor, and repeats its calls; if it was lost too
+    often, calls raise ``ModelUnavailable``.
     """
 
     def __init__(
         self,
-        actors: Sequence[Any],
+        actor: Any,
         about: About,
         current: Mapping[str, str] | None = None,
         files: Mapping[str, Files] | None = None,
     ) -> None:
         """``current``: version of each adapter; ``None``: those with which the model was loaded.
-        ``files``: of versions that the actors may lack."""
+        ``files``: of versions that the actor may lack."""
         super().__init__(about.adapters if current is None else current)
         self.name = about.name
-        self._actors, self._about, self._files = tuple(actors), about, files or {}
-        self._where = f"the model '{about.name}' in {len(self._actors)} actors"
-        self._open = [0] * len(self._actors)
-        """Calls under way, of this process, by replica."""
-        self._lost: set[int] = set()
+        self._actor, self._about, self._files = actor, about, files or {}
+        self._where = f"the model '{about.name}', which an actor holds"
         self._own = True
 
     def __repr__(self) -> str:
         return f"RayModel({self._where})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._actors, self._about, self.current, self._files
+        return self._actor, self._about, self.current, self._files
 
     def __setstate__(self, sent: tuple[Any, ...]) -> None:
         RayModel.__init__(self, *sent)
         self._own = False
 
     def with_versions(self, current: Mapping[str, str], files: Mapping[str, Files]) -> Self:
-        """The same actors, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them."""
-        other = type(self)(self._actors, self._about, current, files)
+        """The same actor, asked for these versions of the adapters, such as
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end it."""
+        other = type(self)(self._actor, self._about, current, files)
         other._own = False
         return other
 
     async def used(self) -> tuple[int, int]:
-        """Calls and tokens that the budget of the only actor counts."""
-        found: tuple[int, int] = await answered(self._actors[0].used.remote(), self._where)
+        """Calls and tokens that the budget of the model counts."""
+        found: tuple[int, int] = await answered(self._actor.used.remote(), self._where)
         return found
 
     async def close(self) -> None:
-        """End the actors. In a process that the model was sent to, nothing happens."""
+        """End the actor. In a process that the model was sent to, nothing happens."""
         if self._own:
-            ray = connected(_NEEDED_FOR)
-            for actor in self._actors:
-                ray.kill(actor)
-            self._lost = set(range(len(self._actors)))
+            connected(_NEEDED_FOR).kill(self._actor)
 
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
-        """Ask the replica with the fewest calls of this process, and another one if it is lost."""
-        failed = 0
-        while True:
-            place = self._replica(requests[0].run)
-            actor = self._actors[place]
-            self._open[place] += 1
-            try:
-                ref = actor.ask.remote(method, self._files, requests, *others)
-                return await answered(ref, self._where)
-            except ActorLost as error:
-                failed += 1
-                if await self._is_lost(place):
-                    self._lost.add(place)
-                elif failed > _ATTEMPTS:
-                    raise
-                if len(self._lost) == len(self._actors):
-                    raise ModelUnavailable(
-                        f"{self._where}: all of these actors are lost; the last error: {error}. "
-                        "See Ray's log of the actors, and raise 'restarts' if machines are lost "
-                        "often"
-                    ) from error
-            finally:
-                self._open[place] -= 1
-
-    async def _is_lost(self, place: int) -> bool:
-        try:
-            await answered(self._actors[place].ready.remote(), self._where)
-        except ActorLost:
-            return True
-        return False
-
-    def _replica(self, run: str) -> int:
-        """The replica with the fewest calls. If several have equally few, a run keeps to the same
-        replica, whose cache may hold its prompts."""
-        places = [k for k in range(len(self._actors)) if k not in self._lost]
-        if not places:
-            raise ModelUnavailable(
-                f"{self._where}: all of these actors are lost or closed; make the model again "
-                "with hold_model"
-            )
-        first = zlib.crc32(run.encode()) % len(self._actors)
-        return min(places, key=lambda k: (self._open[k], (k - first) % len(self._actors)))
+        ref = self._actor.ask.remote(method, self._files, requests, *others)
+        return await answered(ref, self._where)
 
 
 class RayScoringModel(RayModel, ScoringCopy):
@@ -220,19 +163,17 @@ class RayScoringModel(RayModel, ScoringCopy):
 async def hold_model(
     factory: Factory,
     *,
-    replicas: int = 1,
     gpus: float = 0.0,
     cpus: float = 1.0,
     resources: Mapping[str, float] | None = None,
     restarts: int = 3,
 ) -> RayModel:
-    """Start actors that hold a model, and return the model that asks them.
+    """Start an actor that holds a model, and return the model that asks it.
 
     Args:
         factory: makes the model in the actor; it is sent there. Files that it reads must be on
             the machine of the actor.
-        replicas: number of actors, each with the whole model.
-        gpus, cpus, resources: what Ray reserves for each; ``gpus`` may be a fraction.
+        gpus, cpus, resources: what Ray reserves; ``gpus`` may be a fraction.
         restarts: how often a lost actor is restarted.
 
     Returns:
@@ -240,44 +181,32 @@ async def hold_model(
 
     Raises:
         ConfigError: this process is not connected to a cluster, the cluster has no room for the
-            actors, or the model cannot be made.
+            actor, or the model cannot be made.
         MissingExtra: Ray is not installed.
     """
-    if replicas < 1:
-        raise ConfigError(f"hold_model: 'replicas' must be at least 1, got {replicas}")
     ray = connected(_NEEDED_FOR)
-    options: dict[str, Any] = {
-        "num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {}),
-        "max_restarts": restarts, "max_task_retries": restarts, "max_concurrency": _CALLS,
-    }  # fmt: skip
-    kind = ray.remote(HeldModel).options(**options)
-    actors = [kind.remote(factory) for _ in range(replicas)]
+    needs = {"num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {})}
+    kind = ray.remote(HeldModel).options(
+        **needs, max_restarts=restarts, max_task_retries=restarts, max_concurrency=_CALLS
+    )
+    actor = kind.remote(factory)
     try:
-        await _placed(actors, f"{cpus:g} CPU, {gpus:g} GPU and {dict(resources or {})}")
-        asked = [answered(actor.about.remote(), _NEEDED_FOR) for actor in actors]
-        about: About = (await asyncio.gather(*asked))[0]
-    except BaseException:  # raised again: nothing stays behind
-        for actor in actors:
-            ray.kill(actor)
+        await asyncio.wait_for(answered(actor.ready.remote(), _NEEDED_FOR), _PATIENCE)
+        about: About = await answered(actor.about.remote(), _NEEDED_FOR)
+    except BaseException as failure:  # nothing stays behind
+        ray.kill(actor)
+        if isinstance(failure, ActorLost):
+            raise ConfigError(
+                f"{_NEEDED_FOR}: its process could not be made; is the same code installed on "
+                f"every machine? {failure}"
+            ) from failure
+        if isinstance(failure, TimeoutError):
+            raise ConfigError(
+                f"{_NEEDED_FOR}: expected room for {needs} within {_PATIENCE:g} s, got no room in "
+                "the Ray cluster. Ask for less, or add machines"
+            ) from None
         raise
-    return (RayScoringModel if about.scores else RayModel)(actors, about)
-
-
-async def _placed(actors: Sequence[Any], needs: str) -> None:
-    """Wait until all actors run. Raises ``ConfigError`` if they do not."""
-    waiting = asyncio.gather(*(answered(actor.ready.remote(), _NEEDED_FOR) for actor in actors))
-    try:
-        await asyncio.wait_for(waiting, _PATIENCE)
-    except ActorLost as error:
-        raise ConfigError(
-            f"{_NEEDED_FOR}: its process could not be made; is the same code installed on every "
-            f"machine? {error}"
-        ) from error
-    except TimeoutError:
-        raise ConfigError(
-            f"{_NEEDED_FOR}: expected room for {len(actors)} actors of {needs} each within "
-            f"{_PATIENCE:g} s, got no room in the Ray cluster. Ask for less, or add machines"
-        ) from None
+    return (RayScoringModel if about.scores else RayModel)(actor, about)
 
 
 async def answered(ref: Any, who: str) -> Any:
@@ -295,4 +224,7 @@ async def answered(ref: Any, who: str) -> Any:
             raise cause from None
         raise ModelError(f"{who} failed: {reason(error)}") from error
     except ray.exceptions.RayError as error:
-        raise ActorLost(f"{who} does not answer: {reason(error)}") from error
+        raise ActorLost(
+            f"{who}, does not answer: {reason(error)}. See Ray's log of the actor, and raise "
+            "'restarts' if machines are lost often"
+        ) from error

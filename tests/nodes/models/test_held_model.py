@@ -72,7 +72,9 @@ async def test_a_version_is_loaded_when_it_is_asked() -> None:
     assert told(await model.ask("generate", files, mixed)) == [r[0] for r in seen.values()]
     held = untrained()
     one = LoadingModel(held, kept=1)
-    both = await asyncio.gather(*(one.ask("generate", files, asking(v, asked)) for v in seen))
+    both = await asyncio.gather(
+        *(one.ask("generate", {v: files[v]}, asking(v, asked)) for v in seen)
+    )
     assert [told(done) for done in both] == list(seen.values())
     assert sum(map(held.has_version, seen)) == 1
 

@@ -59,7 +59,7 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
 ) -> None:
     local = with_adapters()
     files = {"agent_9@7": saved(local, "agent_2@0", tmp_path)}
-    model = await hold_model(with_adapters, replicas=2, cpus=0.1, resources={"accelerator": 0.5})
+    model = await hold_model(with_adapters, cpus=0.1, resources={"accelerator": 0.5})
     assert isinstance(model, RayScoringModel)
     names = ["agent_0", "agent_1@0", None, "agent_9@7"]
     asked = [asking(name, requests(6)) for name in names]
@@ -79,7 +79,7 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
     scores = await local.score(asked[1], replies)
     assert await model.score(asked[1], replies) == pytest.approx(scores, abs=1e-3)
     await model.close()
-    with pytest.raises(ModelUnavailable, match="lost or closed"):
+    with pytest.raises(ModelUnavailable, match="does not answer"):
         await model.generate(asked[0])
 
 
@@ -92,7 +92,7 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
     asked = asking("agent_2@7", requests(4))
     named = model.with_versions({"agent_2": "agent_2@7"}, files)
     first = await callers[0].generate.remote(named, asked)
-    os.kill(await model._actors[0].ready.remote(), signal.SIGKILL)
+    os.kill(await model._actor.ready.remote(), signal.SIGKILL)
     again = await callers[0].generate.remote(named, asked)
     assert [text for text, _, _ in again] == [text for text, _, _ in first]
     await model.close()
@@ -101,13 +101,11 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
 async def test_a_model_that_is_lost_for_good_is_unavailable_and_never_an_empty_reply(
     callers: list[Any],
 ) -> None:
-    model = await hold_model(greeter, replicas=2, cpus=0.1, restarts=0)
-    pids = await asyncio.gather(*(actor.ready.remote() for actor in model._actors))
-    os.kill(pids[0], signal.SIGKILL)
+    model = await hold_model(greeter, cpus=0.1, restarts=0)
     assert [text for text, *_ in await callers[0].generate.remote(model, requests(1))] == ["hi"]
-    os.kill(pids[1], signal.SIGKILL)
+    os.kill(await model._actor.ready.remote(), signal.SIGKILL)
     failure = await callers[1].fails.remote(model, requests(1))
-    assert failure.kind == "unavailable" and "all of these actors are lost" in failure.message
+    assert failure.kind == "unavailable" and "does not answer" in failure.message
     assert "\n" not in failure.message
     trace = await callers[2].decide.remote(CollabGraph.solo(model), "wait")
     assert trace.action is None and trace.calls[0].error.kind == "unavailable"
@@ -122,8 +120,8 @@ async def test_the_errors_of_a_factory_and_of_a_cluster_say_what_to_do(
     with pytest.raises(ConfigError, match=r"same code installed on every.*test_ray_model"):
         await hold_model(_not_on_the_machines, cpus=0.1)
     monkeypatch.setattr(ray_model, "_PATIENCE", 2.0)
-    with pytest.raises(ConfigError, match=r"2 actors of 0.1 CPU, 0 GPU and \{'accelerator': 0.7\}"):
-        await hold_model(no_weights, replicas=2, cpus=0.1, resources={"accelerator": 0.7})
+    with pytest.raises(ConfigError, match=r"room for .*'accelerator': 2.0"):
+        await hold_model(no_weights, cpus=0.1, resources={"accelerator": 2.0})
 
 
 async def test_all_workers_together_make_exactly_the_calls_of_the_budget(
