@@ -92,14 +92,15 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     extras: Mapping[str, str] = {}
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
-    """An effect that calls a function with the handset. A returned text is shown as a toast."""
+class Call:
+    """An effect that calls a function with the handset and some arguments. A returned text is shown
+    as a toast."""
 
-    function: Callable[[Handset], object]
+    def __init__(self, function: Callable[..., object], *given: object) -> None:
+        self._function, self._given = function, given
 
     def apply(self, device: Device) -> str:
-        assert isinstance(device, Handset)
-        toast = self.function(device)
+        toast = self._function(device, *self._given)
         if isinstance(toast, str) and toast:
             device.toast = toast
         return ""

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import calendar
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Control,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
@@ -41,16 +33,19 @@ EVENTS = db.single_table(
 
 
 def _build(handset: Handset, screen: Screen) -> Page:
-    if screen.kind == "day":
-        return _day(handset, date.fromisoformat(screen.of))
-    if screen.kind == "detail":
-        return _event(handset, screen.row)
-    if screen.kind == "delete":
-        title = handset.tables["event"][screen.row]["title"]
-        yes = ui.delete_record("event", screen.row, "Event deleted")
-        return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
-    if screen.kind in ("form", "agenda"):
-        return _form(handset) if screen.kind == "form" else _agenda(handset)
+    match screen.kind:
+        case "day":
+            return _day(handset, date.fromisoformat(screen.of))
+        case "detail":
+            return _event(handset, screen.row)
+        case "delete":
+            title = handset.tables["event"][screen.row]["title"]
+            yes = ui.delete_record("event", screen.row, "Event deleted")
+            return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
+        case "form":
+            return _form(handset)
+        case "agenda":
+            return _agenda(handset)
     shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
     return _month(handset, shown.replace(day=1))
 
@@ -60,20 +55,18 @@ def _month(handset: Handset, first: date) -> Page:
     weeks: list[Line] = [tuple(ui.heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
     for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
         weeks.append(tuple(_tile(handset, day, day.month == first.month) for day in week))
-    before, after = first - timedelta(days=1), first + timedelta(days=31)
     turn = (
-        ui.icon("Previous month", Call(partial(_turn, to=before))),
-        ui.icon("Next month", Call(partial(_turn, to=after))),
+        ui.icon("Previous month", Call(_turn, first - timedelta(days=1))),
+        ui.icon("Next month", Call(_turn, first + timedelta(days=31))),
         ui.button("List", ui.open_screen(APP, "agenda")),
     )
-    add = ui.icon("New Event", ui.open_screen(APP, "form", draft=_blank(handset.when().date())))
+    add = _new_event(handset.when().date())
     return Page(title=f"{first:%B %Y}", rows=weeks, top=[turn], bottom=[add])
 
 
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
     events = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events" if inside else ""
-    effect = ui.open_screen(APP, "day", day.isoformat())
-    return Control("cell", str(day.day), None, None, effect, description=events)
+    return ui.cell(str(day.day), ui.open_screen(APP, "day", day.isoformat()), events)
 
 
 def _turn(handset: Handset, to: date) -> None:
@@ -97,19 +90,17 @@ def _moment(seconds: str) -> datetime:
 
 
 def _day(handset: Handset, day: date) -> Page:
-    rows: list[Widget] = [_line(k, row) for k, row in _on(handset, day)]
-    add = ui.icon("New Event", ui.open_screen(APP, "form", draft=_blank(day)))
+    rows = [_line(k, row) for k, row in _on(handset, day)] or [ui.text_row("No events")]
     title = f"{day:%A}, {day:%B} {day.day} {day.year}"
-    return Page(title=title, rows=rows or [ui.text_row("No events")], bottom=[add])
+    return Page(title=title, rows=rows, bottom=[_new_event(day)])
 
 
 def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
     start, end = _moment(row["start"]), _moment(row["end"])
     span = f"{start:%H:%M} - {end:%H:%M}"
     parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
-    return ui.item(
-        row["title"], " ".join(filter(None, parts)), ui.open_screen(APP, "detail", row=identity)
-    )
+    detail = ui.open_screen(APP, "detail", row=identity)
+    return ui.item(row["title"], " ".join(filter(None, parts)), detail)
 
 
 def _agenda(handset: Handset) -> Page:
@@ -121,23 +112,23 @@ def _agenda(handset: Handset) -> Page:
 
 def _event(handset: Handset, identity: int) -> Page:
     row = handset.tables["event"][identity]
-    start, end = _moment(row["start"]), _moment(row["end"])
     interval = int(row.get("repeat_interval", "0"))
     rows: list[Line] = [
         ui.text_row(row["title"]),
         ui.text_row("Location", row.get("place", "")),
         ui.text_row("Description", row.get("description", "")),
-        ui.text_row("Start", f"{start:%a %Y-%m-%d %H:%M}"),
-        ui.text_row("End", f"{end:%a %Y-%m-%d %H:%M}"),
+        ui.text_row("Start", f"{_moment(row['start']):%a %Y-%m-%d %H:%M}"),
+        ui.text_row("End", f"{_moment(row['end']):%a %Y-%m-%d %H:%M}"),
         ui.text_row("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
     ]
     delete = ui.button("Delete", ui.open_screen(APP, "delete", row=identity))
     return Page(title="Event", rows=rows, bottom=[delete])
 
 
-def _blank(day: date) -> dict[str, str]:
-    typed = day.isoformat()
-    return {"start day": typed, "end day": typed, "start": "16:00", "end": "17:00"}
+def _new_event(day: date) -> Widget:
+    days = dict.fromkeys(("start day", "end day"), day.isoformat())
+    draft = {**days, "start": "16:00", "end": "17:00"}
+    return ui.icon("New Event", ui.open_screen(APP, "form", draft=draft))
 
 
 def _form(handset: Handset) -> Page:
@@ -149,7 +140,7 @@ def _form(handset: Handset) -> Page:
         (ui.field(handset, "End date", "end day"), ui.field(handset, "End time", "end")),
         *ui.options(handset, "repeat", REPEATS, "No repetition"),
     ]
-    return Page(title="New Event", rows=rows, bottom=[ui.icon("Save", Call(_save))])
+    return Page(title="New Event", rows=rows, bottom=[ui.icon("Save", _save)])
 
 
 def _save(handset: Handset) -> str:

@@ -3,7 +3,7 @@ deleted, moved, copied and renamed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -11,14 +11,7 @@ import msgspec
 
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Control,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.effects import Back
 from swarm_ui.environments.phone.state import Screen, Widget
@@ -44,11 +37,10 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         if screen.kind == "delete":
             count = len(handset.picked)
             what = name(min(handset.picked)) if count == 1 else f"{count} items"
-            return ui.dialog("Delete", f"Delete {what}?", "OK", Call(_delete))
+            return ui.dialog("Delete", f"Delete {what}?", "OK", _delete)
         if screen.kind == "rename":
-            rows: list[Line] = [ui.field(handset, "Name", "name")]
-            ok = ui.button("OK", Call(partial(_rename, folder=screen.of)))
-            return Page(title="Rename", rows=[*rows, (ui.button("Cancel", Back()), ok)])
+            buttons = ui.button("Cancel", Back()), ui.button("OK", Call(_rename, screen.of))
+            return Page(title="Rename", rows=[ui.field(handset, "Name", "name"), buttons])
         if screen.kind in ("move", "copy"):
             return self._target(handset, screen)
         return self.listing(handset, screen.of or self.root)
@@ -74,15 +66,14 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         return [*filter(handset.files.is_folder, paths), *shown]
 
     def _row(self, handset: Handset, path: str) -> Widget:
-        pick = Call(partial(_pick, path=path))
+        pick = Call(_pick, path)
         if handset.picked:
-            ticked = path in handset.picked
-            return Control("checkbox", name(path), None, ticked, pick, long_press=pick)
+            return ui.checkbox(name(path), path in handset.picked, pick)
         entry = handset.files.entries[path]
         when = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m-%d %H:%M}"
         if entry.data is None:
             return ui.item(name(path), "Folder", ui.open_screen(self.app, "list", path), pick)
-        return ui.item(name(path), when, Call(lambda handset: self.open(handset, path)), pick)
+        return ui.item(name(path), when, Call(self.open, path), pick)
 
     def _bar(self, handset: Handset, folder: str) -> list[Line]:
         """Buttons for the ticked files."""
@@ -90,18 +81,14 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         if not count:
             return []
         below = self.root if folder.startswith(self.root) else folder
-        every = Call(partial(_pick_all, paths=tuple(self._shown(handset, folder))))
         draft = {"name": name(min(handset.picked))}
         rename = ui.button("Rename", ui.open_screen(self.app, "rename", folder, draft=draft))
         delete = ui.button("Delete", ui.open_screen(self.app, "delete"))
+        every = ui.button("Select all", Call(_pick_all, self._shown(handset, folder)))
         move = ui.button("Move", ui.open_screen(self.app, "move", below))
         copy = ui.button("Copy", ui.open_screen(self.app, "copy", below))
-        buttons = (delete, ui.button("Select all", every))
-        return [
-            ui.text_row(f"{count} selected"),
-            (*buttons, rename) if count == 1 else buttons,
-            (move, copy),
-        ]
+        first = (delete, every, rename) if count == 1 else (delete, every)
+        return [ui.text_row(f"{count} selected"), first, (move, copy)]
 
     def _target(self, handset: Handset, screen: Screen) -> Page:
         """The page on which a target folder is chosen: its subfolders, and a button to take it."""
@@ -110,8 +97,7 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
             ui.item(name(path), "Folder", ui.open_screen(self.app, screen.kind, path))
             for path in filter(handset.files.is_folder, handset.files.children(folder))
         ]
-        put = Call(partial(_put, kind=screen.kind, to=folder))
-        take = ui.button(f"{screen.kind.capitalize()} here", put)
+        take = ui.button(f"{screen.kind.capitalize()} here", Call(_put, screen.kind, folder))
         return Page(title=self._title(folder), rows=rows, bottom=[take])
 
 
@@ -119,7 +105,7 @@ def _pick(handset: Handset, path: str) -> None:
     handset.picked = handset.picked ^ {path}
 
 
-def _pick_all(handset: Handset, paths: tuple[str, ...]) -> None:
+def _pick_all(handset: Handset, paths: Iterable[str]) -> None:
     handset.picked = frozenset(paths)
 
 
@@ -187,12 +173,11 @@ def _picture_folders(handset: Handset) -> Page:
         for path in handset.files.entries
         if path.startswith(SHARED + "/") and path.endswith(PICTURES)
     }
-    rows: list[Widget] = [
+    rows = [
         ui.item(name(path), "Folder", ui.open_screen(GALLERY_BROWSER.app, "list", path))
         for path in sorted(folders)
     ]
-    none = ui.text_row("No media files have been found.")
-    return Page(title="Gallery", rows=rows or [none])
+    return Page(title="Gallery", rows=rows or [ui.text_row("No media files have been found.")])
 
 
 FILE_BROWSER = FileBrowser(app="files", root=SHARED, title="sdk_gphone_x86_64")
@@ -228,12 +213,8 @@ def _open_note(handset: Handset, path: str) -> None:
 
 
 def _bottom(handset: Handset, folder: str) -> list[Line]:
-    draft = {"kind": next(iter(KINDS))}
-    return [
-        ui.icon(
-            "Create a new file or folder", ui.open_screen("markor", "create", folder, draft=draft)
-        )
-    ]
+    create = ui.open_screen("markor", "create", folder, draft={"kind": next(iter(KINDS))})
+    return [ui.icon("Create a new file or folder", create)]
 
 
 NOTE_BROWSER = FileBrowser(
@@ -243,20 +224,16 @@ NOTE_BROWSER = FileBrowser(
 
 def _markor(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "edit":
-        save = ui.icon("Save", Call(_save_note))
         text = ui.field(handset, "Text", "text", multiline=True)
-        return Page(title=name(screen.of), rows=[text], top=[save])
+        return Page(title=name(screen.of), rows=[text], top=[ui.icon("Save", _save_note)])
     if screen.kind == "create":
-        make = partial(_create_note, folder=screen.of)
-        rows: list[Line] = [ui.field(handset, "Name", "name")]
-        rows += ui.options(handset, "kind", KINDS, next(iter(KINDS)))
-        rows.append(
-            (
-                ui.button("Folder", Call(partial(make, as_folder=True))),
-                ui.button("Cancel", Back()),
-                ui.button("OK", Call(partial(make, as_folder=False))),
-            )
+        kinds = ui.options(handset, "kind", KINDS, next(iter(KINDS)))
+        buttons = (
+            ui.button("Folder", Call(_create_note, screen.of, True)),
+            ui.button("Cancel", Back()),
+            ui.button("OK", Call(_create_note, screen.of, False)),
         )
+        rows = [ui.field(handset, "Name", "name"), *kinds, buttons]
         return Page(title="Create new document", rows=rows)
     return NOTE_BROWSER.page(handset, screen)
 

@@ -5,17 +5,8 @@ The messages are shown as conversations, and as the SQLite database of Android's
 
 from __future__ import annotations
 
-from functools import partial
-
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Handset,
-    Intent,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Intent, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
@@ -35,12 +26,13 @@ def digits(number: str) -> str:
 
 
 def _contacts(handset: Handset, screen: Screen) -> Page:
-    if screen.kind == "form":
-        return _form(handset)
-    if screen.kind == "label":
-        return ui.choice_page("Select label", "label", LABELS)
-    if screen.kind == "detail":
-        return _detail(handset, screen.row)
+    match screen.kind:
+        case "form":
+            return _form(handset)
+        case "label":
+            return ui.choice_page("Select label", "label", LABELS)
+        case "detail":
+            return _detail(handset.tables["contact"][screen.row])
     people = sorted(handset.tables["contact"].items(), key=lambda pair: pair[1]["name"].casefold())
     rows = [
         ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=k)) for k, row in people
@@ -51,14 +43,14 @@ def _contacts(handset: Handset, screen: Screen) -> Page:
 
 def _form(handset: Handset) -> Page:
     label = handset.draft.get("label", "Mobile")
-    rows: list[Line] = [
+    rows = [
         ui.field(handset, "First name", "first"),
         ui.field(handset, "Last name", "last"),
         ui.field(handset, "Phone", "phone"),
         ui.button(label, ui.open_screen("contacts", "label"), f"{label} Phone"),
         ui.field(handset, "Email", "email"),
     ]
-    return Page(title="Create contact", rows=rows, top=[ui.button("Save", Call(_save))])
+    return Page(title="Create contact", rows=rows, top=[ui.button("Save", _save)])
 
 
 def _save(handset: Handset) -> str:
@@ -74,11 +66,9 @@ def _save(handset: Handset) -> str:
     return "Contact saved"
 
 
-def _detail(handset: Handset, row: int) -> Page:
-    record = handset.tables["contact"][row]
-    rows: list[Line] = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
-    if record["email"]:
-        rows.append(ui.text_row(record["email"], "Email"))
+def _detail(record: Row) -> Page:
+    rows = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
+    rows += [ui.text_row(record["email"], "Email")] if record["email"] else []
     return Page(title=record["name"], rows=rows)
 
 
@@ -159,10 +149,8 @@ def newest(handset: Handset) -> list[tuple[int, Row]]:
 
 
 def _messages(handset: Handset, screen: Screen) -> Page:
-    if screen.kind == "new":
-        return _new(handset)
-    if screen.kind == "thread":
-        return _thread(handset, screen.of)
+    if screen.kind in ("new", "thread"):
+        return _new(handset) if screen.kind == "new" else _thread(handset, screen.of)
     latest: dict[str, str] = {}
     for _, row in newest(handset):
         latest.setdefault(row["to"], row["text"])
@@ -178,11 +166,10 @@ def _new(handset: Handset) -> Page:
     typed = handset.draft.get("to", "")
     rows: list[Widget] = []
     if digits(typed):
-        rows.append(ui.item(f"Send to {typed}", None, Call(partial(_open, number=digits(typed)))))
+        rows.append(ui.item(f"Send to {typed}", None, Call(_open, digits(typed))))
     for row in handset.tables["contact"].values():
         if typed.strip().casefold() in row["name"].casefold():
-            effect = Call(partial(_open, number=digits(row["phone"])))
-            rows.append(ui.item(row["name"], row["phone"], effect))
+            rows.append(ui.item(row["name"], row["phone"], Call(_open, digits(row["phone"]))))
     to = ui.field(handset, "Add Contact or Number…", "to")
     return Page(title="New conversation", rows=rows, top=[to])
 
@@ -192,14 +179,15 @@ def _open(handset: Handset, number: str) -> None:
 
 
 def _thread(handset: Handset, number: str) -> Page:
-    rows: list[Line] = []
-    for _, row in reversed(newest(handset)):
-        if row["to"] == number:
-            who = "You" if row["box"] == "sent" else name_of(handset, number)
-            rows.append(ui.text_row(row["text"], who))
+    name = name_of(handset, number)
+    rows = [
+        ui.text_row(row["text"], "You" if row["box"] == "sent" else name)
+        for _, row in reversed(newest(handset))
+        if row["to"] == number
+    ]
     write = ui.field(handset, "Type a message…", "text")
-    send = ui.button("SMS", Call(partial(_send, number=number)), "Send")
-    return Page(title=name_of(handset, number), rows=rows, bottom=[write, send])
+    send = ui.button("SMS", Call(_send, number), "Send")
+    return Page(title=name, rows=rows, bottom=[write, send])
 
 
 def _send(handset: Handset, number: str) -> str:

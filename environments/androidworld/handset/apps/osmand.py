@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from unicodedata import normalize
 from xml.etree import ElementTree as ET
 
@@ -61,13 +60,12 @@ def _build(handset: Handset, screen: Screen) -> Page:
     choose: Line = ui.field(handset, "Search", "search")
     rows: list[Line] = [
         ui.item(name, f"{lat:.5f}, {lon:.5f}",
-                Call(partial(_append, place=name)) if route
-                else ui.open_screen(APP, "place", name))
+                Call(_append, name) if route else ui.open_screen(APP, "place", name))
         for name, (lat, lon) in find(handset.draft.get("search", "")).items()
     ]  # fmt: skip
     if route:
         points = [ui.text_row(point) for point in _points(handset)]
-        save: Line = (ui.field(handset, "Track name", "name"), ui.button("Save", Call(_save)))
+        save: Line = (ui.field(handset, "Track name", "name"), ui.button("Save", _save))
         return Page(title="Plan a route", rows=[*points, *rows], top=[choose], bottom=[save])
     menu = ui.button("Plan a route", ui.open_screen(APP, "route"))
     return Page(title="Map", rows=rows or [ui.image("Map")], top=[choose], bottom=[menu])
@@ -75,10 +73,10 @@ def _build(handset: Handset, screen: Screen) -> Page:
 
 def _place(name: str) -> Page:
     lat, lon = find(name)[name]
-    rows: list[Line] = [
+    rows = [
         ui.text_row(name, f"{lat:.5f}, {lon:.5f}"),
-        ui.button("Add favorite", Call(partial(_add_favorite, place=name))),
-        ui.button("Add marker", Call(partial(_add_marker, place=name))),
+        ui.button("Add favorite", Call(_add_favorite, name)),
+        ui.button("Add marker", Call(_add_marker, name)),
     ]
     return Page(title=name, rows=rows)
 

@@ -6,21 +6,13 @@ On the screens that add files, ``Screen.of`` holds the paths of the files, one o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.file_lists import FileBrowser
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Control,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
@@ -44,14 +36,11 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
         lists = sorted(handset.tables[self.lists].items(), key=lambda pair: pair[1]["name"])
         if screen.kind == "add":
             new = ui.item("New playlist", None, ui.open_screen(self.app, "create", screen.of))
-            rows = [
-                ui.item(one["name"], None, Call(partial(self._add, paths=screen.of, row=k)))
-                for k, one in lists
-            ]
+            rows = [ui.item(one["name"], None, Call(self._add, screen.of, k)) for k, one in lists]
             return Page(title="Add to playlist", rows=[new, *rows])
         if screen.kind == "create":
-            create = ui.button("Create", Call(partial(self._create, paths=screen.of)))
             name = ui.field(handset, "Playlist name", "name")
+            create = ui.button("Create", Call(self._create, screen.of))
             return Page(title="New playlist", rows=[name, create])
         if screen.kind == "playlist":
             return self._playlist(handset, screen.row)
@@ -71,7 +60,7 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
         names = [self.name(handset, entry) for entry in self.files(handset, row)]
         return Page(
             title=handset.tables[self.lists][row]["name"],
-            rows=[ui.text_row(name) for name in names] or [ui.text_row("No files")],
+            rows=ui.text_rows(names, "No files"),
             bottom=self.bottom(row),
         )
 
@@ -115,9 +104,7 @@ def milliseconds(data: bytes) -> int:
     """Length of an MP3 file, from the number of frames in its first frame; 0 without one."""
     start = 0
     if data[:3] == b"ID3":  # each byte of the tag's size has seven bits
-        start = 10 + sum(
-            byte << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True)
-        )
+        start = 10 + sum(byte << 7 * k for k, byte in enumerate(reversed(data[6:10])))
     head = data[start : start + 200]
     at = max(head.find(b"Xing"), head.find(b"Info"))
     if at < 0:
@@ -157,7 +144,7 @@ SONG_LISTS = Playlists(
     entries="music playlist song",
     entry=lambda handset, path, place: _song(handset, path),
     name=lambda handset, song: f"{song['title']} ({_length(song)})",
-    bottom=lambda row: [ui.button("Save as file", Call(partial(_save, row=row)))],
+    bottom=lambda row: [ui.button("Save as file", Call(_save, row))],
 )
 
 
@@ -189,9 +176,9 @@ def _picked(handset: Handset) -> list[str]:
 
 def _row(handset: Handset, path: str) -> Widget:
     song, picked = _song(handset, path), _picked(handset)
-    pick = Call(partial(_pick, path=path))
+    pick = Call(_pick, path)
     if picked:
-        return Control("checkbox", song["title"], None, path in picked, pick, long_press=pick)
+        return ui.checkbox(song["title"], path in picked, pick)
     return ui.item(song["title"], _length(song), pick, pick)
 
 
@@ -206,7 +193,7 @@ def _bar(handset: Handset) -> list[Line]:
     picked = _picked(handset)
     if not picked:
         return []
-    queue = ui.button("Add to playing queue", Call(_enqueue))
+    queue = ui.button("Add to playing queue", _enqueue)
     add = ui.button("Add to playlist", ui.open_screen("retro music", "add", "\n".join(picked)))
     return [ui.text_row(f"{len(picked)} selected"), (queue, add)]
 
@@ -278,9 +265,7 @@ def _vlc(handset: Handset, screen: Screen) -> Page:
         return VIDEO_LISTS.page(handset, screen)
     if screen.kind == "playlists":
         lists = VIDEO_LISTS.page(handset, screen)
-        return Page(
-            title=lists.title, rows=lists.rows, bottom=[ui.tabs("vlc", VIDEO_TABS, "playlists")]
-        )
+        return msgspec.structs.replace(lists, bottom=[ui.tabs("vlc", VIDEO_TABS, "playlists")])
     if screen.kind == "video":
         add = ui.button("Add to playlist", ui.open_screen("vlc", "add", screen.of))
         return Page(title=name(screen.of), rows=[ui.image(name(screen.of))], bottom=[add])

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen
 
@@ -60,29 +60,28 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        if screen.kind == "form":
-            return self._form(handset)
-        if screen.kind == "choose":
-            field = next(field for field in self.fields if field.key == screen.of)
-            return ui.choice_page(field.label, field.key, field.choices)
-        if screen.kind == "detail":
-            return self._detail(handset, screen.row)
-        if screen.kind == "delete":
-            name = handset.tables[self.table][screen.row].get(self.fields[0].key, "")
-            delete = ui.delete_record(self.table, screen.row, "Deleted")
-            return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
+        match screen.kind:
+            case "form":
+                return self._form(handset)
+            case "choose":
+                field = next(field for field in self.fields if field.key == screen.of)
+                return ui.choice_page(field.label, field.key, field.choices)
+            case "detail":
+                return self._detail(handset.tables[self.table][screen.row], screen.row)
+            case "delete":
+                name = handset.tables[self.table][screen.row].get(self.fields[0].key, "")
+                delete = ui.delete_record(self.table, screen.row, "Deleted")
+                return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
         return self._list(handset, screen.of)
 
     def _list(self, handset: Handset, group: str) -> Page:
         query = handset.draft.get("search", "").casefold()
-        records = [
-            pair
-            for pair in handset.tables[self.table].items()
-            if not group or pair[1].get(self.group) == group
+        found = [
+            (k, record)
+            for k, record in handset.tables[self.table].items()
+            if (not group or record.get(self.group) == group)
+            and (not query or any(query in value.casefold() for value in record.values()))
         ]
-        found = [pair for pair in records if any(query in v.casefold() for v in pair[1].values())]
-        if not query:
-            found = records
         found.sort(key=lambda pair: (self.sort_key(*pair), pair[0]))
         rows = [
             ui.item(*self.row(record), ui.open_screen(self.app, "detail", row=k))
@@ -92,19 +91,16 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
         search = ui.field(handset, "Search", "search")
         return Page(title=self.title, rows=rows, top=[search], bottom=add)
 
-    def _detail(self, handset: Handset, row: int) -> Page:
-        record = handset.tables[self.table][row]
-        draft = {field.key: record.get(field.key, "") for field in self.fields}
-        shown = [(field.label, draft[field.key]) for field in self.fields[1:]]
+    def _detail(self, record: Row, row: int) -> Page:
+        name, *shown = ((field.label, record.get(field.key, "")) for field in self.fields)
         if self.detail is not None:
             shown = self.detail(record)
-        name = ui.text_row(draft[self.fields[0].key])
-        rows = [name, *(ui.text_row(label, value) for label, value in shown)]
+        rows = [ui.text_row(name[1]), *(ui.text_row(*pair) for pair in shown)]
         delete = ui.button("Delete", ui.open_screen(self.app, "delete", row=row))
         return Page(title=self.title, rows=rows, bottom=[delete])
 
     def _form(self, handset: Handset) -> Page:
-        rows: list[Line] = []
+        rows = []
         for field in self.fields:
             if field.choices:
                 chosen = handset.draft.get(field.key) or field.choices[0]
@@ -112,7 +108,7 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
                 rows.append(ui.button(chosen, choose, field.label))
             else:
                 rows.append(ui.field(handset, field.label, field.key))
-        return Page(title=self.add, rows=rows, bottom=[ui.button("Save", Call(self._save))])
+        return Page(title=self.add, rows=rows, bottom=[ui.button("Save", self._save)])
 
     def _save(self, handset: Handset) -> str:
         record: dict[str, str] = {}

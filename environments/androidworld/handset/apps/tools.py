@@ -3,22 +3,13 @@ Simple Draw."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from swarm_ui.environments.androidworld.handset.file_system import SHARED
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Control,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.apps import PHONE
 from swarm_ui.environments.phone.effects import Back, SetSetting
 from swarm_ui.environments.phone.record_screens import app_screen
-from swarm_ui.environments.phone.state import Screen, Widget
+from swarm_ui.environments.phone.state import Screen
 
 _SETTINGS = PHONE.apps["settings"]
 BRIGHTNESS = Screen("settings", "brightness")
@@ -28,16 +19,15 @@ LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
 def _settings(handset: Handset, screen: Screen) -> Page:
     if screen == BRIGHTNESS:
         now = handset.settings["brightness"]
-        rows: list[Widget] = [
-            Control("radio", share, None, value == now, SetSetting("brightness", value))
+        rows = [
+            ui.radio(share, value == now, SetSetting("brightness", value))
             for share, value in LEVELS.items()
         ]
         return Page(title="Brightness level", rows=rows)
-    widgets: list[Widget] = list(app_screen(_SETTINGS, handset, screen))
+    widgets = list(app_screen(_SETTINGS, handset, screen))
     if screen.kind == "category" and screen.of == "display":
-        widgets.append(
-            ui.item("brightness level", _share(handset), ui.open_screen("settings", "brightness"))
-        )
+        level = ui.open_screen("settings", "brightness")
+        widgets.append(ui.item("brightness level", _share(handset), level))
     return Page(title=screen.of or "settings", rows=widgets)
 
 
@@ -70,12 +60,8 @@ CLOCK_TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
 def _clock(handset: Handset, screen: Screen) -> Page:
     tab = screen.of or "Alarm"
     body = {"Alarm": _alarms, "Clock": _now, "Timer": _timer, "Stopwatch": _stopwatch}[tab]
-    tabs = tuple(ui.tab(name, name == tab, Call(partial(_show, tab=name))) for name in CLOCK_TABS)
+    tabs = tuple(ui.tab(one, one == tab, Screen("clock", "list", one)) for one in CLOCK_TABS)
     return Page(title=tab, rows=body(handset), bottom=[tabs])
-
-
-def _show(handset: Handset, tab: str) -> None:
-    handset.show((Screen("clock", "list", tab),))
 
 
 def _alarms(handset: Handset) -> list[Line]:
@@ -91,7 +77,7 @@ def _timer(handset: Handset) -> list[Line]:
     padded = digits.rjust(6, "0")
     rows: list[Line] = [ui.text_row(f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s")]
     for keys in (("1", "2", "3"), ("4", "5", "6"), ("7", "8", "9"), ("00", "0", "del")):
-        rows.append(tuple(ui.button(key, Call(partial(_type, key=key))) for key in keys))
+        rows.append(tuple(ui.button(key, Call(_type, key)) for key in keys))
     return rows
 
 
@@ -104,9 +90,9 @@ def _stopwatch(handset: Handset) -> list[Line]:
     since, total = handset.settings["stopwatch since"], _passed(handset)
     rows: list[Line] = [ui.text_row(f"{total // 60:02d} {total % 60:02d} 00")]
     if since:
-        rows.append((ui.icon("Lap", Call(lambda handset: None)), ui.icon("Pause", Call(_pause))))
+        rows.append((ui.icon("Lap", lambda handset: None), ui.icon("Pause", _pause)))
     else:
-        rows.append(ui.icon("Start", Call(_run)))
+        rows.append(ui.icon("Start", _run))
     return rows
 
 
@@ -144,9 +130,9 @@ def _camera(handset: Handset, screen: Screen) -> Page:
     film = screen.kind == "video"
     modes = ui.tabs("camera", {"Camera": "list", "Video": "video"}, screen.kind)
     rows: list[Line] = [ui.image("Viewfinder"), *_running(handset)]
-    shutter = ui.icon("Shutter", Call(_start if film else _photo))
+    shutter = ui.icon("Shutter", _start if film else _photo)
     if "since" in handset.draft:
-        shutter = ui.icon("Stop", Call(_stop))
+        shutter = ui.icon("Stop", _stop)
     return Page(title="Video" if film else "Camera", rows=rows, bottom=[shutter, modes])
 
 
@@ -177,15 +163,14 @@ def _stop(handset: Handset) -> str:
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows: list[Line] = [ui.field(handset, "Record name", "name")]
-        rows.append((ui.button("Cancel", Back()), ui.button("Save", Call(_save_record))))
-        return Page(title="Save record", rows=rows)
-    if rows := _running(handset):
-        stop = ui.icon("Stop recording", Call(_end_record))
-        return Page(title="Recording", rows=rows, bottom=[stop])
-    folder = [path.rpartition("/")[2] for path in handset.files.children(RECORDS)]
-    rows = [ui.heading("Records"), *(ui.text_row(name) for name in folder)]
-    start = ui.icon("Start recording", Call(_start))
+        buttons = ui.button("Cancel", Back()), ui.button("Save", _save_record)
+        return Page(title="Save record", rows=[ui.field(handset, "Record name", "name"), buttons])
+    if running := _running(handset):
+        stop = ui.icon("Stop recording", _end_record)
+        return Page(title="Recording", rows=running, bottom=[stop])
+    names = map(name, handset.files.children(RECORDS))
+    rows = [ui.heading("Records"), *map(ui.text_row, names)]
+    start = ui.icon("Start recording", _start)
     return Page(title="Audio Recorder", rows=rows, bottom=[start])
 
 
@@ -203,11 +188,14 @@ def _save_record(handset: Handset) -> str:
 
 def _draw(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows: list[Line] = [ui.field(handset, "Filename", "name"), ui.heading("Folder")]
-        rows += ui.options(handset, "folder", _PLACES, _PLACES[0])
-        rows.append(ui.heading("Extension"))
-        rows += ui.options(handset, "suffix", ("png", "svg", "jpg"), "png")
-        rows.append((ui.button("Cancel", Back()), ui.button("OK", Call(_save_drawing))))
+        rows = [
+            ui.field(handset, "Filename", "name"),
+            ui.heading("Folder"),
+            *ui.options(handset, "folder", _PLACES, _PLACES[0]),
+            ui.heading("Extension"),
+            *ui.options(handset, "suffix", ("png", "svg", "jpg"), "png"),
+            (ui.button("Cancel", Back()), ui.button("OK", _save_drawing)),
+        ]
         return Page(title="Save as", rows=rows)
     save = ui.icon("Save", ui.open_screen("simple draw pro", "save"))
     return Page(title="Simple Draw", rows=[ui.image("Canvas")], top=[save])
@@ -221,10 +209,10 @@ def _save_drawing(handset: Handset) -> str:
 
 def _save(handset: Handset, folder: str, suffix: str, toast: str) -> str:
     """Write a file under the typed name and leave the form."""
-    name = ui.typed_file_name(handset)
-    if not name:
+    typed = ui.typed_file_name(handset)
+    if not typed:
         return "Invalid name"
-    handset.write(f"{folder}/{name}.{suffix}", _stamp(handset).encode())
+    handset.write(f"{folder}/{typed}.{suffix}", _stamp(handset).encode())
     handset.back()
     return toast
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
@@ -63,7 +62,7 @@ def lay_out(handset: Handset) -> ScreenGeometry:
     page = _home(handset) if screen is None else handset.page_of(screen)
     top = list(page.top)
     if handset.selecting:
-        top.append(_selection_bar())
+        top.append((button("Copy", _copy), button("Paste", _paste)))
     bottom = list(page.bottom)
     if handset.toast:
         bottom.append(Control("label", handset.toast))
@@ -84,19 +83,9 @@ def lay_out(handset: Handset) -> ScreenGeometry:
 
 
 def _home(handset: Handset) -> Page:
-    icons: list[Widget] = [
-        Control("app", app, None, None, Call(partial(Handset.launch, name=app)))
-        for app in handset.installed
-    ]
-    lines: list[Line] = [tuple(icons[k : k + _ICONS]) for k in range(0, len(icons), _ICONS)]
+    icons = [Control("app", app, effect=Call(Handset.launch, app)) for app in handset.installed]
+    lines = [tuple(icons[k : k + _ICONS]) for k in range(0, len(icons), _ICONS)]
     return Page(title="home", rows=lines)
-
-
-def _selection_bar() -> Line:
-    return (
-        button("Copy", Call(_copy)),
-        button("Paste", Call(_paste)),
-    )
 
 
 def _copy(handset: Handset) -> None:
@@ -106,7 +95,7 @@ def _copy(handset: Handset) -> None:
 
 def _paste(handset: Handset) -> None:
     """Replace the selected text, which is all of the field, by the clipboard."""
-    handset.draft = {**handset.draft, handset.focus: handset.clipboard}
+    handset.fill_in(handset.focus, handset.clipboard)
     handset.selecting = False
 
 

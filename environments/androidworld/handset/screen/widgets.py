@@ -1,32 +1,57 @@
-"""Functions that build the widgets of the handset's apps, and functions that several apps share."""
+"""Functions that build the widgets of the handset's apps, and functions that several apps share.
+
+``effect`` is an effect, or a function of the handset (see :class:`Call`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.phone.effects import Back, Choose, Go
 from swarm_ui.environments.phone.state import Effect, Screen, Widget
-from swarm_ui.observation import Role
+
+Does = Effect | Callable[[Handset], object]
 
 
-def button(text: str, effect: Effect, description: str = "") -> Widget:
-    return Control("button", text, None, None, effect, description=description)
+def _effect(does: Does) -> Effect:
+    return does if hasattr(does, "apply") else Call(does)
 
 
-def icon(description: str, effect: Effect) -> Widget:
+def button(text: str, effect: Does, description: str = "") -> Widget:
+    return Control("button", text, effect=_effect(effect), description=description)
+
+
+def icon(description: str, effect: Does) -> Widget:
     """A button that shows a picture and is named by its description."""
-    return Control("icon", "", None, None, effect, description=description)
+    return Control("icon", "", effect=_effect(effect), description=description)
 
 
-def item(text: str, value: str | None, effect: Effect, long_press: Effect | None = None) -> Widget:
-    return Control("item", text, value, None, effect, long_press=long_press)
+def item(text: str, value: str | None, effect: Does, long_press: Effect | None = None) -> Widget:
+    return Control("item", text, value, effect=_effect(effect), long_press=long_press)
+
+
+def cell(text: str, effect: Effect, description: str) -> Widget:
+    return Control("cell", text, effect=effect, description=description)
+
+
+def checkbox(text: str, ticked: bool, effect: Effect) -> Widget:
+    """A ticked or unticked row; a long press does the same as a tap."""
+    return Control("checkbox", text, checked=ticked, effect=effect, long_press=effect)
+
+
+def radio(text: str, chosen: bool, effect: Effect) -> Widget:
+    return Control("radio", text, checked=chosen, effect=effect)
 
 
 def text_row(text: str, value: str | None = None) -> Widget:
     """A row of text that does not react to touches."""
     return Control("text", text, value)
+
+
+def text_rows(lines: Iterable[str], otherwise: str) -> Sequence[Widget]:
+    """Rows of text; ``otherwise`` if there are none."""
+    return [text_row(line) for line in lines] or [text_row(otherwise)]
 
 
 def heading(text: str) -> Widget:
@@ -37,43 +62,32 @@ def image(description: str) -> Widget:
     return Control("image", "", description=description)
 
 
-def tab(text: str, active: bool, effect: Effect) -> Widget:
-    return Control("tab", text, None, active, effect)
+def tab(text: str, active: bool, screen: Screen) -> Widget:
+    """A tab, which shows a screen in place of the app's screens."""
+    return Control("tab", text, checked=active, effect=Call(Handset.show, (screen,)))
 
 
 def tabs(app: str, kinds: Mapping[str, str], shown: str) -> Line:
     """A row of tabs, each with the kind of screen that it shows."""
-
-    def switch_to(handset: Handset, kind: str) -> None:
-        handset.show((Screen(app, kind),))
-
-    return tuple(
-        tab(text, kind == shown, Call(partial(switch_to, kind=kind)))
-        for text, kind in kinds.items()
-    )
+    return tuple(tab(text, kind == shown, Screen(app, kind)) for text, kind in kinds.items())
 
 
 def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
     """A text field of the current form. A tap moves the focus to it."""
-    value = handset.draft.get(key, "")
-    role: Role = "area" if multiline else "field"
-    return Control(role, hint, value, None, None, key, multiline=multiline)
+    role, value = "area" if multiline else "field", handset.draft.get(key, "")
+    return Control(role, hint, value, field=key, multiline=multiline)  # type: ignore[arg-type]
 
 
 def options(handset: Handset, key: str, choices: Iterable[str], default: str) -> list[Widget]:
     """Radio buttons that fill a field of the current form."""
     chosen = handset.draft.get(key, default)
-    return [Control("radio", c, None, c == chosen, Choose(key, c)) for c in choices]
+    return [radio(choice, choice == chosen, Choose(key, choice)) for choice in choices]
 
 
-def switch(text: str, on: bool, effect: Effect) -> Widget:
-    return Control("switch", text, None, on, effect)
-
-
-def dialog(title: str, question: str, yes: str, accept: Effect, no: str = "Cancel") -> Page:
+def dialog(title: str, question: str, yes: str, accept: Does, no: str = "Cancel") -> Page:
     """A dialog: a question with two answers."""
-    rows: list[Line] = [Control("dialog", question)]
-    return Page(title=title, rows=[*rows, (button(no, Back()), button(yes, accept))])
+    answers = button(no, Back()), button(yes, accept)
+    return Page(title=title, rows=[Control("dialog", question), answers])
 
 
 def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
@@ -81,10 +95,9 @@ def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
 
     def choose(handset: Handset, value: str) -> None:
         handset.back()
-        handset.draft = {**handset.draft, key: value}
+        handset.fill_in(key, value)
 
-    rows = [item(choice, None, Call(partial(choose, value=choice))) for choice in choices]
-    return Page(title=title, rows=rows)
+    return Page(title=title, rows=[item(one, None, Call(choose, one)) for one in choices])
 
 
 def open_screen(
