@@ -7,6 +7,6 @@ Or ``swarm-ui play phone contacts-add``.
 
 from __future__ import annotations
 
-from swarm_ui.environments.play.in_browser import play_in_browser
+from swarm_ui.environments.play.server import play_in_browser
 
 __all__ = ["play_in_browser"]

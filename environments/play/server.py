@@ -1,8 +1,8 @@
-"""A small web server for one page and one person on this machine.
+"""Do a task by hand in a browser, on a page that a small server shows to this machine only.
 
-It listens on the loopback address only. A request must have the random token of the page's address
-and name this server as the host, so that other users of the machine and pages of other sites are
-refused. Nothing is loaded from other servers.
+The server listens on the loopback address. A request must have the random token of the page's
+address and name this server as the host, so that other users of the machine and pages of other
+sites are refused. Nothing is loaded from other servers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,14 +30,78 @@ from typing import Any, Self
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError
+from swarm_ui.environment import Environment
+from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.trace.jsonl import Anywhere
+from swarm_ui.trace.records import Episode
 
 LARGEST = 65_536
 """Maximum size of a request in bytes."""
 _HOST = "127.0.0.1"
 
 
-class Posted(msgspec.Struct, frozen=True):
+def open_privately(address: str) -> bool:
+    """Open an address in a browser without showing it in the list of processes; returns whether a
+    browser started.
+
+    Other users of the machine can read the command lines of programs, including the browser's. So
+    the browser gets a file that only this user can read, and that redirects to the address.
+    """
+    handle, name = tempfile.mkstemp(prefix="swarm-ui-", suffix=".html")  # readable by its owner
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        target = html.escape(address)
+        file.write(f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">open')
+    return webbrowser.open(Path(name).as_uri())
+
+
+async def play_in_browser(
+    env: Environment,
+    task: str,
+    seed: int = 0,
+    *,
+    path: Anywhere | None = None,
+    actor: str = "person",
+    port: int = 0,
+    show: Callable[[str], object] = open_privately,
+) -> Episode | None:
+    """Let a person do a task on a page that shows the screenshot, or the boxes of the elements.
+
+    The page is served to this machine only, under a secret address, until the task has ended. It
+    loads nothing from other servers.
+
+    Args:
+        env: the environment, preferably with screenshots; not closed here. Actions can be undone
+            if it is restorable.
+        task, seed: the task and the seed of the episode.
+        path: JSON lines file to append the episode to.
+        actor: name of the player in the record.
+        port: the port to serve on; 0: any free port.
+        show: called with the address of the page; by default, it opens the page in a browser.
+
+    Returns:
+        the episode, or ``None`` if nothing was done. ``success`` is ``None`` if the person gave up.
+
+    Raises:
+        Exception: what the environment raises, after the page was told. The actions before it are
+            recorded as an episode that was given up.
+    """
+    session = PlaySession(env, path, actor)
+    await session.begin(task, seed)
+    try:
+        with _Server(session, port) as server:
+            show(server.address)
+            await server.over.wait()
+        if server.failure is not None:
+            raise server.failure
+    finally:
+        if not session.ended:
+            session.leave()
+    return session.episode
+
+
+class _Posted(msgspec.Struct, frozen=True):
     """What the page asks for."""
 
     turn: int | None = None
@@ -45,35 +109,16 @@ class Posted(msgspec.Struct, frozen=True):
     action: Action | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What the page is told."""
-
-    status: int
-    body: bytes
-    last: bool
-    """Whether the session has ended."""
-
-
-Ask = Callable[[str, Posted], Coroutine[Any, Any, Answer]]
-"""``(act, undo, leave or state, what was posted) -> answer``."""
-
-
-class Server(ThreadingHTTPServer):
-    """Serves requests inside a ``with`` block.
-
-    Args:
-        ask: answers a request; runs on ``loop``, and must not raise.
-        loop: the event loop of the session.
-        over: called on ``loop`` after the last answer was sent, or could not be sent.
-        port: the port to serve on; 0: any free port.
-    """
+class _Server(ThreadingHTTPServer):
+    """Serves a session inside a ``with`` block, on the running event loop."""
 
     daemon_threads = True
 
-    def __init__(
-        self, ask: Ask, loop: asyncio.AbstractEventLoop, over: Callable[[], None], port: int
-    ) -> None:
-        self.ask, self.loop, self.over = ask, loop, over
+    def __init__(self, session: PlaySession, port: int) -> None:
+        self._session, self._one_at_a_time = session, asyncio.Lock()
+        self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
+        self.failure: Exception | None = None
+        """An error, after which the game cannot go on."""
         self.token = secrets.token_urlsafe(24)
         self.page, self.policy = _page()
         try:
@@ -82,9 +127,8 @@ class Server(ThreadingHTTPServer):
             raise ConfigError(f"cannot serve on port {port}: {error.strerror}") from error
         self.host = f"{_HOST}:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
-        self._thread = threading.Thread(
-            target=partial(self.serve_forever, poll_interval=0.05), name="play", daemon=True
-        )
+        serve = partial(self.serve_forever, poll_interval=0.05)
+        self._thread = threading.Thread(target=serve, name="play", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -101,12 +145,38 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
+    async def answer(self, place: str, posted: _Posted) -> tuple[int, bytes]:
+        """Handle a request, and return the status and the state as JSON. 409: the page showed an
+        older screen. 500: an error, which the caller of the game gets too."""
+        session = self._session
+        async with self._one_at_a_time:
+            stale = posted.turn is not None and posted.turn != session.turn
+            try:
+                if not stale and not session.ended:
+                    if place == "act" and posted.action is not None:
+                        await session.act(posted.action)
+                    elif place == "undo":
+                        session.undo()
+                    elif place == "leave":
+                        session.leave()
+                return 409 if stale else 200, msgspec.json.encode(session.shown())
+            except Exception as error:  # raised to the caller, once the page has its answer
+                self.failure = self.failure or error
+                kind = "" if isinstance(error, SwarmError) else f"{type(error).__name__}: "
+                told = f"The task has ended with an error: {kind}{error}"
+                return 500, msgspec.json.encode({"error": told.encode(errors="replace").decode()})
+
+    def answered(self) -> None:
+        """An answer was sent, or could not be sent; after the last one the game is over."""
+        if self._session.ended or self.failure is not None:
+            self.loop.call_soon_threadsafe(self.over.set)
+
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = 30
     server_version = "swarm-ui"
     sys_version = ""
-    server: Server
+    server: _Server
 
     def do_GET(self) -> None:
         place = self._allowed()
@@ -114,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             kind = "text/html; charset=utf-8"
             self._send(HTTPStatus.OK, self.server.page, kind, self.server.policy)
         elif place == "state":
-            self._answer(place, Posted())
+            self._answer(place, _Posted())
         elif place is not None:
             self._refuse(HTTPStatus.NOT_FOUND)
 
@@ -130,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.BAD_REQUEST)
         else:
             try:
-                posted = msgspec.json.decode(self.rfile.read(int(length)), type=Posted)
+                posted = msgspec.json.decode(self.rfile.read(int(length)), type=_Posted)
             except (msgspec.DecodeError, ValueError) as error:
                 body = msgspec.json.encode({"error": str(error)})
                 self._send(HTTPStatus.BAD_REQUEST, body, "application/json")
@@ -153,54 +223,38 @@ class _Handler(BaseHTTPRequestHandler):
             return place
         return None
 
-    def _answer(self, place: str, posted: Posted) -> None:
-        server = self.server
-        asked = server.ask(place, posted)
-        answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
+    def _answer(self, place: str, posted: _Posted) -> None:
+        asked = self.server.answer(place, posted)
+        status, body = asyncio.run_coroutine_threadsafe(asked, self.server.loop).result()
         try:
-            self._send(HTTPStatus(answer.status), answer.body, "application/json")
+            self._send(HTTPStatus(status), body, "application/json")
         finally:  # also if the page was closed meanwhile
-            if answer.last:
-                server.loop.call_soon_threadsafe(server.over)
+            self.server.answered()
 
     def _refuse(self, status: HTTPStatus) -> None:
         self._send(status, status.phrase.encode(), "text/plain; charset=utf-8")
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str, policy: str = "") -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", policy or "default-src 'none'")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-store")
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Content-Security-Policy", policy or "default-src 'none'"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
+        ):
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
 
 
-def open_privately(address: str) -> bool:
-    """Open an address in a browser without showing it in the list of processes; returns whether a
-    browser started.
-
-    Other users of the machine can read the command lines of programs, including the browser's. So
-    the browser gets a file that only this user can read, and that redirects to the address.
-    """
-    handle, name = tempfile.mkstemp(prefix="swarm-ui-", suffix=".html")  # readable by its owner
-    atexit.register(Path(name).unlink, missing_ok=True)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        target = html.escape(address)
-        file.write(f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">open')
-    return webbrowser.open(Path(name).as_uri())
-
-
 def _page() -> tuple[bytes, str]:
     """The page with its style and script, and a policy that allows only these."""
     folder = resources.files(__package__)
-    style, script, page = (
-        folder.joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js", "page.html")
-    )
+    names = ("page.css", "page.js", "page.html")
+    style, script, page = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
     page = page.replace("/*style*/", style).replace("/*script*/", script)
     policy = (
         f"default-src 'none'; img-src data:; connect-src 'self'; style-src '{_hash(style)}'; "

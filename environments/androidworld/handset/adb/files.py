@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 
-from swarm_ui.environments.androidworld.handset.adb.program import Program
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import canonical, name, parent
 from swarm_ui.environments.androidworld.handset.handset import Handset
+
+Program = Callable[[Handset, list[str], bytes], bytes | str]
+"""A program of the shell: maps the handset, the arguments and the standard input to the output.
+
+It raises ``AdbFailure`` if the command fails, and ``UnsupportedArguments`` for arguments that it
+does not support.
+"""
 
 
 def _flags(args: list[str], known: str) -> tuple[set[str], list[str]]:
@@ -21,23 +26,38 @@ def _flags(args: list[str], known: str) -> tuple[set[str], list[str]]:
     return letters, [arg for arg in args if not arg.startswith("-")]
 
 
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _found(handset: Handset, program: str, path: str) -> str:
+    """The canonical path of a file or a folder that exists."""
+    place = canonical(path)
+    if place != "/" and handset.files.get(place) is None:
+        raise AdbFailure(f"{program}: {path}: No such file or directory")
+    return place
+
+
 def _ls(handset: Handset, args: list[str], data: bytes) -> str:
     flags, paths = _flags(args, "1alud")
-    show = partial(_long_line, handset) if "l" in flags else lambda place, shown: shown
     lines: list[str] = []
+
+    def show(place: str, shown: str) -> None:
+        lines.append(_long_line(handset, place, shown) if "l" in flags else shown)
+
     for path in paths or ["/"]:
-        place = canonical(path)
+        place = _found(handset, "ls", path)
         if handset.files.is_file(place):
-            lines.append(show(place, path))
-        elif handset.files.is_folder(place):
-            children = handset.files.children(place)
-            lines += [f"total {4 * len(children)}"] if "l" in flags else []
-            if "a" in flags:
-                lines += [show(place, "."), show(parent(place), "..")]
-            lines += [show(child, name(child)) for child in children]
-        else:
-            raise AdbFailure(f"ls: {path}: No such file or directory")
-    return "".join(f"{line}\n" for line in lines)
+            show(place, path)
+            continue
+        children = handset.files.children(place)
+        lines += [f"total {4 * len(children)}"] if "l" in flags else []
+        if "a" in flags:
+            show(place, ".")
+            show(parent(place), "..")
+        for child in children:
+            show(child, name(child))
+    return _lines(lines)
 
 
 def _long_line(handset: Handset, place: str, shown: str) -> str:
@@ -51,23 +71,15 @@ def _long_line(handset: Handset, place: str, shown: str) -> str:
 
 
 def _cat(handset: Handset, args: list[str], data: bytes) -> bytes:
-    if not args:
-        return data
-    return b"".join(handset.read(path) for path in args)
-
-
-def _echo(handset: Handset, args: list[str], data: bytes) -> str:
-    return " ".join(args) + "\n"
+    return b"".join(map(handset.read, args)) if args else data
 
 
 def _rm(handset: Handset, args: list[str], data: bytes) -> str:
     flags, paths = _flags(args, "rRf")
     for path in paths:
-        place = canonical(path)
-        if handset.files.get(place) is None:
-            if "f" in flags:
-                continue
-            raise AdbFailure(f"rm: {path}: No such file or directory")
+        if "f" in flags and handset.entry(path) is None:
+            continue
+        place = _found(handset, "rm", path)
         if handset.files.is_folder(place) and not flags & {"r", "R"}:
             raise AdbFailure(f"rm: {path}: is a directory")
         handset.delete(place)
@@ -85,11 +97,9 @@ def _mkdir(handset: Handset, args: list[str], data: bytes) -> str:
 def _find(handset: Handset, args: list[str], data: bytes) -> str:
     """``find PATH [-mindepth N] [-type f|d [-o -type f|d]] [-delete]``."""
     start, options = args[0] if args else "", iter(args[1:])
-    place = canonical(start)
     if not start.startswith("/"):
         raise UnsupportedArguments("expected a path")
-    if handset.files.get(place) is None and place != "/":
-        raise AdbFailure(f"find: {start}: No such file or directory")
+    place = _found(handset, "find", start)
     kinds: set[str] = set()
     least, delete = 0, False
     for option in options:
@@ -107,7 +117,7 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
         if below.count("/") >= least and "fd"[handset.files.is_folder(path)] in (kinds or "fd"):
             found[path] = start.rstrip("/") + below if below else start
     if not delete:
-        return "".join(f"{line}\n" for line in found.values())
+        return _lines(list(found.values()))
     full = []
     for path in reversed(found):  # the contents of a folder before the folder
         if handset.files.is_folder(path) and handset.files.children(path):
@@ -139,11 +149,11 @@ def _grep(handset: Handset, args: list[str], data: bytes) -> str:
     found = [line for line in lines if re.search(words[0], line)]
     if not found:
         raise AdbFailure("")  # exit code 1 and no output
-    return "".join(f"{line}\n" for line in found)
+    return _lines(found)
 
 
-def _check(handset: Handset, args: list[str], data: bytes) -> str:
-    """A program that changes permissions. It only checks that its files exist."""
+def _chmod(handset: Handset, args: list[str], data: bytes) -> str:
+    """Files have no permissions, so this only checks that they exist."""
     paths = [arg for arg in args if arg.startswith("/")]
     if not paths:
         raise UnsupportedArguments("a path is missing")
@@ -154,6 +164,6 @@ def _check(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 FILES: Mapping[str, Program] = {
-    "ls": _ls, "cat": _cat, "echo": _echo, "rm": _rm, "mkdir": _mkdir, "find": _find,
-    "[": _test, "grep": _grep, "chmod": _check,
+    "ls": _ls, "cat": _cat, "rm": _rm, "mkdir": _mkdir, "find": _find, "[": _test, "grep": _grep,
+    "chmod": _chmod, "echo": lambda handset, args, data: " ".join(args) + "\n",
 }  # fmt: skip

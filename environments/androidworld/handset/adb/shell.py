@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from swarm_ui.environments.androidworld.handset.adb.files import FILES
-from swarm_ui.environments.androidworld.handset.adb.program import Program
+from swarm_ui.environments.androidworld.handset.adb.files import FILES, Program
 from swarm_ui.environments.androidworld.handset.adb.system import SYSTEM, console
 from swarm_ui.environments.androidworld.handset.errors import (
     AdbFailure,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from swarm_ui.environments.androidworld.handset.adb.program import Program
+from swarm_ui.environments.androidworld.handset.adb.files import Program
 from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest, store
 from swarm_ui.environments.androidworld.handset.errors import (
     AdbFailure,
@@ -28,20 +28,22 @@ _SCANS = ("android.intent.action.MEDIA_SCANNER_SCAN_FILE",)
 
 
 def _am(handset: Handset, args: list[str], data: bytes) -> str:
-    command, rest = (args[0], args[1:]) if args else ("", [])
-    if command == "start":
-        return _start(handset, _intent(rest))
-    if command == "broadcast":
-        return _broadcast(handset, _intent(rest))
-    if command == "force-stop" and len(rest) == 1:
-        app = handset.package(rest[0])
-        if app is not None:
-            handset.close(app.name)
-        return ""
-    if rest[:1] == ["list"] and command in ("stack", "task"):
-        return _stack(handset)
-    if rest[:1] == ["remove"] and command == "stack" and len(rest) == 2:
-        return _remove_task(handset, rest[1])
+    match args:
+        case ["start", *rest]:
+            return _start(handset, _intent(rest))
+        case ["broadcast", *rest]:
+            return _broadcast(handset, _intent(rest))
+        case ["force-stop", package]:
+            if app := handset.package(package):
+                handset.close(app.name)
+            return ""
+        case ["stack" | "task", "list", *_]:
+            return _stack(handset)
+        case ["stack", "remove", number]:
+            for name in handset.apps:
+                if number == str(_number(handset, name)):
+                    handset.close(name)
+            return ""
     raise UnsupportedArguments(
         "expected one of start, broadcast, force-stop, stack list, stack remove"
     )
@@ -50,18 +52,16 @@ def _am(handset: Handset, args: list[str], data: bytes) -> str:
 def _intent(args: list[str]) -> Intent:
     given: dict[str, str] = {}
     extras: dict[str, str] = {}
-    rest = list(args)
-    while rest:
-        option = rest.pop(0)
-        if option in _SWITCHES:
-            continue
-        if option in _FIELDS and rest:
-            given[_FIELDS[option]] = rest.pop(0)
-        elif option in _EXTRAS and len(rest) >= 2:
-            extras[rest[0]] = rest[1]
-            del rest[:2]
-        else:
-            raise UnsupportedArguments(f"option {option!r} is not supported")
+    while args:
+        match args:
+            case [option, *args] if option in _SWITCHES:
+                pass
+            case [option, value, *args] if option in _FIELDS:
+                given[_FIELDS[option]] = value
+            case [option, key, value, *args] if option in _EXTRAS:
+                extras[key] = value
+            case [option, *_]:
+                raise UnsupportedArguments(f"option {option!r} is not supported")
     return Intent(**given, extras=extras)
 
 
@@ -127,14 +127,7 @@ def _stack(handset: Handset) -> str:
     )
 
 
-def _remove_task(handset: Handset, number: str) -> str:
-    for app in handset.apps:
-        if str(_number(handset, app)) == number:
-            handset.close(app)
-    return ""
-
-
-def recents(handset: Handset) -> str:
+def _recents(handset: Handset) -> str:
     """The output of ``dumpsys activity recents``: the tasks."""
     lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
     for place, app in enumerate(handset.recents):
@@ -159,9 +152,8 @@ def _input(handset: Handset, args: list[str], data: bytes) -> str:
         case ["tap", x, y]:
             touch.tap(handset, float(x), float(y))
         case ["swipe", x, y, to_x, to_y, *duration]:
-            milliseconds = int(duration[0]) if duration else 300
-            end = (float(to_x), float(to_y))
-            touch.swipe(handset, (float(x), float(y)), end, milliseconds)
+            start, end = (float(x), float(y)), (float(to_x), float(to_y))
+            touch.swipe(handset, start, end, int(duration[0]) if duration else 300)
         case ["text", _, *_]:
             touch.type_text(handset, " ".join(args[1:]).replace("%s", " "))
         case ["keyevent", _, *_]:
@@ -260,7 +252,7 @@ def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
     if args == ["window"]:
         return "WINDOW MANAGER (dumpsys window)\n  mCurrentRotation=ROTATION_0\n"
     if args == ["activity", "recents"]:
-        return recents(handset)
+        return _recents(handset)
     raise UnsupportedArguments("expected one of input, window, activity recents")
 
 
