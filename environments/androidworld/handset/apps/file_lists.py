@@ -233,8 +233,8 @@ def _markor(handset: Handset, screen: Screen) -> Page:
             ui.button("Cancel", Back()),
             ui.button("OK", Call(_create_note, screen.of, False)),
         )
-        rows = [ui.field(handset, "Name", "name"), *kinds, buttons]
-        return Page(title="Create new document", rows=rows)
+        name_field = ui.field(handset, "Name", "name")
+        return Page(title="Create new document", rows=[name_field, *kinds, buttons])
     return NOTE_BROWSER.page(handset, screen)
 
 

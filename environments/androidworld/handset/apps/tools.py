@@ -188,7 +188,7 @@ def _save_record(handset: Handset) -> str:
 
 def _draw(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows = [
+        rows: list[Line] = [
             ui.field(handset, "Filename", "name"),
             ui.heading("Folder"),
             *ui.options(handset, "folder", _PLACES, _PLACES[0]),
