@@ -34,7 +34,7 @@ from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Element, Observation, Past, render, state_words
 from swarm_ui.prompts.message_text import PASS, heard_messages, reason_of
-from swarm_ui.prompts.possible_actions import Choice, possible_actions
+from swarm_ui.prompts.possible_actions import opened, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat
 
@@ -52,7 +52,16 @@ LONGEST_MESSAGE = 400
 _POINTING = ("click", "double_tap", "long_press")
 _TYPING = ("input_text", "select")
 _MOVING = ("scroll", "swipe")
-_BARE = ("navigate_home", "navigate_back", "keyboard_enter", "wait")
+_SHORT: dict[str, tuple[set[str], ...]] = {
+    **dict.fromkeys(_POINTING, ({"index"},)),
+    **dict.fromkeys(_TYPING, ({"index", "text"},)),
+    **dict.fromkeys(_MOVING, ({"direction"}, {"direction", "index"})),
+    **dict.fromkeys(("navigate_home", "navigate_back", "keyboard_enter", "wait"), (set(),)),
+    "answer": ({"text"},),
+    "open_app": ({"app_name"},),
+    "status": ({"goal_status"},),
+}
+"""The fields of the actions that have a short form; others are written as JSON."""
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _SYSTEM = "Operate the screen."
 _PART = "You see a part of the screen. Others see other parts. Without a useful action: pass"
@@ -105,7 +114,11 @@ class CompactFormat:
         An agent that sees one pane of a divided screen may write a text before ``pass``, because
         other agents can use what only this agent sees.
         """
-        found = [_reply(choice) for choice in possible_actions(decision)]
+        found = []
+        for action in possible_actions(decision):
+            before, *text = opened(self.write(action, decision.observation), FreeText(TEXT_TOKENS))
+            # The space before a text belongs to its first token.
+            found.append((str(before).removesuffix(" "), *text) if text else (before,))
         if decision.partial and any(element.pane for element in decision.observation.elements):
             found.append((FreeText(MESSAGE_TOKENS), f"\n{PASS}"))
         return found
@@ -166,38 +179,17 @@ def _message(heard: Heard, screen: Observation) -> str:
 def _written(action: Action, screen: Observation) -> str:
     kind = action.action_type
     given = {name for name in action.__struct_fields__ if getattr(action, name) is not None}
-    given -= {"action_type", "target"}
-    element = screen.element(action.index)
-    label = element.label if element is not None else action.target or ""
-    line = None
-    if kind in _POINTING and given == {"index"}:
-        line = f"{kind} {_named(label, action.index)}"
-    elif kind in _TYPING and given == {"index", "text"}:
-        line = f"{kind} {_named(label, action.index)} : {_quoted(action.text or '')}"
-    elif kind in _MOVING and given == {"direction"}:
-        line = f"{kind} {action.direction}"
-    elif kind in _MOVING and given == {"direction", "index"}:
-        line = f"{kind} {action.direction} {_named(label, action.index)}"
-    elif kind == "answer" and given == {"text"}:
-        line = f"{kind} {_quoted(action.text or '')}"
-    elif kind == "open_app" and given == {"app_name"}:
-        line = f"{kind} {_quoted(action.app_name or '')}"
-    elif kind == "status" and given == {"goal_status"}:
-        line = f"{kind} {action.goal_status}"
-    elif kind in _BARE and not given:
-        line = kind
-    return action.json() if line is None else line
-
-
-def _reply(choice: Choice) -> Reply:
-    line: str = choice.kind
-    if choice.index is not None:
-        line += f" {_named(choice.label, choice.index)}"
-    line += f" {choice.direction or choice.goal_status or ''}".rstrip()
-    if choice.text_field is None:
-        return (line,)
-    # The space before the text belongs to its first token.
-    return (f"{line} :" if choice.index is not None else line, FreeText(TEXT_TOKENS))
+    if given - {"action_type", "target"} not in _SHORT[kind]:
+        return action.json()
+    words: list[str] = [kind, action.direction or action.goal_status or ""]
+    if action.index is not None:
+        element = screen.element(action.index)
+        label = element.label if element is not None else action.target or ""
+        words.append(_named(label, action.index))
+    text = action.app_name if action.text is None else action.text
+    if text is not None:
+        words += ["" if action.index is None else ":", _quoted(text)]
+    return " ".join(filter(None, words))
 
 
 def _read(line: str, screen: Observation) -> Action:

@@ -6,14 +6,12 @@ It is placed in tagged blocks that it cannot close, and the instructions say tha
 
 from __future__ import annotations
 
-import json
-
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Observation, Past, render
 from swarm_ui.prompts.message_text import heard_messages, reason_of, utterance
-from swarm_ui.prompts.possible_actions import Choice, possible_actions
+from swarm_ui.prompts.possible_actions import opened, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat, inside, one_line_each, without_tags
 
@@ -205,35 +203,8 @@ class JsonFormat:
 
     def replies(self, decision: Decision) -> list[Reply]:
         """The possible replies: a reason of one line, then any possible action."""
-        before = ("Reason: ", FreeText(REASON_TOKENS), "\nAction: ")
-        return [_joined((*before, *_object(choice))) for choice in possible_actions(decision)]
-
-
-def _object(choice: Choice) -> Reply:
-    """An action as JSON, with ``FreeText`` in place of its text."""
-    fields: dict[str, object] = {"action_type": choice.kind}
-    if choice.index is not None:
-        fields |= (
-            {"target": choice.label, "index": choice.index}
-            if choice.label
-            else {"index": choice.index}
-        )
-    if choice.direction is not None:
-        fields["direction"] = choice.direction
-    if choice.goal_status is not None:
-        fields["goal_status"] = choice.goal_status
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    if choice.text_field is None:
-        return (text,)
-    return (f'{text[:-1]},"{choice.text_field}":"', FreeText(TEXT_TOKENS, '\n"\\'), '"}')
-
-
-def _joined(parts: Reply) -> Reply:
-    """Merge adjacent literal parts, because a token may span both."""
-    out: list[str | FreeText] = []
-    for part in parts:
-        if out and isinstance(part, str) and isinstance(out[-1], str):
-            out[-1] += part
-        else:
-            out.append(part)
-    return tuple(out)
+        found: list[Reply] = []
+        for action in possible_actions(decision):
+            said = opened(action.json(), FreeText(TEXT_TOKENS, '\n"\\'))
+            found.append(("Reason: ", FreeText(REASON_TOKENS), f"\nAction: {said[0]}", *said[1:]))
+        return found
