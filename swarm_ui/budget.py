@@ -102,21 +102,22 @@ class Budget:
             BudgetExceeded: the call could exceed the budget; nothing is reserved.
         """
         hold = Hold(total(most), 0 if price is None else price.parts(most), price)
-        if self.max_calls is not None and self.calls + 1 > self.max_calls:
-            raise _used_up(where, "max_calls", f"all {self.max_calls} calls are used up")
-        known = self.tokens + self._held_tokens
-        if self.max_tokens is not None and known + hold.tokens > self.max_tokens:
-            told = f"it may need {hold.tokens} tokens; {self.tokens} are used"
-            held = f"{self._held_tokens} reserved for calls in progress, of {self.max_tokens}"
-            raise _used_up(where, "max_tokens", f"{told} and {held}")
-        if self.max_cost is not None:
-            if price is None:
-                raise ConfigError(f"{where}: max_cost needs the price of this model; add it")
-            spent = self._parts + self._held_parts
-            if spent + hold.parts > math.floor(self.max_cost * _UNIT):
-                told = f"it may cost {hold.parts / _UNIT:.6g}; {self.cost:.6g} is spent"
-                held = f"{self._held_parts / _UNIT:.6g} reserved for calls in progress"
-                raise _used_up(where, "max_cost", f"{told} and {held}, of {self.max_cost:.6g}")
+        if self.max_cost is not None and price is None:
+            raise ConfigError(f"{where}: max_cost needs the price of this model; add it")
+        money = None if self.max_cost is None else math.floor(self.max_cost * _UNIT)
+        for name, most_of_all, used, held, needed, unit in (
+            ("max_calls", self.max_calls, self.calls, 0, 1, 1),
+            ("max_tokens", self.max_tokens, self.tokens, self._held_tokens, hold.tokens, 1),
+            ("max_cost", money, self._parts, self._held_parts, hold.parts, _UNIT),
+        ):
+            if most_of_all is not None and used + held + needed > most_of_all:
+                what = name.removeprefix("max_")
+                raise BudgetExceeded(
+                    f"{where}: the next call exceeds the budget, and was not sent: it may need "
+                    f"{what} {needed / unit:.10g}, and of {most_of_all / unit:.10g} there are "
+                    f"{used / unit:.10g} used and {held / unit:.10g} reserved for calls in "
+                    f"progress. Raise {name} to continue"
+                )
         self.calls += 1
         self._held_tokens += hold.tokens
         self._held_parts += hold.parts
@@ -134,12 +135,6 @@ class Budget:
         self._parts += parts
         return parts / _UNIT
 
-    def cancel(self, hold: Hold) -> None:
-        """Undo a reservation of a call that was not sent."""
-        self.calls -= 1
-        self._held_tokens -= hold.tokens
-        self._held_parts -= hold.parts
-
     def count(self, used: Usage, calls: int = 1, price: Price | None = None) -> None:
         """Count calls that an earlier process sent."""
         self.calls += calls
@@ -154,19 +149,6 @@ class Budget:
             for used, price in made:
                 self.count(used, price=price)
 
-    def room(self, most: Usage, price: Price | None = None) -> float:
-        """The number of calls of this size that can still be reserved; infinite without a limit."""
-        tokens, parts = total(most), 0 if price is None else price.parts(most)
-        rooms = [math.inf]
-        if self.max_calls is not None:
-            rooms.append(self.max_calls - self.calls)
-        if self.max_tokens is not None and tokens:
-            rooms.append((self.max_tokens - self.tokens - self._held_tokens) // tokens)
-        if self.max_cost is not None and parts:
-            left = math.floor(self.max_cost * _UNIT) - self._parts - self._held_parts
-            rooms.append(left // parts)
-        return max(0, min(rooms))
-
     def check_price(self, model: str) -> None:
         """Raise ``ConfigError`` if money is limited, and ``prices`` does not have the model."""
         if self.max_cost is not None and model not in self.prices:
@@ -175,13 +157,6 @@ class Budget:
                 f"{', '.join(self.prices) or 'none'}. Add prices={{'{model}': Price(prompt=..., "
                 "completion=...)} per million tokens"
             )
-
-
-def _used_up(where: str, limit: str, told: str) -> BudgetExceeded:
-    return BudgetExceeded(
-        f"{where}: the next call exceeds the budget: {told}; nothing was sent. Raise {limit} to "
-        "continue"
-    )
 
 
 def most_tokens(text: str) -> int:

@@ -33,8 +33,6 @@ class Credit(
     """Reasons for the credit: for each step a text for each round; empty: no reasons are given."""
     signed: bool = False
     """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
-    errors: tuple[Matrix, ...] | None = None
-    """Standard error of each value, where it is an estimate from samples."""
     advantages: tuple[Matrix, ...] | None = None
     """The advantages of a policy gradient, where the credit is one: any numbers, of which
     ``values`` are the bounded form."""
@@ -65,7 +63,6 @@ class Credit(
         source: str = "",
         signed: bool = False,
         rationale: Sequence[Mapping[str, str]] | None = None,
-        errors: Sequence[Mapping[str, float | None]] | None = None,
         advantages: Sequence[Mapping[str, float | None]] | None = None,
     ) -> Self:
         """Credit by message id for each step; other messages are unscored, and so is all of a
@@ -84,7 +81,6 @@ class Credit(
             source=source,
             signed=signed,
             rationale=tuple(map(_by_round, traces, rationale or ())),
-            errors=None if errors is None else table(errors),
             advantages=None if advantages is None else table(advantages),
         )
 
@@ -113,12 +109,11 @@ class Credit(
         """The credit scaled to [0, 1]. A difference of 0 becomes 0.5: neither right nor wrong."""
         if not self.signed:
             return self
-        return msgspec.structs.replace(
-            self,
-            values=_half(self.values, 0.5),
-            errors=None if self.errors is None else _half(self.errors, 0.0),
-            signed=False,
+        halved = tuple(
+            tuple(tuple(None if v is None else 0.5 + v / 2 for v in row) for row in matrix)
+            for matrix in self.values
         )
+        return msgspec.structs.replace(self, values=halved, signed=False)
 
 
 class Critic(Protocol):
@@ -190,23 +185,15 @@ def credited(episode: Episode, credit: Credit) -> Episode:
     """
     found = credit.unit()
     nothing: tuple[None, ...] = (None,) * len(episode.steps)
-    steps = tuple(
+    columns = (found.values, found.advantages or nothing, found.rationale or nothing)
+    steps = [
         msgspec.structs.replace(
-            record,
-            credit=values,
-            advantages=advantages,
-            credit_source=found.source,
+            record, credit=values, advantages=advantages, credit_source=found.source,
             rationale=rationale or (),
         )
-        for record, values, advantages, rationale in zip(
-            episode.steps,
-            found.values,
-            found.advantages or nothing,
-            found.rationale or nothing,
-            strict=True,
-        )
-    )
-    return msgspec.structs.replace(episode, steps=steps)
+        for record, values, advantages, rationale in zip(episode.steps, *columns, strict=True)
+    ]  # fmt: skip
+    return msgspec.structs.replace(episode, steps=tuple(steps))
 
 
 def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
@@ -219,10 +206,3 @@ def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
                 agents.setdefault(why[message.id], []).append(message.sender)
         texts.append("; ".join(f"{', '.join(names)}: {reason}" for reason, names in agents.items()))
     return tuple(texts)
-
-
-def _half(values: tuple[Matrix, ...], shift: float) -> tuple[Matrix, ...]:
-    return tuple(
-        tuple(tuple(None if v is None else shift + v / 2 for v in row) for row in matrix)
-        for matrix in values
-    )

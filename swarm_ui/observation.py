@@ -15,11 +15,8 @@ Role = Literal[
 ]  # fmt: skip
 
 Bounds = tuple[int, int, int, int]
-Geometry = Literal["", "size", "box", "grid"]
-"""Form of elements' bounds in texts: nothing; width and height; all four edges; column and
-row of the centre in a grid over the screen. Pixels, except for the grid."""
-GRID = 10
-"""Columns and rows of the grid."""
+Geometry = Literal["", "box"]
+"""Whether texts have the bounds of elements: not, or all four edges in pixels."""
 
 
 class Element(
@@ -105,7 +102,7 @@ class Observation(
     """Number of elements that are not listed, before and after the listed ones; scrolling lists
     them. ``None``: all are listed."""
     geometry: Geometry = ""
-    """Form of the bounds of elements in :func:`render`."""
+    """Whether :func:`render` writes the bounds of elements."""
 
     def offers(self, kind: str) -> bool:
         """Whether actions of this kind are supported here."""
@@ -137,7 +134,7 @@ def render(
 ) -> str:
     """The screen as text for a language model: one line per element, the index first.
 
-    With ``Observation.geometry``, a line ends with the element's bounds, size or cell. If more
+    With ``Observation.geometry``, a line ends with the element's bounds. If more
     elements exist before or after the listed ones, an additional line gives their number.
 
     Args:
@@ -149,10 +146,14 @@ def render(
     >>> print(render(screen))
     0: button "Save"
     """
-    tells, size = _GEOMETRY[observation.geometry], _size(observation)
     write = line or _line
     shown = [e for e in observation.elements if e.index not in dropped]
-    lines = [" ".join([write(e), *tells(e.bounds, size)]) for e in shown]
+    lines = [write(element) for element in shown]
+    if observation.geometry:
+        lines = [
+            line if e.bounds is None else f"{line} at {','.join(map(str, e.bounds))}"
+            for e, line in zip(shown, lines, strict=True)
+        ]
     if len(shown) < len(observation.elements):
         lines.append(f"({len(observation.elements) - len(shown)} elements are left out)")
     before, after = observation.more or (0, 0)
@@ -161,27 +162,6 @@ def render(
     if after:
         lines.append(f"({after} more elements follow: scroll down)")
     return "\n".join(lines)
-
-
-def _size(observation: Observation) -> tuple[int, int]:
-    """Width and height of the smallest screen with all elements, in pixels."""
-    boxes = [e.bounds for e in observation.elements if e.bounds is not None]
-    return max([1, *(box[2] for box in boxes)]), max([1, *(box[3] for box in boxes)])
-
-
-def _cell(box: Bounds, size: tuple[int, int]) -> str:
-    def part(low: int, high: int, whole: int) -> int:
-        return min(GRID, max(1, 1 + (low + high) * GRID // (2 * whole)))
-
-    return f"column {part(box[0], box[2], size[0])} row {part(box[1], box[3], size[1])}"
-
-
-_GEOMETRY: dict[Geometry, Callable[[Bounds | None, tuple[int, int]], list[str]]] = {
-    "": lambda box, size: [],
-    "size": lambda box, size: [f"{box[2] - box[0]}x{box[3] - box[1]}"] if box else [],
-    "box": lambda box, size: ["at " + ",".join(map(str, box))] if box else [],
-    "grid": lambda box, size: [_cell(box, size)] if box else [],
-}
 
 
 def _line(element: Element) -> str:

@@ -39,7 +39,7 @@ class WebView(msgspec.Struct, frozen=True, kw_only=True):
     marks: bool = False
     """Draw numbered boxes on the ``png``, with the indices of the elements."""
     geometry: Geometry = ""
-    """Notation of element bounds in texts (``Observation.geometry``)."""
+    """``"box"``: with element bounds in texts (``Observation.geometry``)."""
 
 
 class WebEnvironment(Episodic):

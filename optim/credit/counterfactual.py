@@ -13,8 +13,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from statistics import fmean, stdev
-from typing import NamedTuple
+from statistics import fmean
 
 from swarm_ui.credit import Credit, Judge
 from swarm_ui.engine.replay import replay, resample
@@ -29,13 +28,6 @@ _CONCURRENCY = 16
 """Episodes whose decisions are replayed at the same time."""
 MOST_AGENTS = 8
 """The largest team for Shapley values, which need ``2 ** agents`` replays of each decision."""
-
-
-class Values(NamedTuple):
-    """A value for each message, with standard errors where sampled."""
-
-    values: dict[str, float]
-    errors: dict[str, float] = {}  # noqa: RUF012
 
 
 class _Replays:
@@ -72,12 +64,9 @@ class _Replays:
                 for (trace, team), s in zip(traces, states, strict=True)
             ]
         )
-        values, errors = [each.values for each in found], [each.errors for each in found]
-        return Credit.of(
-            episode, values, source=self.name, signed=True, errors=errors if any(errors) else None
-        )
+        return Credit.of(episode, found, source=self.name, signed=True)
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> dict[str, float]:
         raise NotImplementedError
 
     async def _value(self, trace: Trace, state: object) -> float | None:
@@ -110,17 +99,14 @@ class LeaveOneOut(_Replays):
         how = f"resampled ×{samples}" if samples else "removed"
         self.name = f"counterfactual, {how} ({name_of(judge)})"
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> dict[str, float]:
         factual = await self._value(trace, state)
         if factual is None:
-            return Values({})
+            return {}
         ids = _delivered(trace)
         others = await together([self._otherwise(team, trace, id, state) for id in ids])
-        known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
-        return Values(
-            {id: factual - fmean(worths) for id, worths in known.items()},
-            {id: stdev(w) / math.sqrt(len(w)) for id, w in known.items() if len(w) > 1},
-        )
+        known = zip(ids, others, strict=True)
+        return {id: factual - fmean(worths) for id, worths in known if worths}
 
     async def _otherwise(self, team: Dag, trace: Trace, id: str, state: object) -> list[float]:
         """The values of the decisions without this message, or with other samples of it."""
@@ -152,7 +138,7 @@ class Shapley(_Replays):
                 "coalitions are too many to replay; use LeaveOneOut"
             )
 
-    async def _decision(self, team: Dag, trace: Trace, state: object) -> Values:
+    async def _decision(self, team: Dag, trace: Trace, state: object) -> dict[str, float]:
         ids = _delivered(trace)
         sender = {m.id: m.sender for m in trace.messages if m.id in ids}
         agents = list(dict.fromkeys(sender.values()))
@@ -168,9 +154,9 @@ class Shapley(_Replays):
         worths = await together([worth(coalition) for coalition in coalitions])
         known = {c: w for c, w in zip(coalitions, worths, strict=True) if w is not None}
         if len(known) < len(coalitions):
-            return Values({})
+            return {}
         values = shapley_values(agents, known)
-        return Values({id: values[sender[id]] for id in ids})
+        return {id: values[sender[id]] for id in ids}
 
 
 def shapley_values(players: Sequence[str], worths: dict[frozenset[str], float]) -> dict[str, float]:

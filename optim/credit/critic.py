@@ -53,7 +53,7 @@ async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]
 
 def _mistakes(episode: Episode, credit: Credit) -> Iterator[str]:
     wanted = [(record.trace.rounds, len(record.trace.agents)) for record in episode.steps]
-    for what in ("values", "errors", "advantages"):
+    for what in ("values", "advantages"):
         table = getattr(credit, what) or ()
         shapes = [(len(matrix), *{len(row) for row in matrix}) for matrix in table]
         if shapes != wanted and (what == "values" or table):

@@ -54,7 +54,7 @@ async def test_a_budget_of_calls_is_checked_before_sending_and_counts_retries() 
         first, second = model(server, budget=budget), model(server, budget=budget)
         await first.generate([ask()])
         await second.generate([ask()])
-        with pytest.raises(BudgetExceeded, match="all 3 calls"):
+        with pytest.raises(BudgetExceeded, match="calls 1, and of 3"):
             await first.generate([ask()])
         with pytest.raises(BudgetExceeded):
             await pieces_of(first)

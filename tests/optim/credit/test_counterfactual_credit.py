@@ -102,7 +102,7 @@ def test_a_pivotal_message_gets_the_difference_and_a_spare_one_nothing() -> None
     by_agent = dict(zip(trace.agents, row(table), strict=True))
     # Without a, b hears 1; without b nothing is decided; without c nothing changes.
     assert by_agent == pytest.approx({"a": 0.8, "b": 1.0, "c": 0.0})
-    assert table.signed and table.errors is None
+    assert table.signed
     unit = dict(zip(trace.agents, row(table.unit()), strict=True))
     assert unit == pytest.approx({"a": 0.9, "b": 1.0, "c": 0.5})
 
@@ -137,8 +137,6 @@ def test_a_resampled_message_is_compared_with_the_mean_of_its_samples() -> None:
     assert worth is not None and len(known) > 1 and len(set(known)) > 1
     mean = sum(known) / len(known)
     assert row(table) == (pytest.approx(worth - mean),)
-    spread = sum((w - mean) ** 2 for w in known) / (len(known) - 1) / len(known)
-    assert table.errors is not None and table.errors[0][0][0] == pytest.approx(spread**0.5)
 
 
 def test_the_edges_of_the_trace_are_used_and_another_team_is_refused() -> None:

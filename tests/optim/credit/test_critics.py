@@ -92,11 +92,11 @@ def test_a_difference_of_nothing_is_neither_right_nor_wrong() -> None:
     one = episode(StepRecord(trace=decided([[click(0), click(1)]])))
     signed = Credit.of(
         one, [{"agent_0:0": -1.0, "agent_1:0": 0.0}], source="s", signed=True,
-        errors=[{"agent_0:0": 0.5}], advantages=[{"agent_0:0": -7.0}],
+        advantages=[{"agent_0:0": -7.0}],
         rationale=[{"agent_0:0": "harmed", "agent_1:0": "harmed"}],
     )  # fmt: skip
     unit = signed.unit()
-    assert unit.values == (((0.0, 0.5),),) and unit.errors == (((0.25, None),),)
+    assert unit.values == (((0.0, 0.5),),)
     assert unit.unit() is unit
     (record,) = credited(one, signed).steps
     assert record.credit == ((0.0, 0.5),) and record.advantages == ((-7.0, None),)
