@@ -55,6 +55,8 @@ async def test_a_refused_action_never_reaches_the_world_and_costs_a_step() -> No
     env = ActionFilter(world)
     await env.reset(task="write", seed=0)
     step = await env.step(click(DELETE))
+    assert isinstance(env, Restorable)
+    aside, screen = env.snapshot(), step.observation
     assert step.note == (
         "refused by the rule 'deletion': “Delete note” matches “delet*”; nothing was done"
     )
@@ -68,15 +70,6 @@ async def test_a_refused_action_never_reaches_the_world_and_costs_a_step() -> No
     assert [p.action.index for p in step.observation.history] == [DELETE, *[PAY] * 5]
     with pytest.raises(EnvironmentFault):
         await env.step(click(SAVE))
-
-
-async def test_snapshots_remember_what_was_refused() -> None:
-    env = ActionFilter(Notebook())
-    assert isinstance(env, Restorable)
-    await env.reset(task="write", seed=0)
-    screen = (await env.step(click(DELETE))).observation
-    aside = env.snapshot()
-    await env.step(click(PAY))
     assert env.restore(aside) == screen
     assert (await env.step(click(SAVE))).observation.history[0].action == click(DELETE)
 
@@ -115,36 +108,14 @@ def test_a_denied_label_is_found_however_it_is_written(label: str) -> None:
     assert not refusal(click(0), shown("Keep", label))
 
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        "display",
-        "Play",
-        "paper",
-        "repay later",
-        "Payload",
-        "weekend",
-        "Sender",
-        "calls",
-        "spay",
-        "Postpone",
-        "compost",
-        "forwarded",
-        "Buyer",
-        "relationship",
-        "Recall",
-        "Dear all",
-        "ideal",
-        "delft",
-        "Dele",
-        "information",
-        "wiper blades 2",
-        "",
-        "…",
-        "12.50 €",
-        "Callum",
-    ],
-)
+OTHERS = [
+    "display", "Play", "paper", "repay later", "Payload", "weekend", "Sender", "calls", "spay",
+    "Postpone", "compost", "forwarded", "Buyer", "relationship", "Recall", "Dear all", "ideal",
+    "delft", "Dele", "information", "wiper blades 2", "", "…", "12.50 €", "Callum",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", OTHERS)
 def test_other_words_are_not_taken_for_denied_ones(label: str) -> None:
     everything = (PAYMENT, replace(DELETION, words=("delet*", "wipe", "clear all")), SENDING)
     assert not refusal(click(0), shown(label), deny=everything)
@@ -194,94 +165,76 @@ def test_very_long_labels_are_read_without_getting_lost() -> None:
 
 # -- what an action would press ---------------------------------------------------------------
 
-
-@pytest.mark.parametrize("kind", ["click", "double_tap", "long_press"])
-def test_pointing_by_pixels_is_judged_by_what_lies_there(kind: str) -> None:
-    screen = shown("Keep", "Delete")
-    at = Action(action_type=kind, x=50, y=70)  # type: ignore[arg-type]
-    assert "“Delete”" in refusal(at, screen)
-    assert "“Delete”" in refusal(Action(action_type="click", x=0, y=50), screen)
-    assert not refusal(Action(action_type="click", x=50, y=20), screen)
-    assert not refusal(Action(action_type="click", x=400, y=400), screen)
-
-
-def test_the_label_an_action_names_itself_counts_for_nothing() -> None:
-    screen = shown("Keep", "Delete")
-    assert refusal(Action(action_type="click", index=1, target="Keep"), screen)
-    assert not refusal(Action(action_type="click", index=0, target="Delete"), screen)
-
-
-def test_sliding_and_dragging_are_judged_by_both_ends() -> None:
-    screen = shown("Photo", "Trash can", "Slide to pay", "Album")
-    assert refusal(Action(action_type="swipe", index=0, to_index=1), screen)
-    assert refusal(Action(action_type="swipe", index=0, to_x=50, to_y=60), screen)
-    assert refusal(Action(action_type="swipe", index=2, direction="right"), screen)
-    assert not refusal(Action(action_type="swipe", index=0, to_index=3), screen)
-    assert not refusal(Action(action_type="scroll", direction="down"), screen)
-
-
-def test_a_small_denied_element_in_the_middle_of_an_allowed_one() -> None:
-    screen = Observation(
-        goal="g",
-        elements=(
-            Element(index=0, role="item", text="Bob", bounds=(0, 0, 300, 60)),
-            Element(index=1, role="icon", description="delete", bounds=(140, 20, 160, 40)),
-            Element(index=2, role="item", text="Eve", bounds=(0, 60, 300, 120)),
-        ),
-    )
-    assert "“delete”" in refusal(click(0), screen)
-    assert not refusal(click(2), screen)
-
-
-def test_cancel_in_a_dialog_about_deletion_is_allowed() -> None:
-    screen = Observation(
-        goal="g",
-        elements=(
-            Element(index=0, role="dialog", text="Delete note?", bounds=(0, 0, 300, 300)),
-            Element(index=1, role="button", text="Cancel", bounds=(0, 200, 100, 250)),
-            Element(index=2, role="button", text="OK", bounds=(150, 200, 250, 250)),
-        ),
-    )
-    assert not refusal(click(1), screen)
-    assert not refusal(Action(action_type="click", x=50, y=220), screen)
-    assert "“Delete note?”" in refusal(click(0), screen)
-
-
-def test_pixels_where_a_denied_element_has_no_known_place() -> None:
-    screen = replace(
-        shown("Keep"),
-        elements=(*shown("Keep").elements, Element(index=1, role="link", text="Delete")),
-    )
-    assert "has no bounds" in refusal(Action(action_type="click", x=5, y=5), screen)
-    assert not refusal(click(0), screen)
-
-
-def test_descriptions_hints_and_values_count_but_not_of_what_is_only_typed_into() -> None:
-    for field in ("description", "hint", "value"):
-        element = Element(index=0, role="icon", **{field: "delete"})  # type: ignore[arg-type]
-        assert refusal(click(0), Observation(goal="g", elements=(element,)))
-    field = Element(index=0, role="field", text="Reason to delete", value="delete", editable=True)
-    screen = Observation(goal="g", elements=(field,))
-    assert not refusal(click(0), screen)
-    assert not refusal(Action(action_type="input_text", index=0, text="delete"), screen)
+TWO = shown("Keep", "Delete")
+SLIDES = shown("Photo", "Trash can", "Slide to pay", "Album")
+UNPLACED = replace(
+    shown("Keep"), elements=(*shown("Keep").elements, Element(index=1, role="link", text="Delete"))
+)
+IN_THE_MIDDLE = replace(
+    shown(),
+    elements=(
+        Element(index=0, role="item", text="Bob", bounds=(0, 0, 300, 60)),
+        Element(index=1, role="icon", description="delete", bounds=(140, 20, 160, 40)),
+        Element(index=2, role="item", text="Eve", bounds=(0, 60, 300, 120)),
+    ),
+)
+DIALOG = replace(
+    shown(),
+    elements=(
+        Element(index=0, role="dialog", text="Delete note?", bounds=(0, 0, 300, 300)),
+        Element(index=1, role="button", text="Cancel", bounds=(0, 200, 100, 250)),
+        Element(index=2, role="button", text="OK", bounds=(150, 200, 250, 250)),
+    ),
+)
+FIELD_ABOUT_IT = shown("Reason to delete", role="field", value="delete", editable=True)
+FOCUSED = replace(TWO, elements=(replace(TWO.elements[0], focused=True), TWO.elements[1]))
 
 
 @pytest.mark.parametrize(
-    "action",
+    ("screen", "action", "why"),
     [
-        Action(action_type="input_text", index=1, text="x"),
-        Action(action_type="input_text", x=50, y=70, text=""),
-        Action(action_type="keyboard_enter", index=1),
+        # Pixels are judged by what lies there.
+        (TWO, Action(action_type="click", x=50, y=70), "“Delete”"),
+        (TWO, Action(action_type="double_tap", x=50, y=70), "“Delete”"),
+        (TWO, Action(action_type="long_press", x=0, y=50), "“Delete”"),
+        (TWO, Action(action_type="click", x=50, y=20), ""),
+        (TWO, Action(action_type="click", x=400, y=400), ""),
+        (UNPLACED, Action(action_type="click", x=5, y=5), "has no bounds"),
+        (UNPLACED, click(0), ""),
+        # The label that an action names itself counts for nothing.
+        (TWO, Action(action_type="click", index=1, target="Keep"), "“Delete”"),
+        (TWO, Action(action_type="click", index=0, target="Delete"), ""),
+        # Both ends of a swipe count.
+        (SLIDES, Action(action_type="swipe", index=0, to_index=1), "“Trash can”"),
+        (SLIDES, Action(action_type="swipe", index=0, to_x=50, to_y=60), "“Trash can”"),
+        (SLIDES, Action(action_type="swipe", index=2, direction="right"), "“pay”"),
+        (SLIDES, Action(action_type="swipe", index=0, to_index=3), ""),
+        (SLIDES, Action(action_type="scroll", direction="down"), ""),
+        # A small element in the middle of another one gets the click; a dialog does not.
+        (IN_THE_MIDDLE, click(0), "“delete”"),
+        (IN_THE_MIDDLE, click(2), ""),
+        (DIALOG, click(0), "“Delete note?”"),
+        (DIALOG, click(1), ""),
+        (DIALOG, Action(action_type="click", x=50, y=220), ""),
+        # Descriptions, hints and values count, but not of what is only typed into.
+        *((shown("", **{name: "delete"}), click(0), "matches") for name in
+          ("description", "hint", "value")),
+        (FIELD_ABOUT_IT, click(0), ""),
+        (FIELD_ABOUT_IT, Action(action_type="input_text", index=0, text="delete"), ""),
+        # Typing, or Enter, on a button presses it.
+        (FOCUSED, Action(action_type="input_text", index=1, text="x"), "“Delete”"),
+        (FOCUSED, Action(action_type="input_text", x=50, y=70, text=""), "“Delete”"),
+        (FOCUSED, Action(action_type="keyboard_enter", index=1), "“Delete”"),
+        (FOCUSED, Action(action_type="input_text", x=50, y=20, text=""), ""),
+        (FOCUSED, Action(action_type="keyboard_enter", index=0), ""),
+        # An option is chosen by its text.
+        (shown("Action", role="field"), Action(action_type="select", index=0, text="Delete it"),
+         "the option “Delete it” matches"),
     ],
-    ids=str,
-)
-def test_typing_or_enter_on_a_denied_button_presses_it(action: Action) -> None:
-    screen = shown("Keep", "Delete")
-    keep, delete = screen.elements
-    screen = replace(screen, elements=(replace(keep, focused=True), delete))
-    assert "“Delete”" in refusal(action, screen)
-    other = replace(action, x=50, y=20) if action.x else replace(action, index=0)
-    assert not refusal(other, screen)
+)  # fmt: skip
+def test_what_an_action_presses_is_judged(screen: Observation, action: Action, why: str) -> None:
+    found = refusal(action, screen)
+    assert why in found and bool(found) is bool(why)
 
 
 ENTER = [
@@ -309,34 +262,38 @@ def test_enter_presses_what_has_the_focus_or_any_button(
     assert not refusal(enter, harmless)
 
 
-def test_an_option_chosen_by_its_text() -> None:
-    choose = Action(action_type="select", index=0, text="Delete account")
-    assert "the option “Delete account” matches" in refusal(choose, shown("Action", role="field"))
-
-
 # -- apps and sites ---------------------------------------------------------------------------
 
 
-def test_only_allowed_apps_can_be_opened_by_name_or_icon() -> None:
-    home = shown("Notes", "Bank", role="app", app="home")
-    only = {"apps": ("notes*",), "deny": ()}
-    assert not refusal(click(0), home, **only)
-    assert "“Bank” is not an allowed app" in refusal(click(1), home, **only)
-    assert "“Bank”" in refusal(Action(action_type="click", x=50, y=70), home, **only)
-    assert "“bank”" in refusal(Action(action_type="open_app", app_name="bank"), home, **only)
-    assert not refusal(Action(action_type="open_app", app_name="NOTES"), home, **only)
-    for trick in ("nоtes", "bank notes", "no tes", "bank\nnotes"):
-        assert refusal(Action(action_type="open_app", app_name=trick), home, **only), trick
+HOME, BANK, NOWHERE = (
+    shown("Notes", "Bank", role="app", app="home"),
+    *(shown("OK", app=app) for app in ("bank", "")),
+)
 
 
-def test_in_another_app_one_can_only_leave() -> None:
-    bank, nowhere = shown("OK", app="bank"), shown("OK")
-    only = {"apps": ("notes",), "deny": ()}
-    assert "“bank” is in front" in refusal(click(0), bank, **only)
-    assert "names no app" in refusal(click(0), nowhere, **only)
-    assert not refusal(Action(action_type="navigate_back"), bank, **only)
-    assert not refusal(Action(action_type="status", goal_status="infeasible"), bank, **only)
-    assert not refusal(click(0), shown("OK", app="Notes"), **only)
+def opening(app: str) -> Action:
+    return Action(action_type="open_app", app_name=app)
+
+
+@pytest.mark.parametrize(
+    ("screen", "action", "why"),
+    [
+        (HOME, click(0), ""),
+        (HOME, opening("NOTES"), ""),
+        (HOME, click(1), "“Bank” is not an allowed app"),
+        (HOME, Action(action_type="click", x=50, y=70), "“Bank”"),
+        *((HOME, opening(app), "is not an allowed app") for app in
+          ("bank", "nоtes", "bank notes", "no tes", "bank\nnotes")),
+        (BANK, click(0), "“bank” is in front"),
+        (NOWHERE, click(0), "names no app"),
+        (BANK, Action(action_type="navigate_back"), ""),
+        (BANK, Action(action_type="status", goal_status="infeasible"), ""),
+        (shown("OK", app="Notes"), click(0), ""),
+    ],
+)  # fmt: skip
+def test_only_allowed_apps_are_used(screen: Observation, action: Action, why: str) -> None:
+    found = refusal(action, screen, apps=("notes*",), deny=())
+    assert why in found and bool(found) is bool(why)
 
 
 # -- a person in the loop ---------------------------------------------------------------------
@@ -355,18 +312,14 @@ async def confirmed(answer: bool) -> tuple[Notebook, list[Question], Step]:
     return world, asked, await env.step(click(DELETE))
 
 
-async def test_only_what_matches_is_asked_about() -> None:
+async def test_only_what_matches_is_asked_about_and_needs_a_yes() -> None:
     world, asked, step = await confirmed(True)
     assert [(q.rule, q.action) for q in asked] == [("deletion", click(DELETE))]
     assert "“Delete note” matches" in str(asked[0]) and asked[0].screen.goal in str(asked[0])
     assert world.seen[-1] == click(DELETE) and step.note == "nothing happened"
-
-
-async def test_without_a_yes_nothing_is_done() -> None:
     world, asked, step = await confirmed(False)
-    assert len(asked) == 1
     assert step.note == "not confirmed (deletion): refused; nothing was done"
-    assert click(DELETE) not in world.seen
+    assert len(asked) == 1 and click(DELETE) not in world.seen
     assert step.observation.history[-1].action == click(DELETE)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,7 +24,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 SEEDS = (TRAIN_SEEDS[0], TRAIN_SEEDS[5], VALIDATION_SEEDS[8], TEST_SEEDS[3])
-SIZES = (4, 7, 10)
 
 
 def panes(screen: Observation) -> dict[str, list[Element]]:
@@ -56,56 +54,32 @@ def facts(task: str, seed: int, agents: int) -> dict[int, str]:
     return dict(enumerate(source.value for source in sources))
 
 
-def cases() -> Iterator[tuple[str, int, int]]:
+@pytest.mark.parametrize("agents", (4, 7, 10))
+def test_no_agent_has_all_that_a_task_needs(agents: int) -> None:
+    phone = SplitPhone(agents=agents)
     for number, task in enumerate(SPLIT_TEMPLATES):
-        for agents in SIZES:
-            yield task, SEEDS[(number + agents) % len(SEEDS)], agents
-
-
-def test_a_value_is_on_the_screen_of_one_agent_only() -> None:
-    for task, seed, agents in cases():
-        phone = SplitPhone(agents=agents)
-        shown = panes(at_once(phone.reset(task=task, seed=seed)))
+        seed = SEEDS[(number + agents) % len(SEEDS)]
+        spec, screen = phone.spec(task), at_once(phone.reset(task=task, seed=seed))
+        shown, goal = panes(screen), phone.progress.goal
         assert set(shown) == set(phone.team(task, seed)) and len(shown) == agents
-        spec = phone.spec(task)
+        # A value is on the screen of one agent only.
         for k, value in facts(task, seed, agents).items():
             holders = [app for app, elements in shown.items() if says(texts(elements), value)]
             assert holders == [spec.facts[k].app] != [spec.acting]
-
-
-def test_goal_and_acting_view_contain_nothing_of_what_is_computed() -> None:
-    for task, seed, agents in cases():
-        phone = SplitPhone(agents=agents)
-        screen = at_once(phone.reset(task=task, seed=seed))
-        spec, want = phone.spec(task), wanted(phone, task, seed)
-        seen = f"{screen.goal} | {texts(panes(screen)[spec.acting])}"
+        # The goal and the view of the acting agent have nothing of what is computed.
+        want, twin = wanted(phone, task, seed), wanted(phone, task, seed ^ 1)
         for field in spec.fills:
-            assert not says(seen, want.fields[field])
-
-
-def test_twins_look_equal_to_the_acting_agent_and_need_other_records() -> None:
-    for task, seed, agents in cases():
-        phone = SplitPhone(agents=agents)
-        one, other = (
-            at_once(phone.reset(task=task, seed=seed)),
-            at_once(phone.reset(task=task, seed=seed ^ 1)),
-        )
-        acting = phone.spec(task).acting
-        assert one.goal == other.goal and one.app == other.app
-        assert panes(one)[acting] == panes(other)[acting]
-        left, right = wanted(phone, task, seed), wanted(phone, task, seed ^ 1)
-        for field in phone.spec(task).fills:
-            assert left.fields[field] != right.fields[field]
-
-
-def test_apps_without_a_fact_hold_a_wrong_value_under_the_same_name() -> None:
-    for task, seed, agents in cases():
-        phone = SplitPhone(agents=agents)
-        shown, spec = panes(at_once(phone.reset(task=task, seed=seed))), phone.spec(task)
-        _, words = read_goal(phone.progress.goal)
+            assert not says(f"{goal} | {texts(shown[spec.acting])}", want.fields[field])
+            assert want.fields[field] != twin.fields[field]
+        # An app without a fact has a wrong value under the same name.
+        _, words = read_goal(goal)
         names = [words[key] for key in NAMES if key in words]
         for app in set(shown) - {spec.acting, *spec.sources, "settings"}:
             assert any(says(texts(shown[app]), name) for name in names)
+        # To the acting agent, twins look equal.
+        other = at_once(phone.reset(task=task, seed=seed ^ 1))
+        assert (screen.goal, screen.app) == (other.goal, other.app)
+        assert shown[spec.acting] == panes(other)[spec.acting]
 
 
 @pytest.mark.parametrize("task", SPLIT_TEMPLATES)
@@ -162,6 +136,9 @@ def test_splits_share_neither_templates_nor_values() -> None:
     named = [split_tasks(split) for split in ("train", "validation", "new_templates")]
     assert sorted(name for names in named for name in names) == sorted(SPLIT_TEMPLATES)
     assert [len(names) for names in named] == [13, 2, 6]
+    for agents in (3, 11):
+        with pytest.raises(ConfigError, match="expected 4 to 10 agents"):
+            SplitPhone(agents=agents)
     for task in SPLIT_TEMPLATES:
         for seed, split in ((0, "train"), (10_000_000, "validation"), (20_000_000, "test")):
             assert {owner(value) for value in facts(task, seed, 8).values()} == {split}
@@ -173,12 +150,6 @@ def test_the_needed_senders_form_no_cycle_and_no_test_app_takes_part() -> None:
         assert all(place[app] < place[spec.acting] for app in spec.sources)
         assert 1 <= len(spec.sources) <= 3
     assert not set(SPLIT_APPS) & set(TEST_APPS)
-
-
-@pytest.mark.parametrize("agents", [3, 11])
-def test_a_wrong_number_of_agents_is_named(agents: int) -> None:
-    with pytest.raises(ConfigError):
-        SplitPhone(agents=agents)
 
 
 @pytest.mark.parametrize(

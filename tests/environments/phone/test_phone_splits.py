@@ -16,7 +16,6 @@ from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
     VALIDATION_SEEDS,
     PhoneEnvironment,
-    draw_jobs,
     jobs,
     parameter_split,
     parameter_words,
@@ -66,43 +65,25 @@ def test_test_apps_are_nowhere_in_training() -> None:
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_values_of_one_split_never_occur_in_another(name: str) -> None:
-    seen: dict[str, set[str]] = {}
     for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS):
         split = parameter_split(seeds[0])
-        values = seen.setdefault(split, set())
+        values: set[str] = set()
         for seed in (*seeds[:8], seeds[-1]):
             values |= PHONE.assign(name, seed).parameters
-        assert values
         assert {owner(value) for value in values} == {split}
-    assert not seen["train"] & seen["test"]
-    assert not seen["train"] & seen["validation"]
-    assert not seen["validation"] & seen["test"]
+    # All texts on a device are drawn values, but for closed choices.
+    task = PHONE.assign(name, 77)
+    stored = [row for rows in task.start.tables.values() for row in rows.values()]
+    texts = {text for row in stored for field, text in row.items() if field not in CLOSED}
+    assert texts <= {*task.parameters, "on", "off", ""}
 
 
-def test_all_texts_on_a_device_are_known_words_or_drawn_values() -> None:
-    """What the parameters' disjointness covers is everything but a few closed choices."""
-    closed = {"on", "off", ""}
-    for name, template in TEMPLATES.items():
-        task = PHONE.assign(name, 77)
-        for table, rows in task.start.tables.items():
-            for row in rows.values():
-                for field, value in row.items():
-                    if field in CLOSED or value in closed:
-                        continue
-                    assert value in task.parameters, (template.name, table, field)
-
-
-def test_jobs_are_balanced_repeatable_and_from_the_right_ranges() -> None:
+def test_jobs_are_balanced_and_from_the_right_ranges() -> None:
     chosen = jobs("templates", 40, seed=3)
-    assert chosen == jobs("templates", 40, seed=3)
-    assert chosen != jobs("templates", 40, seed=4)
     assert {name for name, _ in chosen} == set(tasks("new_templates"))
     assert all(seed in TEST_SEEDS for _, seed in chosen)
     counts = Counter(name for name, _ in chosen).values()
     assert max(counts) - min(counts) <= 1
-    assert {name for name, _ in jobs("parameters", 99, seed=0)} == set(tasks("train"))
-    assert {name for name, _ in jobs("apps", 99, seed=0)} == set(tasks("new_apps"))
-    assert all(seed in TRAIN_SEEDS for _, seed in draw_jobs(tasks("train"), 10, seed=0))
     with pytest.raises(ConfigError):
         jobs("days", 1, seed=0)  # type: ignore[arg-type]
 
