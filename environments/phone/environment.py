@@ -13,7 +13,7 @@ from swarm_ui.environments.base import Done, Stateful
 from swarm_ui.environments.phone.effects import Launch
 from swarm_ui.environments.phone.goal import CHECKER, check
 from swarm_ui.environments.phone.kinds import Assignment, draw
-from swarm_ui.environments.phone.solver import UNREACHABLE, Intent, perform, solve
+from swarm_ui.environments.phone.solver import UNREACHABLE, perform, solve
 from swarm_ui.environments.phone.state import Device
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.environments.phone.view import View, last_page, view
@@ -149,7 +149,7 @@ class PhoneEnvironment(Stateful):
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
         state = self._running
-        intent = self._intent(state.assignment, state.device)
+        intent = solve(state.assignment.goal, state.assignment.start, state.device)
         if intent.kind == "answer":
             return Action(action_type="answer", text=intent.text)
         if intent.kind not in ("tap", "type"):
@@ -170,7 +170,8 @@ class PhoneEnvironment(Stateful):
         state = self._running
         assignment = state.assignment
         if action.action_type == "status":
-            return float(self._intent(assignment, state.device).kind == action.goal_status)
+            intent = solve(assignment.goal, assignment.start, state.device)
+            return float(intent.kind == action.goal_status)
         after = state.device.clone()
         self._operate(assignment, after, state.view, action)
         return float(self._steps_left(assignment, after) < self.distance())
@@ -196,23 +197,15 @@ class PhoneEnvironment(Stateful):
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
         return act(device, seen, action)
 
-    def _intent(self, assignment: Assignment, device: Device) -> Intent:
-        """The next intent of the reference solver."""
-        return solve(assignment.goal, assignment.start, device)
-
     def _steps_left(self, assignment: Assignment, device: Device) -> int:
         """Number of actions that the reference solver needs from a device on."""
         now = device.clone()
         for done in range(1, UNREACHABLE):
-            intent = self._intent(assignment, now)
+            intent = solve(assignment.goal, assignment.start, now)
             if intent.kind in ("complete", "infeasible"):
                 return done
-            self._perform(assignment, now, intent)
+            perform(now, intent)
         return UNREACHABLE
-
-    def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
-        """Apply an intent that does not end the episode."""
-        perform(device, intent)
 
 
 def _success(state: State, declared: Action) -> bool:

@@ -54,7 +54,8 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     fields: Mapping[str, str]
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
+    """Values to look up, one after the other, before the form is filled."""
     path: Path = ()
     """Screens to the form; empty: the form of the table."""
 
@@ -65,7 +66,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     row: int
     fields: Mapping[str, str]
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,8 +101,6 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """The right answer; ``None`` if the task asks no question."""
     look: Path = ()
     """Screens to the evidence: the answer, or the list that lacks the record of the goal."""
-    sources: tuple[Source, ...] = ()
-    """Values that one agent looks up one after the other before it writes the first."""
     infeasible: bool = False
     """The goal cannot be reached; the right final action is ``infeasible``."""
 
@@ -121,8 +120,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The tap that settles the difference; ``None`` if it is enough to open the screen."""
     fields: Mapping[str, str] = {}
     """The values of the form before the tap."""
-    source: Source | None = None
-    """A value to look up before the form is filled."""
+    sources: tuple[Source, ...] = ()
+    """Values to look up before the form is filled."""
 
 
 RecordWants = Sequence[Create | Change | Delete]
@@ -188,7 +187,7 @@ def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list
         elif now is None:
             missing.append(Create(table=table.name, fields=wanted))
         elif now is not wanted:
-            found.extend(_edit(table, key, now, wanted, change.source if change else None))
+            found.extend(_edit(table, key, now, wanted, change.sources if change else ()))
     found.extend(_match(table, rows, {k: r for k, r in rows.items() if k not in before}, missing))
     return found
 
@@ -205,7 +204,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list
             if like is not None:
                 del left[key]
                 missing.remove(like)
-                found.extend(_edit(table, key, row, like.fields, None if names else like.source))
+                found.extend(_edit(table, key, row, like.fields, () if names else like.sources))
     found.extend(_delete(table, key) for key in left)
     for want in missing:
         reachable = want.path and want.path[-1].row in rows
@@ -214,7 +213,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list
                 path=want.path if reachable else table.path("new"),
                 tap=Save(table),
                 fields={f.name: want.fields[f.name] for f in table.form if f.name in want.fields},
-                source=want.source,
+                sources=want.sources,
             )
         )
     return found
@@ -232,7 +231,7 @@ def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
 
 
 def _edit(
-    table: Table, key: int, row: Row, wanted: Row, source: Source | None = None
+    table: Table, key: int, row: Row, wanted: Row, sources: tuple[Source, ...] = ()
 ) -> list[Difference]:
     """What gives a record the wanted values."""
     found: list[Difference] = []
@@ -240,7 +239,7 @@ def _edit(
     fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
     if not all(same_text(row[name], value) for name, value in fields.items()):
         form = (*path, Screen(table.app, "edit", table.name, key))
-        found.append(Difference(path=form, tap=Save(table, key), fields=fields, source=source))
+        found.append(Difference(path=form, tap=Save(table, key), fields=fields, sources=sources))
     for field in table.switches:
         if field.name in wanted and row[field.name] != wanted[field.name]:
             at = table.trail if table.checklist else path

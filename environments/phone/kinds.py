@@ -341,7 +341,7 @@ def copy(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn:
     want = Create(
         table=into.records.name,
         fields={slot: row[field], **given},
-        source=Source(table.name, key, field, row[field]),
+        sources=(Source(table.name, key, field, row[field]),),
     )
     words = {"source": row[table.title], "field": field, "field2": slot, **given}
     return drawn(want, words=words)
@@ -357,7 +357,7 @@ def carry(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn
         table=into.records.name,
         row=key2,
         fields={slot: row[field]},
-        source=Source(table.name, key, field, row[field]),
+        sources=(Source(table.name, key, field, row[field]),),
     )
     words = {"source": row[table.title], "title2": row2[title], "field": field, "field2": slot}
     return drawn(want, words=words)

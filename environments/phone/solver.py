@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone.effects import Choose, Copy, Go, Launch, Search
-from swarm_ui.environments.phone.goal import Difference, Goal, Source, check
+from swarm_ui.environments.phone.goal import Difference, Goal, check
 from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
 from swarm_ui.environments.phone.view import widgets
 
@@ -75,18 +75,15 @@ def perform(device: Device, intent: Intent) -> None:
 
 
 def _stage(difference: Difference, now: Device) -> Difference:
-    """The difference, or the value that must be looked up before it can be settled."""
-    source = difference.source
+    """The difference, or the next value that must be looked up before it can be settled."""
+    source = next((one for one in difference.sources if one.value not in now.copied), None)
     if source is None or source.row not in now.tables[source.table]:
         return difference
-    known = source.value in now.copied or any(
+    if any(
         wanted == source.value and same_text(now.draft.get(name, ""), wanted)
         for name, wanted in difference.fields.items()
-    )
-    return difference if known else _lookup(source, now)
-
-
-def _lookup(source: Source, now: Device) -> Difference:
+    ):
+        return difference
     path = now.catalogue.tables[source.table].path("detail", source.row)
     return Difference(path=path, tap=Copy(source.field, source.value))
 

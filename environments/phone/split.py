@@ -39,7 +39,6 @@ from swarm_ui.environments.phone.environment import PhoneEnvironment, act
 from swarm_ui.environments.phone.goal import Create, Source
 from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, draw, drawn
 from swarm_ui.environments.phone.sampling import Sampler, parameter_split
-from swarm_ui.environments.phone.solver import Intent, perform, solve
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table
 from swarm_ui.environments.phone.view import View
 from swarm_ui.errors import ConfigError
@@ -241,12 +240,12 @@ def _draw(spec: SplitTemplate, seed: int, whole: bool, sampler: Sampler, device:
     sources = _hide(spec, names, device, hidden)
     words = {**given, **dict(zip(NAMES, names, strict=False))}
     if not whole:
-        device.show((Screen(spec.acting),))
+        device.home = (Screen(spec.acting),)
+        device.show(device.home)
     fields = spec.fields(words, [source.value for source in sources])
     return drawn(
-        Create(table=spec.into.name, fields=fields),
+        Create(table=spec.into.name, fields=fields, sources=tuple(sources) if whole else ()),
         words={**words, "text": text.format_map(words)},
-        sources=tuple(sources) if whole else (),
     )
 
 
@@ -262,16 +261,19 @@ def _hide(
     for app in _team(device):
         if app == spec.acting:
             continue
-        own = {k: fact for k, fact in enumerate(spec.facts) if fact.app == app}
-        rows: dict[int | None, tuple[Table, Row]] = {}
-        for k, fact in own.items():
-            known = {fact.table.title: names[k], fact.field: fact.value(sampler)}
-            rows[k] = (fact.table, _record(fact.table, sampler, known))
-        if not own and app in _WRONG:
+        rows: list[tuple[int | None, Table, Row]] = []
+        for k, fact in enumerate(spec.facts):
+            if fact.app == app:
+                known = {fact.table.title: names[k], fact.field: fact.value(sampler)}
+                rows.append((k, fact.table, _record(fact.table, sampler, known)))
+        if not rows and app in _WRONG:
             k = sampler.pick(range(len(names)))
-            rows[None] = _wrong(app, names[k], spec.facts[k].value(sampler), sampler)
+            name, value = names[k], spec.facts[k].value(sampler)
+            table, named, field = _WRONG[app]
+            known = {named: name, field: value} if field else {named: f"{name} {value}"}
+            rows.append((None, table, _record(table, sampler, known)))
         PHONE.apps[app].fill(device, sampler, *_ROWS)
-        for number, (table, row) in rows.items():
+        for number, table, row in rows:
             key = device.insert(table.name, row)
             stored = list(device.tables[table.name].items())
             sampler.rng.shuffle(stored)
@@ -280,13 +282,6 @@ def _hide(
                 field = spec.facts[number].field
                 found[number] = Source(table.name, key, field, row[field])
     return [found[k] for k in range(len(spec.facts))]
-
-
-def _wrong(app: str, name: str, value: str, sampler: Sampler) -> tuple[Table, Row]:
-    """A record of another app with this name and a wrong value."""
-    table, named, field = _WRONG[app]
-    known = {named: name, field: value} if field else {named: f"{name} {value}"}
-    return table, _record(table, sampler, known)
 
 
 def _record(table: Table, sampler: Sampler, known: Row) -> Row:
@@ -370,25 +365,7 @@ class SplitPhone(PhoneEnvironment):
             return f"only {acting} can be operated"
         if action.action_type == "open_app":
             return f"only {acting} is open"
-        note = act(device, seen, action)
-        _stay(device, acting)
-        return note
-
-    def _intent(self, assignment: Assignment, device: Device) -> Intent:
-        """The next action of the solver. If one agent operates all apps, the solver looks up one
-        value at a time."""
-        goal = assignment.goal
-        missing = next((s for s in goal.sources if s.value not in device.copied), None)
-        if missing is not None:
-            wants = [w for w in goal.wants if isinstance(w, Create)]
-            first = tuple(msgspec.structs.replace(want, source=missing) for want in wants)
-            goal = msgspec.structs.replace(goal, wants=first)
-        return solve(goal, assignment.start, device)
-
-    def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
-        perform(device, intent)
-        if not self._whole:
-            _stay(device, assignment.template.apps[0])
+        return act(device, seen, action)
 
     def screen(self) -> Observation:
         screen, device = super().screen(), self.state.device
@@ -400,12 +377,6 @@ class SplitPhone(PhoneEnvironment):
             if app != acting:
                 elements.extend(_pane(device, app, len(elements)))
         return msgspec.structs.replace(screen, elements=tuple(elements))
-
-
-def _stay(device: Device, app: str) -> None:
-    """Return to the app's first screen if the home screen is shown."""
-    if not device.stack:
-        device.show((Screen(app),))
 
 
 def _pane(device: Device, name: str, first: int) -> Iterator[Element]:

@@ -223,6 +223,7 @@ class Device:
         "catalogue",
         "copied",
         "draft",
+        "home",
         "installed",
         "next_row",
         "page",
@@ -240,6 +241,8 @@ class Device:
         self.settings: Mapping[str, str] = {}
         self.tables: Mapping[str, Rows] = {}
         self.stack: Path = ()
+        self.home: Path = ()
+        """What is shown in place of the home screen, on a device with a single app."""
         self.draft: Row = {}
         """Contents of the current form; cleared when the screen is left."""
         self.page = 0
@@ -259,6 +262,7 @@ class Device:
         copy.settings = self.settings
         copy.tables = self.tables
         copy.stack = self.stack
+        copy.home = self.home
         copy.draft = self.draft
         copy.page = self.page
         copy.copied = self.copied
@@ -274,7 +278,7 @@ class Device:
 
     def show(self, stack: Path, draft: Row | None = None) -> None:
         """Bring a screen to the front, unscrolled, its form filled with ``draft``."""
-        self.stack = stack
+        self.stack = stack or self.home
         self.draft = draft or {}
         self.page = 0
 

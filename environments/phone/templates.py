@@ -17,7 +17,6 @@ from swarm_ui.environments.phone.apps import (
     MODES,
     PHONE,
     SWITCHES,
-    category_path,
     reply_path,
 )
 from swarm_ui.environments.phone.goal import Create
@@ -26,6 +25,7 @@ from swarm_ui.environments.phone.kinds import (
     About,
     Draw,
     Drawn,
+    Kind,
     Template,
     TemplateSplit,
     both,
@@ -36,7 +36,7 @@ from swarm_ui.environments.phone.kinds import (
     open_app,
 )
 from swarm_ui.environments.phone.sampling import Sampler
-from swarm_ui.environments.phone.state import Device, Table
+from swarm_ui.environments.phone.state import Device, Screen, Table
 
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 _SWITCHES = {**SWITCHES, "player": MODES}
@@ -56,6 +56,8 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The table of the new record, for a value that is copied."""
     given: tuple[str, ...] = ()
     """Fields of the new record that the text gives."""
+    both: tuple[str, ...] = ()
+    """The two templates of which it consists."""
     count: int = 1
     far: bool = False
     """The list must be scrolled."""
@@ -87,99 +89,90 @@ def _usual_texts(kind: str, table: Table, field: str) -> tuple[str, ...]:
     }.get(kind, (f"{table.delete} the {name} {{title}}", f"{table.delete} {{title}} from {app}"))
 
 
-def _of_kind(entry: _Entry) -> Template:
-    """A template of one of the common kinds."""
-    kind, texts, rows = KINDS[entry.kind], entry.texts, (3, 5)
-    if entry.table:
+def _template(entry: _Entry, made: Mapping[str, Template]) -> Template:
+    """A template; ``made``: those before it."""
+    kind, texts, rows = _KINDS.get(entry.kind), entry.texts, (3, 5)
+    draw: Draw
+    if entry.both:
+        one, two = (made[name] for name in entry.both)
+        draw, steps, apps = both(one.draw, two.draw), 12, (*one.apps, *two.apps)
+    elif kind is None:
+        origin, into = _about(entry.table, *entry.fields), _about(entry.into, *entry.given)
+        draw, steps = partial(copy, origin, into), 8 + len(entry.given)
+        apps = (origin.app.name, into.app.name)
+    elif entry.table:
         table = PHONE.tables[entry.table]
-        fields = entry.fields
-        if entry.kind == "toggle":
-            fields = (table.switches[0].name,)
-        about = _about(entry.table, *fields, count=entry.count)
+        fields = (table.switches[0].name,) if entry.kind == "toggle" else entry.fields
         several = entry.count if entry.kind == "check" else len(fields)
-        steps = kind.steps(len(table.trail), several) + entry.far
+        draw = partial(kind.draw, _about(entry.table, *fields, count=entry.count))
+        steps, apps = kind.steps(len(table.trail), several) + entry.far, (table.app,)
         texts = texts or _usual_texts(entry.kind, table, *fields[:1] or ("",))
         rows = (9, 12) if entry.far else (max(3, entry.count + 1), 5)
     else:
         keys = tuple(key for name in entry.fields for key in _SWITCHES.get(name, (name,)))
-        path = PHONE.places[keys[0]].path
-        about = About(app=PHONE.apps[path[0].app], fields=keys, count=entry.count)
-        steps = entry.count * kind.steps(len(path))
+        path = PHONE.places[keys[0]].path if keys else (Screen("settings"),)
+        draw = partial(
+            kind.draw, About(app=PHONE.apps[path[0].app], fields=keys, count=entry.count)
+        )
+        steps, apps = entry.count * kind.steps(len(path)), (path[0].app,) if keys else ()
     return Template(
         name=entry.name,
         split=entry.split,
         kind=entry.kind,
-        apps=(about.app.name,),
-        draw=partial(kind.draw, about),
+        apps=apps,
+        draw=draw,
         steps=steps,
         texts=texts,
         rows=rows,
     )
 
 
-def _special(entry: _Entry, made: Mapping[str, Template]) -> Template:
-    """A template of another kind; ``made``: those before it."""
-    apps: tuple[str, ...]
-    if entry.kind == "copy":
-        origin, into = _about(entry.table, *entry.fields), _about(entry.into, *entry.given)
-        make: Draw = partial(copy, origin, into)
-        steps, apps = 8 + len(entry.given), (origin.app.name, into.app.name)
-    elif entry.kind == "copy-and-check":
-        one, two = made["phone-to-message"], made["tasks-check"]
-        make, steps, apps = both(one.draw, two.draw), 12, (*one.apps, *two.apps)
-    else:
-        make, steps, apps = _OTHERS[entry.kind]
-    return Template(
-        name=entry.name,
-        split=entry.split,
-        kind=entry.kind,
-        apps=apps,
-        draw=make,
-        steps=steps,
-        texts=entry.texts,
-    )
-
-
-def _open(sampler: Sampler, device: Device) -> Drawn:
+def _open(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """Open any app."""
     return open_app(sampler.pick(device.installed))
 
 
-def _absent(sampler: Sampler, device: Device) -> Drawn:
+def _absent(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """A task about a switch that does not exist; it is infeasible."""
     words = {"switch": sampler.pick(_NO_SUCH), "state": sampler.pick(("on", "off"))}
-    return drawn(words=words, look=category_path("network"), infeasible=True)
+    path = about.app.settings[about.fields[0]].path
+    return drawn(words=words, look=path, infeasible=True)
 
 
-def _delete_similar(sampler: Sampler, device: Device) -> Drawn:
+def _delete_similar(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Delete a contact; another contact has the same first name."""
-    about = _about("contact")
     key, row = about.row(sampler, device)
     similar = {**about.record(sampler), "name": sampler.full_name(row["name"].split()[0])}
     device.insert("contact", similar)
     return deleted(about, key, row)
 
 
-def _reply(sampler: Sampler, device: Device) -> Drawn:
-    key, row = _about("message").row(sampler, device)
+def _create_two(about: About, sampler: Sampler, device: Device) -> Drawn:
+    return both(partial(create, about), partial(create, about))(sampler, device)
+
+
+def _reply(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """Answer a message."""
+    key, row = about.row(sampler, device)
     fields = {"to": row["to"], "text": sampler.phrase()}
     return drawn(Create(table="message", fields=fields, path=reply_path(key)), words=fields)
 
 
-_SEND = partial(create, _about("message", "to", "text"))
-_OTHERS: Mapping[str, tuple[Draw, int, tuple[str, ...]]] = {
-    "open": (_open, 1, ()),
-    "absent": (_absent, 2, ("settings",)),
-    "delete-similar": (_delete_similar, 4, ("contacts",)),
-    "create-two": (both(_SEND, _SEND), 9, ("messages",)),
-    "reply": (_reply, 5, ("messages",)),
+_KINDS: Mapping[str, Kind] = {
+    **KINDS,
+    "open": Kind(_open, 0),
+    "absent": Kind(_absent, 0),
+    "delete-similar": Kind(_delete_similar, 3),
+    "create-two": Kind(_create_two, 4, 2),
+    "reply": Kind(_reply, 4),
 }
-"""Kind -> the goal, the solver's actions, and the apps of a task that occurs once."""
 
 
 def _core() -> dict[str, Template]:
     text = files(__package__).joinpath("templates.json").read_bytes()
     made: dict[str, Template] = {}
     for entry in msgspec.json.decode(text, type=tuple[_Entry, ...]):
-        made[entry.name] = _of_kind(entry) if entry.kind in KINDS else _special(entry, made)
+        made[entry.name] = _template(entry, made)
     return made
 
 

@@ -95,10 +95,10 @@ def first(do: mischief.Mischief) -> Policy:
 
 def needed(goal: Goal) -> set[int]:
     """Records without which the task cannot be done."""
-    sources = (want.source for want in goal.wants if isinstance(want, Create | Change))
+    wants = [want for want in goal.wants if isinstance(want, Create | Change)]
     return {
         *(screen.row for screen in goal.look),
-        *(source.row for source in (*goal.sources, *sources) if source is not None),
+        *(source.row for want in wants for source in want.sources),
         *(screen.row for want in goal.wants if isinstance(want, Create) for screen in want.path),
         *(s.row for want in goal.wants if isinstance(want, InFront) for s in want.path),
     }
@@ -139,7 +139,7 @@ def otherwise(want: Want, start: Device, rng: random.Random) -> Want | None:
         if not names:
             return None
         fields = {**want.fields, rng.choice(names): "radish soup"}
-        return msgspec.structs.replace(want, fields=fields, source=None)
+        return msgspec.structs.replace(want, fields=fields, sources=())
     if isinstance(want, Configure):
         values = [v for v in PHONE.places[want.key].choices if v != want.value]
         return Configure(key=want.key, value=rng.choice(values))

@@ -50,7 +50,7 @@ def wanted(phone: SplitPhone, task: str, seed: int) -> Create:
 
 def facts(task: str, seed: int, agents: int) -> dict[int, str]:
     """The values of the facts, from the assignment for one agent, which has them as sources."""
-    sources = SplitPhone(agents=agents, whole=True).assign(task, seed).goal.sources
+    sources = wanted(SplitPhone(agents=agents, whole=True), task, seed).sources
     return dict(enumerate(source.value for source in sources))
 
 
