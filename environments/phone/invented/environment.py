@@ -78,12 +78,7 @@ class InventedPhone(PhoneEnvironment):
 
     def has(self, task: str) -> bool:
         """Whether a task exists, on one of these devices or on another device."""
-        return task in self._templates(task)
-
-    def _templates(self, task: str) -> Mapping[str, Template]:
-        """The tasks of the device that the name of a task has; empty if it has none."""
-        number = device_of(task)
-        return templates(number, self._wordings) if number >= 0 else {}
+        return task in _templates(task, self._wordings)
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task. It may belong to any device, or be the phone's own.
@@ -91,26 +86,20 @@ class InventedPhone(PhoneEnvironment):
         Equal arguments give equal assignments.
 
         Raises:
-            ConfigError: the task does not exist, the seed is outside the published ranges, the
-                seed is for training and the device is held out for tests, or the task belongs to
-                the blind set and the seed is not a test seed.
+            ConfigError: the task does not exist, the seed belongs to no split, or the device is
+                held out from the split of the seed.
         """
         if task in TEMPLATES:
             return super().assign(task, seed)
-        number = device_of(task)
-        if number >= BLIND and seed not in TEST_SEEDS:
+        number = _device_of(task)
+        held_out = number >= UNSEEN and seed in TRAIN_SEEDS
+        if held_out or (number >= BLIND and seed not in TEST_SEEDS):
             raise ConfigError(
-                f"invented: task {task!r} belongs to the blind set, which is for one test at the "
-                f"end; on device {number} expected a seed from {TEST_SEEDS.start} to "
-                f"{TEST_SEEDS.stop - 1}, got {seed}"
+                f"invented: device {number} of task {task!r} is held out for tests, got seed {seed}"
+                f"; train on devices below {UNSEEN}, or play this one with a seed from "
+                f"{TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
             )
-        if number >= UNSEEN and seed in TRAIN_SEEDS:
-            raise ConfigError(
-                f"invented: device {number} of task {task!r} is held out for tests, got the "
-                f"training seed {seed}; train on devices below {UNSEEN}, or play this one with a "
-                f"seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
-            )
-        template = self._templates(task).get(task)
+        template = _templates(task, self._wordings).get(task)
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
         return draw(template, seed, invent(number))
@@ -140,8 +129,14 @@ def of_kinds(tasks: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(task for task in tasks if task.split("-")[2] in kinds)
 
 
-def device_of(task: str) -> int:
-    """The number in the name of a task, or -1."""
+def _device_of(task: str) -> int:
+    """The number of the device in the name of a task, or -1."""
     parts = task.split("-")
     numbered = len(parts) > 2 and parts[0] == "invented" and parts[1].isdecimal()
     return int(parts[1]) if numbered else -1
+
+
+def _templates(task: str, wordings: Wordings) -> Mapping[str, Template]:
+    """All tasks of the device in the name of a task; empty if it names none."""
+    number = _device_of(task)
+    return templates(number, wordings) if number >= 0 else {}

@@ -1,0 +1,272 @@
+"""Goals on invented devices: the phone's kinds of tasks, in words that fit an app."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from swarm_ui.environments.phone import kinds
+from swarm_ui.environments.phone.goal import Change, Delete
+from swarm_ui.environments.phone.invented.devices import VALUE_OF, made_up_word
+from swarm_ui.environments.phone.invented.wordings import Voice
+from swarm_ui.environments.phone.kinds import KINDS, About, Draw, DrawKind, Drawn, Words, drawn
+from swarm_ui.environments.phone.sampling import Sampler
+from swarm_ui.environments.phone.state import Device, Screen
+
+_FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighing {}"}
+"""Kind of value -> a phrase with the value that does not name its field."""
+
+
+class _Goal(NamedTuple):
+    """A drawn goal that is to be put in words. Each method but the first three gives its text."""
+
+    voice: Voice
+    about: About
+    words: Words
+    rng: random.Random
+
+    def text(self, kind: str, words: Words | None = None, **options: Any) -> str:
+        """The plain text of a kind, also with other words; for the options see
+        :meth:`Voice.phrase`."""
+        slots = _slots(self.about, self.words if words is None else words)
+        return self.voice.phrase(
+            kind, slots, self.rng, **{"mention": _nameless(self.about), **options}
+        )
+
+    def listed(self, fields: Words, *, alone: bool = False) -> str:
+        """Fields and their values; ``alone``: some values may stand without their names."""
+        form, bare = self.about.records.form, {}
+        if alone:
+            kinds_of = {field.name: VALUE_OF.get(field.name, "") for field in form}
+            bare = {name: _FORMS[kind] for name, kind in kinds_of.items() if kind in _FORMS}
+            bare |= {field.name: "{}" for field in form if field.kind == "choice"}
+        free = [field.name for field in form if field.kind == "text"]
+        return self.voice.listed(fields, self.rng, free=free, alone=bare)
+
+    def titles(self) -> str:
+        titles = [word for name, word in self.words.items() if name.startswith("title")]
+        return self.voice.several(titles, self.rng)
+
+    def create(self) -> str:
+        title = self.about.records.title
+        others = {name: value for name, value in self.words.items() if name != title}
+        fields = self.listed(self.words, alone=True)
+        rest = self.voice.rest(self.listed(others, alone=True), self.rng)
+        return self.text("create", {"fields": fields, "title": self.words[title], "rest": rest})
+
+    def edit(self) -> str:
+        kind = "edit"
+        if self.voice.varied and self.rng.random() < 0.3:
+            field = next(f for f in self.about.records.fields if f.name == self.words["field"])
+            dated = VALUE_OF.get(field.name) in ("time", "date")
+            kind = "classify" if field.kind == "choice" else "reschedule" if dated else "edit"
+        return self.text(kind)
+
+    def edit_two(self) -> str:
+        words = self.words
+        pairs = {words["field"]: words["value"], words["field2"]: words["value2"]}
+        return self.text("edit2", {**words, "fields": self.listed(pairs)})
+
+    def delete_two(self) -> str:
+        return self.text("delete", {"title": self.titles()}, free=())
+
+    def toggle(self) -> str:
+        kind, chance = "toggle", self.rng.random()
+        if self.voice.varied and chance < 0.3:
+            kind = "mark" if self.words["state"] == "on" else "unmark"
+        elif self.voice.varied and chance < 0.6 and len(self.about.records.switches) == 1:
+            kind = "toggle_only"
+        return self.text(kind)
+
+    def check(self) -> str:
+        return self.text("check", {"titles": self.titles(), "switch": self.words["switch"]})
+
+    def missing(self) -> str:
+        table, possible = self.about.records, ["delete"]
+        if table.checklist:
+            possible.append("check")
+        else:
+            possible.append("show")
+            if "field" in self.words:
+                possible += ["read"] + ["edit"] * bool(table.edit)
+            if table.switches:
+                possible.append("toggle")
+        chosen = possible[int(self.rng.random() * len(possible))]
+        return self.text(chosen, {**self.words, "titles": self.words["title"]})
+
+    def setting(self) -> str:
+        place = self.about.app.name
+        if self.voice.varied and self.rng.random() < 0.4:
+            place = self.place(self.words["switch"])
+        return self.text("setting", {**self.words, "app": place})
+
+    def settings(self) -> str:
+        """Two switches; only the first text names the app."""
+        half, words = self._replace(voice=self.voice.half()), self.words
+        told = {"switch": words["switch"], "state": words["state"]}
+        first = half.text("setting", told, mention=True)
+        told = {"switch": words["switch2"], "state": words["state2"]}
+        return self.voice.both(first, half.text("setting", told, mention=False), self.rng)
+
+    def absent(self) -> str:
+        told = {**self.words, "app": self.place(self.words["known"])}
+        return self.text("setting", told, mention=True)
+
+    def place(self, key: str) -> str:
+        """The words with which a goal names the screen of a setting."""
+        app = self.about.app
+        path = app.settings[key].path
+        return app.name if len(path) == 1 else f"{path[-1].of} of {app.name}"
+
+
+def _slots(about: About, words: Words) -> dict[str, str]:
+    """The words for the placeholders of a goal text."""
+    found, table = {"app": about.app.name, **words}, about.table
+    if table is not None:
+        verb = table.add.split()[0]
+        found |= {"record": table.name, "delete": table.delete, "add": table.add}
+        found |= {"edit": table.edit or "change", "add_verb": "add" if verb == "new" else verb}
+    return found
+
+
+def _nameless(about: About) -> bool:
+    """Whether a goal must name the app, because nothing else in the goal identifies it."""
+    app, table = about.app, about.table
+    return not (app.named and table is not None and table is app.tables[0])
+
+
+# -- goals ----------------------------------------------------------------------------------------
+
+
+def draw_of(kind: str, about: About, voice: Voice) -> Draw:
+    """Draws a goal of this kind and its text, which is its only word."""
+    if kind == "create2":
+        half = draw_of("create", about, voice.half())
+        return joined(half, half, voice)
+    draw, say = _GOALS.get(kind) or (KINDS[kind].draw, lambda goal: goal.text(kind))
+
+    def make(sampler: Sampler, device: Device) -> Drawn:
+        found = draw(about, sampler, device)
+        text = say(_Goal(voice, about, found.words, sampler.rng))
+        return Drawn(goal=found.goal, words={"text": text})
+
+    return make
+
+
+def joined(first: Draw, second: Draw, voice: Voice) -> Draw:
+    """Two goals as one, with the texts of both."""
+    together = kinds.both(first, second)
+
+    def make(sampler: Sampler, device: Device) -> Drawn:
+        found = together(sampler, device)
+        text = voice.both(found.words["text"], found.words["text2"], sampler.rng)
+        return Drawn(goal=found.goal, words={"text": text})
+
+    return make
+
+
+def crossed(
+    kind: str, origin: About, into: About, voice: Voice, sampler: Sampler, device: Device
+) -> Drawn:
+    """Copy a value of a record into a new record, or an existing one, of another app."""
+    more: dict[str, str] = {}
+    if kind == "copy":
+        title = into.records.title
+        giving = msgspec.structs.replace(into, fields=(title,))
+        found = kinds.copy(origin, giving, sampler, device)
+        goal = _Goal(voice, into, found.words, sampler.rng)
+        more["fields"] = goal.listed({title: found.words[title]})
+    else:
+        found = kinds.carry(origin, into, sampler, device)
+    one, two = _slots(origin, {}), _slots(into, {})
+    slots = {**one, **{f"{name}2": text for name, text in two.items()}}
+    slots |= {"edit": two["edit"], "add_verb": two["add_verb"]}
+    # The text names an app if its records do not identify it.
+    slots["from_app"] = f" in {one['app']}" if _nameless(origin) else ""
+    slots["in_app2"] = f" in {two['app']}" if _nameless(into) else ""
+    slots |= {**found.words, **more, "title": found.words["source"]}
+    text = voice.phrase(kind, slots, sampler.rng, mention=False)
+    return Drawn(goal=found.goal, words={"text": text})
+
+
+def _open(about: About, sampler: Sampler, device: Device) -> Drawn:
+    return kinds.open_app(about.app.name)
+
+
+def _create(full: bool, about: About, sampler: Sampler, device: Device) -> Drawn:
+    """Create a record with values for its title, and for all or some of its other fields."""
+    record = about.record(sampler)
+    title, *names = (field.name for field in about.records.form)
+    count = len(names) if full else int(sampler.rng.random() * (min(3, len(names)) + 1))
+    chosen = sampler.rng.sample(names, count)
+    return kinds.created(about, record, [title, *(name for name in names if name in chosen)])
+
+
+def _edit_two(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """Change two fields of a record."""
+    key, row = about.row(sampler, device)
+    fields: dict[str, str] = {}
+    while len(fields) < 2:
+        field, value = kinds.changed(about, sampler, row)
+        fields[field.name] = value
+    words = kinds.numbered(field=list(fields), value=list(fields.values()))
+    want = Change(table=about.records.name, row=key, fields=fields)
+    return drawn(want, words={**words, "title": row[about.records.title]})
+
+
+def _delete_two(about: About, sampler: Sampler, device: Device) -> Drawn:
+    table, chosen = about.records, about.rows(sampler, device)
+    wants = (Delete(table=table.name, row=key) for key in chosen)
+    return drawn(*wants, words=kinds.numbered(title=[r[table.title] for r in chosen.values()]))
+
+
+def _missing(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """A task about a record that does not exist; it is infeasible."""
+    table, values = about.records, about.record(sampler)
+    words = {"title": values[table.title]}
+    if table.checklist:
+        words["switch"] = table.switches[0].name
+    else:
+        if len(table.form) > 1:
+            field = sampler.pick(table.form[1:]).name
+            words |= {"field": field, "value": values[field]}
+        if table.switches:
+            words["switch"] = sampler.pick(table.switches).name
+            words["state"] = sampler.pick(("on", "off"))
+    look = table.trail
+    if table.search:
+        look = (*look, Screen(table.app, "missing", words["title"].casefold()))
+    return drawn(words=words, look=look, infeasible=True)
+
+
+def _absent(about: About, sampler: Sampler, device: Device) -> Drawn:
+    """A task about a switch that does not exist, on the screen of one that does."""
+    known = sampler.pick(about.app.switches)
+    absent = [key for key in about.fields if key not in device.settings]
+    switch = sampler.pick(absent) if absent else made_up_word(sampler)
+    words = {"switch": switch, "state": sampler.pick(("on", "off")), "known": known}
+    return drawn(words=words, look=about.app.settings[known].path, infeasible=True)
+
+
+_CHECK = (KINDS["check"].draw, _Goal.check)
+_GOALS: Mapping[str, tuple[DrawKind, Callable[[_Goal], str]]] = {
+    "open": (_open, lambda goal: goal.text("open")),
+    "create": (partial(_create, False), _Goal.create),
+    "create-full": (partial(_create, True), _Goal.create),
+    "edit": (KINDS["edit"].draw, _Goal.edit),
+    "edit2": (_edit_two, _Goal.edit_two),
+    "delete2": (_delete_two, _Goal.delete_two),
+    "missing": (_missing, _Goal.missing),
+    "check": _CHECK,
+    "check2": _CHECK,
+    "check3": _CHECK,
+    "toggle": (KINDS["toggle"].draw, _Goal.toggle),
+    "setting": (KINDS["setting"].draw, _Goal.setting),
+    "settings": (KINDS["setting"].draw, _Goal.settings),
+    "absent": (_absent, _Goal.absent),
+}
+"""Kind of task -> what it draws and says, where that is not all as on the phone."""
