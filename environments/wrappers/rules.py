@@ -51,36 +51,46 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return next((word for word in self.words if contains_word(word, text)), "") if text else ""
 
 
-PAYMENT = Rule(
-    name="payment",
-    words=(
-        *("pay", "pays", "payment*", "buy", "purchas*", "checkout", "order now", "place order"),
-        *("confirm order", "subscribe", "donat*", "transfer money", "send money", "top up"),
-        *("book now", "rent now", "add card", "withdraw*", "💳", "💸", "💰"),
-    ),
+def _rule(name: str, words: str) -> Rule:
+    return Rule(name=name, words=tuple(words.split(", ")))
+
+
+PAYMENT = _rule(
+    "payment",
+    "pay, pays, payment*, buy, purchas*, checkout, order now, place order, confirm order, "
+    "subscribe, donat*, transfer money, send money, top up, book now, rent now, add card, "
+    "withdraw*, 💳, 💸, 💰",
 )
-DELETION = Rule(
-    name="deletion",
-    words=(
-        *("delet*", "remov*", "eras*", "wipe*", "clear all", "clear data", "empty trash", "trash"),
-        *("factory reset", "reset phone", "uninstall*", "discard*", "format", "🗑"),
-        *("empty bin", "move to bin", "close account", "unlink", "destroy*", "purg*"),
-    ),
+DELETION = _rule(
+    "deletion",
+    "delet*, remov*, eras*, wipe*, clear all, clear data, empty trash, trash, factory reset, "
+    "reset phone, uninstall*, discard*, format, 🗑, empty bin, move to bin, close account, unlink, "
+    "destroy*, purg*",
 )
-SENDING = Rule(
-    name="sending",
-    words=(
-        *("send", "sends", "resend", "reply all", "forward", "post", "publish*", "share"),
-        *("tweet", "submit*", "broadcast*", "call", "dial", "📤", "✉", "📨", "📞"),
-    ),
+SENDING = _rule(
+    "sending",
+    "send, sends, resend, reply all, forward, post, publish*, share, tweet, submit*, broadcast*, "
+    "call, dial, 📤, ✉, 📨, 📞",
 )
 
 
 def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
     """The first rule that applies to an action on a screen."""
-    return next(
-        ((rule.name, why) for rule in rules for why in _pressed(rule, action, screen)), None
-    )
+    touched = [*_meant(action, screen), *_entered(action, screen)]
+    chosen = action.text or "" if action.action_type == "select" else ""
+    pixels = action.x is not None or action.to_x is not None
+    unplaced = [e for e in screen.elements if pixels and e.bounds is None]
+    for rule in rules:
+        for element in touched:
+            if word := _denied(rule, element):
+                return rule.name, f"“{element.label}” matches “{word}”"
+        if word := rule.word_in(chosen):
+            return rule.name, f"the option “{chosen}” matches “{word}”"
+        for element in unplaced if action.action_type in _PRESSES else ():
+            if _denied(rule, element):
+                why = f"“{element.label}” may be there: it has no bounds"
+                return rule.name, f"an action by pixels is refused, because {why}"
+    return None
 
 
 class _Refusing(Wrapper):
@@ -243,33 +253,6 @@ def _exact(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold().strip()
 
 
-def _enters(action: Action) -> bool:
-    """Whether an action presses Enter or another key that activates an element (Space, the centre
-    of the D-pad), or has a line break in its text."""
-    if action.action_type == "keyboard_enter":
-        return True
-    if any(key in (action.keycode or "").upper() for key in _ENTER_KEYS):
-        return True
-    return action.action_type == "input_text" and bool({"\n", "\r"} & set(action.text or ""))
-
-
-def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[str]:
-    candidates = list(_meant(action, screen))
-    if _enters(action):
-        candidates += _entered(screen)
-    for element in candidates:
-        if word := _denied(rule, element):
-            yield f"“{element.label}” matches “{word}”"
-    if action.action_type == "select" and (word := rule.word_in(action.text or "")):
-        yield f"the option “{action.text}” matches “{word}”"
-    pixels = action.x is not None or action.to_x is not None
-    if pixels and action.action_type in _PRESSES:
-        for element in screen.elements:
-            if element.bounds is None and _denied(rule, element):
-                why = f"“{element.label}” may be there: it has no bounds"
-                yield f"an action by pixels is refused, because {why}"
-
-
 def _meant(action: Action, screen: Observation) -> Iterator[Element]:
     """The elements that an action may press: at its place, and at the end of a swipe."""
     if action.action_type not in _PRESSES:
@@ -296,9 +279,14 @@ def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
             yield element
 
 
-def _entered(screen: Observation) -> Iterator[Element]:
-    """The elements that Enter may press: those in focus and, if a field or nothing is in focus, all
-    buttons."""
+def _entered(action: Action, screen: Observation) -> Iterator[Element]:
+    """The elements that Enter, or another key that activates an element, may press: those in focus
+    and, if a field or nothing is in focus, all buttons. A line break in a text is an Enter."""
+    typed = action.text or "" if action.action_type == "input_text" else ""
+    key = (action.keycode or "").upper()
+    enters = action.action_type == "keyboard_enter" or {"\n", "\r"} & set(typed)
+    if not enters and not any(one in key for one in _ENTER_KEYS):
+        return
     focused = [element for element in screen.elements if element.focused]
     yield from focused
     if not focused or any(element.editable for element in focused):

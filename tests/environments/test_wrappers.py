@@ -46,29 +46,21 @@ WRAPPERS: dict[str, Callable[[Environment, Path], Environment]] = {
 
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 @pytest.mark.parametrize("world", [Notebook, Bare])
-async def test_a_wrapped_world_keeps_the_contract(
+async def test_a_wrapped_world_is_what_the_world_is_and_keeps_the_contract(
     wrap: Callable[[Environment, Path], Environment],
-    world: Callable[[], Environment],
+    world: type[Notebook | Bare],
     tmp_path: Path,
 ) -> None:
+    inner = world()
+    restorable, graded = isinstance(inner, Restorable), isinstance(inner, Graded)
+    env = wrap(inner, tmp_path)
+    assert isinstance(env, Wrapper) and env.innermost is inner
+    assert (env.name, env.tasks) == (inner.name, inner.tasks)
+    assert (isinstance(env, Restorable), isinstance(env, Graded)) == (restorable, graded)
+    await env.close()
+    assert (inner if isinstance(inner, Notebook) else inner.inner).closed == 1
     report = check_environment(lambda: wrap(world(), tmp_path), tasks=("write",))
-    assert ("snapshot" in report.checked) is isinstance(world(), Restorable)
-    assert ("grade" in report.checked) is isinstance(world(), Graded)
-
-
-@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
-async def test_a_wrapper_closes_the_world_and_is_what_the_world_is(
-    wrap: Callable[[Environment, Path], Environment], tmp_path: Path
-) -> None:
-    for world in (Notebook(), Bare()):
-        env = wrap(world, tmp_path)
-        assert isinstance(env, Environment)
-        assert isinstance(env, Restorable) is isinstance(world, Restorable)
-        assert isinstance(env, Graded) is isinstance(world, Graded)
-        assert isinstance(env, Wrapper) and env.innermost is world
-        assert (env.name, env.tasks) == (world.name, world.tasks)
-        await env.close()
-        assert (world if isinstance(world, Notebook) else world.inner).closed == 1
+    assert ("snapshot" in report.checked, "grade" in report.checked) == (restorable, graded)
 
 
 # -- a limit ----------------------------------------------------------------------------------

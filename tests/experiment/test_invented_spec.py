@@ -74,7 +74,7 @@ def test_the_blind_set_is_held_out_of_stage_1_and_of_corpora() -> None:
 
 def test_training_refuses_a_task_of_the_blind_set() -> None:
     ((task, seed),) = Invented().training_jobs(blind_tasks()[:1], 1, random.Random(0))
-    with pytest.raises(ConfigError, match="belongs to the blind set"):
+    with pytest.raises(ConfigError, match="is held out for tests"):
         at_once(InventedPhone(devices=1).reset(task=task, seed=seed))
 
 
