@@ -1,60 +1,56 @@
 """Speed of sampling graphs, and number of evaluations needed to learn the useful edges.
 
-    python -m benchmarks.speed.edges [--quick] [--peers] [--only samples evaluations power]
-    python -m benchmarks.speed.edges --only power --record
+    python -m benchmarks.speed.edges [--quick] [--peers] [--only samples evaluations]
 
 - *samples*: median CPU microseconds per graph, on one thread; any ordered pair of n nodes may be
   joined, with probability 0.5. *order_first*: ``EdgeDistribution``, batches of 64: draw,
   log-probability and its gradient. *records*: the same as ``EdgeSample`` with names, one graph at a
   time. GPTSwarm (``--peers``): ``EdgeWiseDistribution.realize`` in a separate environment; it
   returns a graph object and a log-probability, without the backward pass. Interleaved.
-- *evaluations*, on the problems of edge_problems.py: how many until 95 % of the optimum is reached.
+- *evaluations*, on the problems of edge_learning.py: how many until 95 % of the optimum is reached.
   This is checked every 16 evaluations and must hold for six checks. *graph*: the graph that
   thresholding gives; *policy*: the mean over sampled graphs. Mean and standard error over seeds; a
   run that does not reach the threshold counts as the budget and lowers ``reached``. GPTSwarm's
-  rules (gptswarm_edges.py; Adam at 0.1, batches of 4, each evaluation on another task): *none* (its
+  rules (Adam at 0.1, batches of 4, each evaluation on another task): *none* (its
   code for MMLU), *half* (its code elsewhere), *average* (the moving average that was probably
   intended). *score*: ``edge_loss``, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8 on one
   task, leave-one-out. *score_credit*: groups of 4, Adam at 0.3, credit weight 2; the learner also
   gets whether the message of each sampled edge was right (a critic without errors), which is more
   information than a utility. Our settings were chosen on instances and seeds from 1000 on.
-- *power*: the budget that learned edges need, in a simulation without a model. Each of the 543 DAGs
-  of four agents has a success rate: 75 % in the middle, plus effects of its edges, scaled so that
-  the best and the worst DAG are 3, 10 or 30 points apart. In an iteration, 4 graphs play the same
-  28 episodes, with a correlation of 0.72, and the optimiser makes one step. ``power``: share of
-  runs in which the learned graph (the mode) is within 1 point of the best; ``gap``: mean distance.
 
 JSON: ``us_per_graph``, ``times_gptswarm``, ``order_first_vs_gptswarm_n50``; ``evaluations`` by
 problem and method, ``needle_success``, ``fewer_evaluations_with_credit`` (best GPTSwarm rule
 divided by *score_credit*, for the least favourable case), ``worse`` (where *score* needs more
-evaluations than the best of their rules, by over two standard errors); ``rows``, ``chance``.
+evaluations than the best of their rules, by over two standard errors).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 import torch
 
-from benchmarks.speed.edge_problems import PROBLEMS, Outcome, Problem
+from benchmarks.speed.edge_learning import (
+    PROBLEMS,
+    Baseline,
+    GPTSwarmEdges,
+    GPTSwarmRule,
+    Outcome,
+    Problem,
+)
 from benchmarks.speed.environments import interpreter
-from benchmarks.speed.gptswarm_edges import Baseline, GPTSwarmEdges, GPTSwarmRule
 from benchmarks.speed.processes import NoResult, Runner
 from benchmarks.speed.report import Figures, Rows, Section, command, number
-from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
-from swarm_ui.stats import wilson
+from swarm_ui.optim.edges.optim import edge_loss
 
 # ---- samples -----------------------------------------------------------------------------------
 
@@ -172,23 +168,10 @@ class Ours:
         self._seen += len(samples)
 
 
-class Watch:
-    """Detects when a value first stayed good."""
-
-    def __init__(self) -> None:
-        self._since: int | None = None
-        self._looks = 0
-
-    def look(self, good: bool, at: int) -> None:
-        """``good``: after ``at`` evaluations."""
-        if self.found is None:
-            self._since = (at if self._since is None else self._since) if good else None
-            self._looks = self._looks + 1 if good else 0
-
-    @property
-    def found(self) -> int | None:
-        """Evaluations until the value was good, if it stayed good."""
-        return self._since if self._looks >= HOLD else None
+def stayed_good(looks: Sequence[bool]) -> int | None:
+    """Evaluations until a value was good, if it stayed so for :data:`HOLD` looks."""
+    starts = (k for k in range(len(looks) - HOLD + 1) if all(looks[k : k + HOLD]))
+    return next(((k + 1) * EVERY for k in starts), None)
 
 
 def learn(name: str, method: str, seed: int, budget: int) -> dict[str, int | None]:
@@ -200,8 +183,8 @@ def learn(name: str, method: str, seed: int, budget: int) -> dict[str, int | Non
     batch = 8 if method == "score" else 4
     draw = torch.Generator().manual_seed(seed)
     looks = torch.Generator().manual_seed(seed + 1)
-    watches = {measure: Watch() for measure in MEASURES}
-    draws, least = 32 if name == "influence" else 128, GOOD * problem.optimum - 1e-6
+    good: dict[str, list[bool]] = {measure: [] for measure in MEASURES}
+    least = GOOD * problem.optimum - 1e-6
     for done in range(batch, budget + 1, batch):
         samples = edges.sample(batch, draw)
         outcomes = []
@@ -214,12 +197,11 @@ def learn(name: str, method: str, seed: int, budget: int) -> dict[str, int | Non
             assert ours is not None
             ours.step(samples, outcomes)
         if done % EVERY == 0:
-            watches["graph"].look(problem.mean([edges.mode()]) >= least, done)
-            if watches["policy"].found is None:
-                watches["policy"].look(problem.mean(edges.sample(draws, looks)) >= least, done)
-            if all(watch.found is not None for watch in watches.values()):
+            good["graph"].append(problem.mean([edges.mode()]) >= least)
+            good["policy"].append(problem.mean(edges.sample(128, looks)) >= least)
+            if all(stayed_good(each) is not None for each in good.values()):
                 break
-    return {measure: watch.found for measure, watch in watches.items()}
+    return {measure: stayed_good(each) for measure, each in good.items()}
 
 
 def summary(runs: Sequence[dict[str, int | None]], budget: int) -> Figures:
@@ -280,105 +262,9 @@ def evaluation_tables(found: Figures) -> Iterator[Rows]:
     yield Rows("Worse than the best GPTSwarm rule by over two standard errors", ("", ""), worse)
 
 
-# ---- power -------------------------------------------------------------------------------------
-
-AGENTS = tuple(f"agent_{k}" for k in range(4))
-GRAPHS, EPISODES = 4, 28
-SPREADS = (0.03, 0.10, 0.30)
-BUDGETS = (0, 5, 20, 80, 320)
-"""Iterations; 5 is the study of learning."""
-MIDDLE, SHARED, CLOSE = 0.75, 0.72, 0.01
-World = dict[frozenset[Edge], float]
-"""A success rate for each DAG."""
-
-
-def all_dags() -> list[frozenset[Edge]]:
-    """Every DAG of the agents."""
-    found: set[frozenset[Edge]] = set()
-    for order in permutations(AGENTS):
-        forward = [(a, b) for k, a in enumerate(order) for b in order[k + 1 :]]
-        for mask in range(2 ** len(forward)):
-            found.add(frozenset(e for k, e in enumerate(forward) if mask >> k & 1))
-    return sorted(found, key=sorted)
-
-
-def world(dags: list[frozenset[Edge]], spread: float, rng: random.Random) -> World:
-    """Success rates with random effects of the edges, ``spread`` between the best and the worst."""
-    effect = {(a, b): rng.gauss(0.0, 1.0) for a in AGENTS for b in AGENTS if a != b}
-    sums = {dag: sum(effect[edge] for edge in sorted(dag)) for dag in dags}
-    low, high = min(sums.values()), max(sums.values())
-    return {dag: MIDDLE + spread * ((s - low) / (high - low) - 0.5) for dag, s in sums.items()}
-
-
-def success(values: World, samples: list[EdgeSample], rng: random.Random) -> list[float]:
-    """Success rates of the graphs on the same episodes."""
-    rates = [values[frozenset(sample.edges)] for sample in samples]
-    solved = [0] * len(rates)
-    for _ in range(EPISODES):
-        difficulty = rng.random()
-        for k, rate in enumerate(rates):
-            drawn = difficulty if rng.random() < math.sqrt(SHARED) else rng.random()
-            solved[k] += drawn < rate
-    return [count / EPISODES for count in solved]
-
-
-def gaps_of(values: World, seed: int, budgets: Sequence[int]) -> list[float]:
-    """Distance of the learned graph to the best after each budget."""
-    edges = EdgeDistribution(AGENTS, density=0.5)
-    optimizer = ProbabilitySGD(edges, lr=0.1)
-    draw, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-    gaps = []
-    for done in range(budgets[-1] + 1):
-        if done in budgets:
-            gaps.append(max(values.values()) - values[frozenset(edges.mode().edges)])
-        if done < budgets[-1]:
-            samples = edges.sample(GRAPHS, draw)
-            optimizer.zero_grad()
-            told = success(values, samples, rng)
-            loss = edge_loss(edges, samples, told, groups=[done] * GRAPHS, normalise=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return gaps
-
-
-def measure_power(given: argparse.Namespace) -> Figures:
-    """Rows of all spreads and budgets."""
-    torch.set_num_threads(1)
-    runs, budgets = (2, BUDGETS[:2]) if given.quick else (40, BUDGETS)
-    dags, rows, chance = all_dags(), [], []
-    for spread in SPREADS:
-        worlds = [world(dags, spread, random.Random(seed)) for seed in range(runs)]
-        near = [fmean(max(w.values()) - v <= CLOSE for v in w.values()) for w in worlds]
-        chance.append({"spread": spread, "power": round(fmean(near), 3)})
-        gaps = [gaps_of(each, 1000 + k, budgets) for k, each in enumerate(worlds)]
-        for iterations, column in zip(budgets, zip(*gaps, strict=True), strict=True):
-            interval = wilson([float(gap <= CLOSE) for gap in column])
-            assert interval is not None
-            rows.append({
-                "learner": "step", "spread": spread, "iterations": iterations,
-                "episodes": iterations * GRAPHS * EPISODES, "power": round(interval.mean, 3),
-                "low": round(interval.low, 3), "high": round(interval.high, 3),
-                "gap": round(fmean(column), 4), "runs": runs,
-            })  # fmt: skip
-    return {"rows": rows, "chance": chance}
-
-
-def power_tables(found: Figures) -> Iterator[Rows]:
-    """Power by spread and budget."""
-    cells = [
-        [f"{100 * r['spread']:.0f} points", r["iterations"], r["episodes"],
-         f"{100 * r['power']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]",
-         f"{100 * r['gap']:.1f}"]
-        for r in found["rows"] if r["learner"] == "step"
-    ]  # fmt: skip
-    heads = ("best to worst DAG", "iterations", "episodes", "power, % [95 %]", "gap, points")
-    yield Rows("Share of runs that find the best DAG within 1 point", heads, cells)
-
-
 SECTIONS = {
     "samples": Section(measure_samples, sample_tables),
     "evaluations": Section(measure_evaluations, evaluation_tables),
-    "power": Section(measure_power, power_tables, "edge_power"),
 }
 
 if __name__ == "__main__":

@@ -20,14 +20,11 @@
 - **critical path**: wall time divided by the longest path of waits; random DAG of 1000 and 1000
   wide with 50 ms a node, random DAG of 100 with lognormal waits (median 20 ms, sigma 0.8). The same
   waits under ``asyncio.gather``, level by level, show how much other load affects them.
-- **concurrent**: 100 concurrent runs of one random DAG of 10 nodes, each with its own task; every
-  answer is checked, and *right* is that of the worst batch.
-- **bytes per node**: peak of the traced memory over one run. **import**: CPU seconds of ``import
-  swarm_ui`` in fresh processes.
+- **import**: CPU seconds of ``import swarm_ui`` in fresh processes.
 
 JSON: ``us_per_node, vs_gather, vs_langgraph, vs_gptswarm, us_per_suspending_node,
-suspending_vs_gather, bytes_per_node, build_s`` keyed ``chain_100 … random_10000``;
-``critical_path``, ``concurrent``, ``import_cpu_s``, ``imports``.
+suspending_vs_gather, build_s`` keyed ``chain_100 … random_10000``; ``critical_path``,
+``import_cpu_s``, ``imports``.
 ``vs_gather`` is ours divided by gather's; ``vs_langgraph`` and ``vs_gptswarm`` are theirs divided
 by ours.
 """
@@ -40,19 +37,58 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.speed.environments import interpreter
 from benchmarks.speed.peers.serve import Shape
 from benchmarks.speed.processes import NoResult, Race, Runner, import_cost, race
 from benchmarks.speed.report import Figures, Rows, Section, command, number
-from benchmarks.speed.shapes import SHAPES, critical_path, random_dag, right_answer, wide
 
 SCRIPTS = Path(__file__).parent / "peers"
 SIZES = (100, 1000, 10_000)
 PEERS = ("langgraph", "gptswarm")
 WAITS = ("random_1000", "wide_1000", "lognormal")
+
+
+def chain(n: int) -> Shape:
+    """Each node receives from the one before."""
+    return Shape(n, [(k, k + 1) for k in range(n - 1)])
+
+
+def wide(n: int) -> Shape:
+    """``n`` nodes without predecessors, and a sink that receives from all of them."""
+    return Shape(n + 1, [(k, n) for k in range(n)])
+
+
+def layered(n: int, width: int = 10) -> Shape:
+    """Layers of ten. Each node receives from the whole layer before, a sink from the last layer."""
+    edges = [
+        (sender, start + place)
+        for start in range(width, n, width)
+        for place in range(min(width, n - start))
+        for sender in range(start - width, start)
+    ]
+    last = range(n - (n % width or width), n)
+    return Shape(n + 1, edges + [(k, n) for k in last])
+
+
+def random_dag(n: int, predecessors: int = 3, seed: int = 0) -> Shape:
+    """Node ``k`` receives from ``min(k, 3)`` nodes, drawn uniformly from those before it."""
+    rng = random.Random(seed)
+    return Shape(
+        n, [(j, k) for k in range(1, n) for j in sorted(rng.sample(range(k), min(k, predecessors)))]
+    )
+
+
+SHAPES = {"chain": chain, "wide": wide, "layered": layered, "random": random_dag}
+
+
+def critical_path(graph: Shape, seconds: list[float]) -> float:
+    """The minimal time of a run in which node ``k`` takes ``seconds[k]``."""
+    ready = [0.0] * graph.size
+    for sender, hearer in sorted(graph.edges):  # the senders of a node come before it
+        ready[hearer] = max(ready[hearer], ready[sender] + seconds[sender])
+    return max(begin + took for begin, took in zip(ready, seconds, strict=True))
 
 
 class Effort(NamedTuple):
@@ -62,15 +98,14 @@ class Effort(NamedTuple):
     runs: dict[int, int]
     """Runs of ours in a sample, by size."""
     walls: int
-    batches: int
     imports: int
     patience: float
     """Seconds that a peer has for a graph."""
     peer_sizes: tuple[int, ...]
 
 
-FULL = Effort({100: 21, 1000: 15, 10_000: 9}, {100: 20, 1000: 3, 10_000: 1}, 5, 15, 9, 60, SIZES)
-QUICK = Effort({100: 5, 1000: 3, 10_000: 2}, {100: 10, 1000: 2, 10_000: 1}, 1, 5, 2, 9, (100,))
+FULL = Effort({100: 21, 1000: 15, 10_000: 9}, {100: 20, 1000: 3, 10_000: 1}, 5, 9, 60, SIZES)
+QUICK = Effort({100: 5, 1000: 3, 10_000: 2}, {100: 10, 1000: 2, 10_000: 1}, 1, 2, 9, (100,))
 
 
 class Bench:
@@ -89,11 +124,11 @@ class Bench:
 
     def race(
         self, label: str, runners: dict[str, Runner], graph: Shape, work: str,
-        seconds: list[float], requests: dict[str, dict[str, Any]], rounds: int,
+        seconds: list[float], runs: dict[str, int], rounds: int,
     ) -> Race:  # fmt: skip
         """Measure one graph in several systems."""
         sent = {**graph._asdict(), "work": work, "seconds": seconds}
-        out = race(runners, sent, requests, rounds=rounds)
+        out = race(runners, sent, runs, rounds=rounds)
         for system, reason in out.missing.items():
             if system in self.ours:
                 raise SystemExit(f"{label}: {system}: {reason}")
@@ -108,11 +143,10 @@ class Bench:
     def cost(self, name: str, n: int) -> None:
         """CPU per node of a shape, in all systems."""
         effort, graph, key = self.effort, SHAPES[name](n), f"{name}_{n}"
-        runs = effort.runs[n]
-        requests = {s: {"do": "time", "runs": runs} for s in self.ours}
-        requests |= {s: {"do": "time", "runs": max(1, runs // 5)} for s in PEERS}
+        runs = dict.fromkeys(self.ours, effort.runs[n])
+        runs |= dict.fromkeys(PEERS, max(1, effort.runs[n] // 5))
         near = self.peers if n in effort.peer_sizes else {}
-        out = self.race(key, self.ours | near, graph, "noop", [], requests, effort.rounds[n])
+        out = self.race(key, self.ours | near, graph, "noop", [], runs, effort.rounds[n])
         each = {
             system: took / graph.size * 1e6
             for system in ("swarm_ui", "gather", *PEERS)
@@ -125,7 +159,7 @@ class Bench:
             self.put(f"{peer}_us_per_node", key, each.get(peer))
             self.put(f"vs_{peer}", key, each[peer] / each["swarm_ui"] if peer in each else None)
         self.put("build_s", key, out.build_s["swarm_ui"])
-        out = self.race(key, self.ours, graph, "suspend", [], requests, effort.rounds[n])
+        out = self.race(key, self.ours, graph, "suspend", [], runs, effort.rounds[n])
         own, least = out.median("swarm_ui", "cpu"), out.median("gather", "cpu")
         assert own is not None and least is not None
         self.put("us_per_suspending_node", key, own / graph.size * 1e6)
@@ -141,52 +175,21 @@ class Bench:
         for name, graph in graphs.items():
             runners = {"swarm_ui": self.own}
             runners |= self.peers if name == "lognormal" else {"gather": self.own}
-            requests = {system: {"do": "time", "runs": 1} for system in runners}
             least = critical_path(graph, slow[name])
             rounds = self.effort.walls * (1 if least > 1 else 3)  # short ones are easily disturbed
-            out = self.race(name, runners, graph, "sleep", slow[name], requests, rounds)
+            out = self.race(
+                name, runners, graph, "sleep", slow[name], dict.fromkeys(runners, 1), rounds
+            )
             for system in runners:
                 wall = out.median(system, "wall")
                 figure = "critical_path" if system == "swarm_ui" else f"critical_path_{system}"
                 self.put(figure, name, None if wall is None else wall / least)
-
-    def concurrent(self) -> None:
-        """100 runs of one graph at once."""
-        graph, runs = random_dag(10), 100
-        wanted = [right_answer(graph, task) for task in range(runs)]
-        runners = {"swarm_ui": self.own, **self.peers}
-        if "gptswarm" in self.peers:
-            runners["gptswarm_deepcopy"] = self.peers["gptswarm"]
-        requests = {system: {"do": "concurrent", "runs": runs} for system in runners}
-        table: dict[str, Any] = {}
-        for label, wait, clock in (("noop", 0.0, "cpu"), ("10ms", 0.01, "wall")):
-            waits = [wait] * graph.size
-            batches = self.effort.batches
-            out = self.race(f"concurrent {label}", runners, graph, "sum", waits, requests, batches)
-            for system, samples in out.samples.items():
-                right = [sum(map(int.__eq__, s["answers"], wanted)) for s in samples]
-                row = table.setdefault(system, {"right": runs})
-                row["right"] = min(row["right"], *right)
-                row[f"runs_per_s_{label}"] = round(runs / median(s[clock] for s in samples))
-        own, copying = table["swarm_ui"], table.get("gptswarm_deepcopy", {})
-        theirs = copying.get("runs_per_s_noop")
-        ratio = None if theirs is None else round(own["runs_per_s_noop"] / theirs, 2)
-        self.found["concurrent"] = {**own, "vs_gptswarm_deepcopy": ratio, "systems": table}
-
-    def memory(self, name: str, n: int) -> None:
-        """Peak of the traced bytes over a run; the process is stopped afterwards."""
-        graph, key = SHAPES[name](n), f"{name}_{n}"
-        requests = {"swarm_ui": {"do": "memory"}}
-        out = self.race(key, {"swarm_ui": self.own}, graph, "noop", [], requests, 1)
-        self.put("bytes_per_node", key, out.samples["swarm_ui"][0]["bytes"] / graph.size)
-        self.own.stop()
 
 
 def measure(given: argparse.Namespace) -> Figures:
     """Measure all figures."""
     effort = QUICK if given.quick else FULL
     bench = Bench(effort, {name: str(interpreter(name)) for name in PEERS if given.peers})
-    cells = [(name, n) for n in SIZES for name in SHAPES]
     runners = {"swarm_ui": bench.own, **bench.peers}
     try:
         for name, runner in runners.items():
@@ -194,12 +197,10 @@ def measure(given: argparse.Namespace) -> Figures:
                 runner.start()
             except NoResult as reason:  # a broken environment is an error at the start
                 raise SystemExit(f"{name}: {reason}") from None
-        for cell in cells:
-            bench.cost(*cell)
+        for n in SIZES:
+            for name in SHAPES:
+                bench.cost(name, n)
         bench.waits()
-        bench.concurrent()
-        for cell in cells:
-            bench.memory(*cell)
     finally:
         for runner in runners.values():
             runner.stop()
@@ -211,27 +212,24 @@ def measure(given: argparse.Namespace) -> Figures:
 
 
 def tables(found: Figures) -> Iterator[Rows]:
-    """CPU per node; waits and concurrent runs; limits."""
+    """CPU per node; waits; limits."""
     figures = {
         "swarm_ui": "us_per_node", "÷ gather": "vs_gather", "suspending": "us_per_suspending_node",
         "suspending ÷ gather": "suspending_vs_gather", "gather": "gather_us_per_node",
         "LangGraph ÷ ours": "vs_langgraph", "GPTSwarm ÷ ours": "vs_gptswarm",
-        "bytes": "bytes_per_node", "building, s": "build_s",
+        "building, s": "build_s",
     }  # fmt: skip
     cells = [
         [key, *(number(found[figure][key]) for figure in figures.values())]
         for key in found["us_per_node"]
     ]
     yield Rows("us of CPU per node", ["graph", *figures], cells)
-    systems = {**found["concurrent"]["systems"], "gather by level": {}}
-    cells = []
-    for system, row in systems.items():
-        end = {"swarm_ui": "", "gather by level": "_gather"}.get(system, f"_{system}")
-        waits = found.get("critical_path" + end, {})
-        runs = (row.get("right"), row.get("runs_per_s_noop"), row.get("runs_per_s_10ms"))
-        cells.append([system, *(number(waits.get(key)) for key in WAITS), *map(number, runs)])
-    heads = ["system", *WAITS, "right of 100", "runs per CPU s, no-op", "runs per s, 10 ms"]
-    yield Rows("wall ÷ critical path; 100 runs of one graph at once", heads, cells)
+    ways = {"swarm_ui": "", "gather by level": "_gather", **{peer: f"_{peer}" for peer in PEERS}}
+    cells = [
+        [system, *(number(found.get("critical_path" + end, {}).get(key)) for key in WAITS)]
+        for system, end in ways.items()
+    ]
+    yield Rows("wall ÷ critical path", ["system", *WAITS], cells)
     cells = [["import swarm_ui", f"{found['import_cpu_s']:.3f} s of CPU"]]
     cells += [["imports", ", ".join(found["imports"])]]
     cells += [[f"no result of {s}", f"{k}: {why}"]

@@ -33,13 +33,10 @@ class Runner:
         self.patience = patience
         self.facts: dict[str, str] = {}
         self._command = [python, str(script)]
-        self._environment = dict(os.environ)
-        if python != sys.executable:
-            for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
-                self._environment.pop(name, None)
+        foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV") if python != sys.executable else ()
+        self._environment = {k: v for k, v in os.environ.items() if k not in foreign}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._read = b""
 
     def ask(self, seconds: float, /, **request: Any) -> dict[str, Any]:
         """The answer to a request.
@@ -64,35 +61,26 @@ class Runner:
         """The running process, started if necessary. Raises ``NoResult`` if it does not start."""
         if self._process is None:
             self._folder = tempfile.TemporaryDirectory(prefix="bench-")  # peers write logs into it
-            with self._errors.open("ab") as errors:
+            with Path(self._folder.name, "stderr.txt").open("ab") as errors:
                 self._process = subprocess.Popen(
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                     cwd=self._folder.name, env=self._environment,
                 )  # fmt: skip
-            self._read = b""
             self.facts = self._line(self._process, 120)  # imports take their time
         return self._process
 
-    @property
-    def _errors(self) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name) / "stderr.txt"
-
     def _line(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
-        assert process.stdout is not None
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self._read:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                self.stop()
-                raise NoResult(f"no result in {self.patience:g} s")
-            chunk = os.read(process.stdout.fileno(), 1 << 16)
-            if not chunk:
-                code, said = process.wait(), self._errors.read_text(errors="replace")
-                self.stop()
-                raise NoResult(f"its process ended with {code}: {said.strip()[-300:]}")
-            self._read += chunk
-        line, self._read = self._read.split(b"\n", 1)
+        """The next line of its answers, of which there is one for each request."""
+        assert process.stdout is not None and self._folder is not None
+        if not select.select([process.stdout], [], [], max(0.0, seconds))[0]:
+            self.stop()
+            raise NoResult(f"no result in {self.patience:g} s")
+        line = process.stdout.readline()
+        if not line:
+            code = process.wait()
+            said = Path(self._folder.name, "stderr.txt").read_text(errors="replace").strip()
+            self.stop()
+            raise NoResult(f"its process ended with {code}: {said[-300:]}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -124,53 +112,51 @@ class Race(NamedTuple):
 def race(
     runners: Mapping[str, Runner],
     graph: Mapping[str, Any],
-    requests: Mapping[str, Mapping[str, Any]],
+    runs: Mapping[str, int],
     *,
     rounds: int,
 ) -> Race:
-    """Build a graph in all systems, then ask them in turn, so that other load affects all equally.
+    """Build a graph in all systems, then time them in turn, so that other load affects all equally.
 
     Args:
         runners: the process of each system; several systems may share one.
         graph: ``size``, ``edges``, ``work``, ``seconds`` (see peers/serve.py).
-        requests: the request to each system in a round.
+        runs: runs of each system in a round.
         rounds: at most so many. A slow system is left out after a third of its time limit. If the
             limit is exceeded, the samples so far are used.
     """
     out, spent = Race({}, {}, {}), dict.fromkeys(runners.values(), 0.0)
 
-    def ask(name: str, /, **request: Any) -> dict[str, Any]:
-        runner = runners[name]
-        runner.start()
+    def ask(runner: Runner, /, **request: Any) -> dict[str, Any] | None:
+        """The answer; without one, the systems of this process, which is lost, are left out."""
         began = time.monotonic()
         try:
+            runner.start()
             return runner.ask(runner.patience - spent[runner], **request)
+        except NoResult as reason:
+            for name, other in runners.items():
+                if other is runner and name in left:
+                    left.remove(name)
+                    if name not in out.samples:
+                        out.missing[name] = str(reason)
+            return None
         finally:
             spent[runner] += time.monotonic() - began
 
-    for system, runner in runners.items():
+    left = list(runners)
+    for runner in spent:
         shared = [name for name, other in runners.items() if other is runner]
-        if system != shared[0]:
-            continue
-        try:
-            out.build_s.update(ask(system, do="build", systems=shared, **graph)["build_s"])
-        except NoResult as reason:
-            out.missing.update(dict.fromkeys(shared, str(reason)))
-    left = [system for system in runners if system not in out.missing]
+        built = ask(runner, do="build", systems=shared, **graph)
+        out.build_s.update(built["build_s"] if built else {})
     for _ in range(rounds):
         for system in list(left):
             runner = runners[system]
-            if system not in left or (out.samples.get(system) and
-                                      spent[runner] > runner.patience / 3):  # fmt: skip
+            slow = system in out.samples and spent[runner] > runner.patience / 3
+            if system not in left or slow:
                 continue
-            try:
-                sample = ask(system, system=system, **requests[system])
-            except NoResult as reason:  # the process has to be built again
-                lost = [name for name in left if runners[name] is runner]
-                left = [name for name in left if name not in lost]
-                out.missing.update({s: str(reason) for s in lost if s not in out.samples})
-                continue
-            out.samples.setdefault(system, []).append(sample)
+            sample = ask(runner, do="time", system=system, runs=runs[system])
+            if sample is not None:
+                out.samples.setdefault(system, []).append(sample)
     return out
 
 

@@ -15,32 +15,25 @@ Each section has processes of its own. Needs Linux, the extras ``ray`` and ``web
   ``memory_ratio_ray`` of the peak memory of the process that holds the queue and writes the traces.
 - *weak*: 8, 64 and 512 workers (the last in groups of 64) on a Ray cluster of four nodes on this
   machine, with latencies of 200 ms on average. ``weak_scaling``: episodes per second divided by
-  those of as many workers that wait only for the model. ``costs_ms``: measured CPU and disk times;
-  ``binds_at``: the number of workers on machines of their own that would make each shared part
-  always busy, from these costs; ``written_per_s``: episodes per second on disk, by the number that
-  is finished at once.
+  those of as many workers that wait only for the model.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import itertools
 import os
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, aclosing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
-
-import psutil
+from typing import Any
 
 from benchmarks.speed.paced import DECISIONS, Latencies, Tally, pages, policy, work
 from benchmarks.speed.report import ROOT, Figures, Rows, Section, command
@@ -54,7 +47,7 @@ from swarm_ui.rollout import (
     ray_cluster,
     ray_rollouts,
 )
-from swarm_ui.trace.jsonl import append_jsonl, write_stream
+from swarm_ui.trace.jsonl import write_stream
 from swarm_ui.trace.records import Episode
 
 PROCESSES, PLACES = 2, 8
@@ -63,9 +56,6 @@ DELAYS = {"1ms": 0.001, "20ms": 0.020, "200ms": 0.200}
 IN_FLIGHT = 64
 MEAN = 0.2
 """Mean latency in seconds of the section *weak*."""
-SLOTS = 256
-"""Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
-SAMPLE = 64
 PLACE = {"CPU": 0.0, "place": 1.0}
 """What a worker needs. Ray would start a process for each CPU of a node in advance."""
 WINDOW = (0.2, 0.8)
@@ -142,7 +132,7 @@ async def _delay(
             before, began = cpu_seconds(family()), time.perf_counter()
             played = await _numbered(system, world, jobs, seconds)
             wall[name].append(time.perf_counter() - began)
-            cpu[name].append(sum(spent_since(before).values()))
+            cpu[name].append(spent_since(before))
             tally.add(played)
     decisions = sum(len(episode.steps) for _, episode in played)
     local, ray = median(wall["local"]), median(wall["ray"])
@@ -163,22 +153,10 @@ async def _numbered(
         return [numbered async for numbered in episodes]
 
 
-def spent_since(before: Mapping[int, float]) -> dict[str, float]:
-    """CPU seconds since an earlier measurement, by kind: this process, the workers with what they
-    started, and Ray's own processes."""
-    processes = family()
-    now, spent, kinds = cpu_seconds(processes), defaultdict[str, float](float), dict[int, str]()
-    for process in processes:  # parents come first
-        with contextlib.suppress(psutil.Error):
-            title = " ".join(process.cmdline()[:1])
-            own = "workers" if title.startswith("ray::") and "IDLE" not in title else "ray"
-            above = kinds.get(process.ppid(), "ray")
-            kinds[process.pid] = above if above == "workers" else own
-        if process.pid == os.getpid():
-            kinds[process.pid] = "driver"
-        kind = kinds.get(process.pid, "ray")
-        spent[kind] += now.get(process.pid, 0.0) - before.get(process.pid, 0.0)
-    return spent
+def spent_since(before: Mapping[int, float]) -> float:
+    """CPU seconds of this process and those below it since an earlier measurement."""
+    now = cpu_seconds(family())
+    return sum(seconds - before.get(process, 0.0) for process, seconds in now.items())
 
 
 # ---- bookkeeping -------------------------------------------------------------------------------
@@ -206,52 +184,39 @@ async def _queued(system: str, count: int, path: Path) -> Figures:
             await all_started(rollouts, PROCESSES)
         for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
             before = cpu_seconds(family())
-            played = await _written(rollouts, jobs, Latencies((0.001,)), 1, path)
-            cpu = sum(spent_since(before).values())
+            arrived = await _written(rollouts, jobs, Latencies((0.001,)), 1, path)
+            cpu = spent_since(before)
     return {
         "peak_mb": peak_memory() / 2**20, "cpu_ms_per_episode": cpu / count * 1000,
-        "episodes_per_s": count / played.arrived[-1],
+        "episodes_per_s": count / arrived[-1],
     }  # fmt: skip
 
 
 # ---- weak scaling ------------------------------------------------------------------------------
 
 
-class Played(NamedTuple):
-    """The measurements of a stream whose episodes were written as an evaluation writes them."""
-
-    arrived: list[float]
-    """For each episode, the seconds from the start until it was on disk."""
-    cpu: dict[str, float]
-    """CPU seconds by kind of process; ``loop``: of the thread of the driver's event loop."""
-    episodes: list[Episode]
-    """The first ``SAMPLE`` ones."""
-
-    @property
-    def rate(self) -> float:
-        """Episodes per second, without start and end."""
-        low, high = (int((len(self.arrived) - 1) * share) for share in WINDOW)
-        return (high - low) / (self.arrived[high] - self.arrived[low])
-
-
 async def _written(
     rollouts: Rollouts, jobs: Sequence[Job], latencies: Latencies, decisions: int, path: Path
-) -> Played:
-    arrived, first = list[float](), list[Episode]()
+) -> list[float]:
+    """Write a stream as an evaluation does: for each episode, the seconds until it was on disk."""
+    arrived = list[float]()
     path.unlink(missing_ok=True)
-    before, thread, began = cpu_seconds(family()), time.thread_time(), time.perf_counter()
+    began = time.perf_counter()
     stream = rollouts.stream(policy("phone", latencies), jobs, max_steps=decisions)
     async with aclosing(write_stream(path, stream)) as written:
         async for _, episode in written:
             if episode.fault is not None:
                 raise RuntimeError(f"an episode failed: {episode.fault}")
             arrived.append(time.perf_counter() - began)
-            if len(first) < SAMPLE:
-                first.append(episode)
-    loop = time.thread_time() - thread
     if len(arrived) != len(jobs):
         raise RuntimeError(f"{len(arrived)} of {len(jobs)} episodes arrived")
-    return Played(arrived, spent_since(before) | {"loop": loop}, first)
+    return arrived
+
+
+def rate_of(arrived: Sequence[float]) -> float:
+    """Episodes per second, without start and end."""
+    low, high = (int((len(arrived) - 1) * share) for share in WINDOW)
+    return (high - low) / (arrived[high] - arrived[low])
 
 
 @contextmanager
@@ -282,9 +247,8 @@ def weak(quick: bool) -> Figures:
 
 
 async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> Figures:
-    costs, writing = await _costs(60 if quick else 480, path)
     latencies, decisions, runs = Latencies.recorded(MEAN), DECISIONS["phone"], []
-    ideal = 1 / (costs["episode"] + decisions * (costs["decision"] + MEAN))
+    ideal = await _ideal_rate(60 if quick else 480, path)
     for processes, each in groups:
         workers, began = processes * each, time.perf_counter()
         async with ray_rollouts(
@@ -294,65 +258,28 @@ async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> F
             await _written(rollouts, work("phone", workers), Latencies((0.0,)), 1, path)
             started = time.perf_counter() - began
             count = workers * (3 if quick else 8 if workers <= 64 else 4)
-            played = await _written(rollouts, work("phone", count), latencies, decisions, path)
+            arrived = await _written(rollouts, work("phone", count), latencies, decisions, path)
+        rate = rate_of(arrived)
         runs.append({
             "workers": workers, "processes": processes, "each": each, "start_s": started,
-            "episodes_per_s": played.rate, "efficiency": played.rate / (workers * ideal),
+            "episodes_per_s": rate, "efficiency": rate / (workers * ideal),
         })  # fmt: skip
-    most = {  # episodes per second that each shared part can serve
-        "driver's loop": 1 / (costs["receive"] + costs["write"]),
-        "trace writer": 1 / sum(costs[n] for n in ("commit", "write", "flush")),
-        "Ray's processes": 1 / costs["ray"],
-        f"model server of {SLOTS} requests": SLOTS / (decisions * MEAN),
-    }
     return {
         "weak_scaling": {str(run["workers"]): run["efficiency"] for run in runs},
         "weak_scaling_measured": runs,
-        "costs_ms": {name: value * 1000 for name, value in costs.items()},
-        "binds_at": {"scaled": {part: rate / ideal for part, rate in most.items()}},
         "latency_mean_s": MEAN,
-        "written_per_s": writing,
     }
 
 
-async def _costs(count: int, path: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of each part, from CPU times of runs with long and short episodes; and how many
-    episodes a second are written, by the number that is finished at once."""
-    long, jobs, short_wait = DECISIONS["phone"], work("phone", count), Latencies((0.001,))
-    async with ray_rollouts(
-        PhoneEnvironment, workers=PROCESSES, slots=PLACES // PROCESSES, resources=PLACE
-    ) as rollouts:
-        await all_started(rollouts, PROCESSES)
-        await _written(rollouts, jobs[:16], Latencies((0.0,)), long, path)
-        whole = await _written(rollouts, jobs, short_wait, long, path)
-        short = await _written(rollouts, jobs, short_wait, 1, path)
-    decision = (whole.cpu["workers"] - short.cpu["workers"]) / count / (long - 1)
-    writes = {size: _write(whole.episodes, size, path) for size in (1, 8, SAMPLE)}
-    (_, one), (cpu, many) = writes[1], writes[SAMPLE]
-    write = cpu / SAMPLE
-    threads = whole.cpu["driver"] - whole.cpu["loop"] - count * write
-    costs = {
-        "receive": whole.cpu["loop"] / count,
-        "write": write,
-        "commit": one,
-        "flush": max(0.0, (many - one) / (SAMPLE - 1)),
-        "ray": (whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
-        "episode": max(0.0, short.cpu["workers"] / count - decision),
-        "decision": max(0.0, decision),
-    }
-    return costs, {str(size): size / sum(took) for size, took in writes.items()}
-
-
-def _write(episodes: Sequence[Episode], size: int, path: Path) -> tuple[float, float]:
-    """Median seconds of the CPU, and of the disk, for a write of ``size`` episodes."""
-    group = list(itertools.islice(itertools.cycle(episodes), size))
-    cpu, disk = [], []
-    for _ in range(15):
-        began, worked = time.perf_counter(), time.thread_time()
-        append_jsonl(path, group)
-        cpu.append(time.thread_time() - worked)
-        disk.append(time.perf_counter() - began - cpu[-1])
-    return median(cpu), median(disk)
+async def _ideal_rate(count: int, path: Path) -> float:
+    """Episodes per second of a worker that waits only for the model: its own CPU time is that of
+    episodes in this process."""
+    async with Rollouts([LocalWorker(PhoneEnvironment, slots=1)]) as alone:
+        await _written(alone, work("phone", 16), Latencies((0.0,)), DECISIONS["phone"], path)
+        began = time.process_time()
+        await _written(alone, work("phone", count), Latencies((0.0,)), DECISIONS["phone"], path)
+        own = (time.process_time() - began) / count
+    return 1 / (own + DECISIONS["phone"] * MEAN)
 
 
 # ---- the command -------------------------------------------------------------------------------
@@ -419,9 +346,6 @@ def tables(found: Figures) -> Iterator[Rows]:
         ]  # fmt: skip
         heads = ("workers (processes × each)", "start s", "episodes/s", "efficiency")
         yield Rows("Weak scaling on this machine", heads, cells)
-        limits = sorted(found["binds_at"]["scaled"].items(), key=lambda item: float(item[1]))
-        cells = [[part, f"{workers:,.0f}"] for part, workers in limits]
-        yield Rows("Always busy from this number of workers", ("part", "workers"), cells)
 
 
 SECTIONS = {"ray": Section(measure, tables, "scale", "scaling.md")}

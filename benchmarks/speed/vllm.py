@@ -18,11 +18,8 @@ _LAST_LINES = 30
 
 
 class VLLMServer:
-    """Runs ``vllm serve`` on a free port of 127.0.0.1 inside a ``with`` block.
-
-    Adapters can be loaded while it runs. The process has a separate session, so that its children
-    are killed with it.
-    """
+    """Runs ``vllm serve`` on a free port of 127.0.0.1 inside a ``with`` block. The process has a
+    separate session, so that its children are killed with it."""
 
     def __init__(
         self,

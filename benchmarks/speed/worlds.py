@@ -9,13 +9,11 @@ another phone), ``grade_us`` of an action, ``screenshot_ms``, ``templates`` and 
 
 *coordination*: ``rows`` of scripted agents on networks of 4 to 100 agents (test seeds, five
 networks of each of three families); no language model is involved. *distributed*: distributed
-algorithms that use only messages between neighbours, the upper bound. *muted*: the same agents,
-which receive no messages but their own. *shuffled*: the same; each message is replaced with that of
-another agent drawn at random, under the sender's name. *silent*: their first answers, without
-messages. *guessing*: random answers. *constant*: nodes that reply with a constant and see no
-screen, only at 100 agents: the cost of the engine alone. ``success`` has a 95 % interval, clustered
-by network; ``messages`` and ``cpu_s`` are means for a decision of the whole team, with drawing the
-network, building the graph and scoring the answers.
+algorithms that use only messages between neighbours, the upper bound. *silent*: their first
+answers, without messages. *constant*: nodes that reply with a constant and see no screen, only at
+100 agents: the cost of the engine alone. ``success`` has a 95 % interval, clustered by network;
+``messages`` and ``cpu_s`` are means for a decision of the whole team, with drawing the network,
+building the graph and scoring the answers.
 
 *miniwob*: resets and clicks per second of wall time on real pages (``steps_per_s``), 8 pages
 concurrently: a reset, then four clicks by reference, after each of which the screen is read. With
@@ -44,8 +42,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from benchmarks.speed.usage import own_cpu
-from benchmarks.support.controls import ControlledPolicy, Delivery
-from benchmarks.support.coordination_agents import ScriptedAgents, distributed, guessing, silent
+from benchmarks.support.coordination_agents import ScriptedAgents, distributed, silent
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.base import at_once
@@ -56,6 +53,7 @@ from swarm_ui.environments.coordination import (
     SMALL,
     TEST_SEEDS,
     CoordinationEnvironment,
+    CoordinationPolicy,
 )
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.apps import CORE as APPS
@@ -181,14 +179,9 @@ class Constant(NamedTuple):
         return NodeReply()
 
 
-POLICIES: dict[str, tuple[ScriptedAgents | None, Delivery]] = {
-    "distributed": (distributed(), "sent"),
-    "muted": (distributed(), "muted"),
-    "shuffled": (distributed(), "shuffled"),
-    "silent": (silent(), "sent"),
-    "guessing": (guessing(), "sent"),
-    "constant": (None, "sent"),
-}
+POLICIES: dict[str, ScriptedAgents | None] = {
+    "distributed": distributed(), "silent": silent(), "constant": None,
+}  # fmt: skip
 ALL = "all"
 
 
@@ -204,12 +197,12 @@ class Played(NamedTuple):
 
 def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
     """The episodes of one policy on one kind of task, one after the other."""
-    model, delivery = POLICIES[name]
+    model = POLICIES[name]
 
     def make(agent: str, view: AgentView) -> Node:
         return Constant(agent) if model is None else AgentNode(agent, model, view=view)
 
-    policy, found = ControlledPolicy(make, name=name, delivery=delivery), []
+    policy, found = CoordinationPolicy(make, name=name), []
     for family in FAMILIES:
         for seed in seeds:
             began, task = time.process_time(), f"{kind}-{family}-{size}"
@@ -225,26 +218,23 @@ def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
     return found
 
 
-def row(name: str, task: str, size: int, played: Sequence[Played]) -> Figures:
-    """One row of the table."""
-    interval = clustered_mean([Outcome(p.network, k, p.success) for k, p in enumerate(played)])
-    assert interval is not None
-    return {
-        "name": name, "task": task, "size": size,
-        "success": round(interval.mean, 4),
-        "score": round(fmean(p.score for p in played), 4),
-        "low": round(interval.low, 4), "high": round(interval.high, 4),
-        "messages": round(fmean(p.messages for p in played), 1),
-        "cpu_s": round(fmean(p.cpu for p in played), 4),
-        "episodes": len(played), "networks": len({p.network for p in played}),
-    }  # fmt: skip
-
-
 def rows_of(name: str, size: int, graphs: int) -> list[Figures]:
     """The rows of a policy and a size: each kind of task, and all together."""
     kinds = {kind: play(name, kind, size, TEST_SEEDS[:graphs]) for kind in KINDS}
-    found = [row(name, kind, size, played) for kind, played in kinds.items()]
-    return [*found, row(name, ALL, size, [p for played in kinds.values() for p in played])]
+    found = []
+    for task, played in {**kinds, ALL: [p for own in kinds.values() for p in own]}.items():
+        interval = clustered_mean([Outcome(p.network, k, p.success) for k, p in enumerate(played)])
+        assert interval is not None
+        found.append({
+            "name": name, "task": task, "size": size,
+            "success": round(interval.mean, 4),
+            "score": round(fmean(p.score for p in played), 4),
+            "low": round(interval.low, 4), "high": round(interval.high, 4),
+            "messages": round(fmean(p.messages for p in played), 1),
+            "cpu_s": round(fmean(p.cpu for p in played), 4),
+            "episodes": len(played), "networks": len({p.network for p in played}),
+        })  # fmt: skip
+    return found
 
 
 def measure_coordination(given: argparse.Namespace) -> Figures:
@@ -256,40 +246,28 @@ def measure_coordination(given: argparse.Namespace) -> Figures:
             for size in sizes
             for name in POLICIES
             if (name != "constant" or size == LARGE[-1])
-            and not (given.quick and size == LARGE[-1] and name in ("shuffled", "silent"))
+            and not (given.quick and size == LARGE[-1] and name == "silent")
             for found in rows_of(name, size, 1 if given.quick else 5)
         ]
     }
 
 
 def coordination_tables(found: Figures) -> Iterator[Rows]:
-    """By number of agents, and by kind at 16 agents."""
-    rows = {(r["name"], r["task"], r["size"]): r for r in found["rows"]}
-    names = [name for name in POLICIES if name != "constant"]
-
-    def success(name: str, size: int) -> str:
-        r = rows.get((name, ALL, size))
-        if r is None:
-            return "–"
-        return f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
-
-    def both(name: str, kind: str) -> str:
-        r = rows.get((name, kind, 16))
-        return "–" if r is None else f"{100 * r['success']:.0f} / {100 * r['score']:.0f}"
-
-    sizes = sorted({size for _, _, size in rows})
+    """By number of agents: success with its interval, and the cost."""
+    rows = {(r["name"], r["size"]): r for r in found["rows"] if r["task"] == ALL}
     cells = []
-    for size in sizes:
-        ours, bare = rows["distributed", ALL, size], rows.get(("constant", ALL, size))
+    for size in sorted({size for _, size in rows}):
+        shown = [
+            "–"
+            if r is None
+            else f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
+            for r in (rows.get((name, size)) for name in ("distributed", "silent"))
+        ]
+        ours, bare = rows["distributed", size], rows.get(("constant", size))
         cost = "–" if bare is None else f"{bare['cpu_s']:.3f}"
-        cells.append(
-            [size, *(success(name, size) for name in names), f"{ours['messages']:.0f}",
-             f"{ours['cpu_s']:.3f}", cost]
-        )  # fmt: skip
-    heads = ["agents", *names, "messages", "CPU-s", "CPU-s, constant"]
+        cells.append([size, *shown, f"{ours['messages']:.0f}", f"{ours['cpu_s']:.3f}", cost])
+    heads = ["agents", "distributed", "silent", "messages", "CPU-s", "CPU-s, constant"]
     yield Rows("Success in %, with 95 % intervals; cost of a decision of the team", heads, cells)
-    cells = [[kind, *(both(name, kind) for name in names)] for kind in KINDS]
-    yield Rows("Success and score in %, 16 agents, by kind", ["kind", *names], cells)
 
 
 # ---- MiniWoB++ ---------------------------------------------------------------------------------

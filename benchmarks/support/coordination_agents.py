@@ -1,20 +1,12 @@
 """Scripted agents for the problems of coordination: lower and upper bounds.
 
-A scripted model answers as a language model does: it gets the decision of one agent, which is the
-agent's own rows of the screen and the messages it received, and replies in the format ``json``. It
-keeps nothing between calls, so an agent knows only what it sees, its own last message, and the last
-messages of its neighbours.
+:func:`distributed` is a distributed algorithm for each kind, :func:`silent` the first answers of
+these algorithms, without any message. A scripted model gets the decision of one agent, as a
+language model does, and keeps nothing between calls: an agent knows only its rows of the screen,
+its own last message, and those of its neighbours. Statements of other forms are ignored.
 
-- :func:`distributed`: an upper bound, a distributed algorithm for each kind;
-- :func:`silent`: a lower bound, the first answers of these algorithms, without any message;
-- :func:`guessing`: a lower bound, answers at random.
-
-Distributed algorithms for the coordination problems; each call computes one round of one agent.
-
-Each is a function of what the agent knows, and returns the message and the present answer. A
-message states everything that the agent has to remember. Statements of other forms, such as those
-of a language model in the same team, are ignored. All algorithms are for the LOCAL model (Linial
-1992; Peleg 2000).
+Each algorithm computes one round of one agent in the LOCAL model (Linial 1992; Peleg 2000). A
+message states everything that the agent has to remember.
 
 ===========  ====================================================================
 colouring    random trials (Johansson 1999): an agent tries a colour, and keeps it if no neighbour
@@ -33,7 +25,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ModelError
@@ -65,10 +57,6 @@ class Knowledge:
     heard: Mapping[str, str]
     """The messages of neighbours, by their names."""
     rng: random.Random
-
-    def at_first(self) -> Knowledge:
-        """What the same agent knows in round 0, before it receives a message."""
-        return replace(self, round=0, own="", heard={})
 
 
 Algorithm = Callable[[Knowledge], tuple[str, str]]
@@ -160,30 +148,13 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 }
 
 
-def guess(kind: str, known: Knowledge) -> str:
-    """A random valid answer of one agent, which knows no other number than its own."""
-    if kind == "colouring":
-        return str(known.rng.randint(1, known.colours))
-    if kind == "consensus":
-        return known.number
-    if kind == "matching":
-        return known.rng.choice([*known.neighbours, "none"])
-    if kind == "leader":  # on average, about one agent among itself and its neighbours
-        return "yes" if known.rng.randrange(len(known.neighbours) + 1) == 0 else "no"
-    return known.rng.choice(["yes", "no"])
-
-
-Play = Callable[[str, Knowledge], tuple[str, str]]
-"""Computes one round of an agent for a kind of problem: ``(kind, knowledge) -> (message,
-answer)``."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptedAgents:
     """A :class:`~swarm_ui.model.ChatModel` that plays all agents of a problem, by a script."""
 
     name: str
-    play: Play
+    talks: bool
+    """Whether it sends messages; if not, its answers are those of round 0."""
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One reply for each request; the prompt of each is empty, because a scripted agent reads
@@ -199,15 +170,16 @@ class ScriptedAgents:
         decision = request.decision
         if decision is None or decision.observation.app not in ALGORITHMS:
             raise ModelError(f"{self.name}: expected a screen of the environment 'coordination'")
-        kind = decision.observation.app
-        message, answer = self.play(kind, knowledge_of(decision, random.Random(request.seed)))
-        action = Action(action_type="answer", text=answer).json()
-        text = f"Reason: {message}\nAction: {action}" if message else action
+        known = knowledge_of(decision, random.Random(request.seed), talks=self.talks)
+        message, answer = ALGORITHMS[decision.observation.app](known)
+        text = Action(action_type="answer", text=answer).json()
+        if self.talks:
+            text = f"Reason: Round {known.round + 1}: {message}\nAction: {text}"
         return Completion(text=text, prompt="", model=self.name)
 
 
-def knowledge_of(decision: Decision, rng: random.Random) -> Knowledge:
-    """The information that is available to the deciding agent.
+def knowledge_of(decision: Decision, rng: random.Random, *, talks: bool) -> Knowledge:
+    """The information that is available to the deciding agent; without messages unless it talks.
 
     Raises:
         ModelError: the screen does not show one agent.
@@ -221,54 +193,30 @@ def knowledge_of(decision: Decision, rng: random.Random) -> Knowledge:
             f"a scripted agent of coordination sees itself and its neighbours; this screen shows "
             f"{len(names)} agents. Play it with CoordinationPolicy"
         )
-    own = next((heard for heard in decision.heard if heard.own), None)
-    said = {
-        heard.sender: reason_of(heard.content, heard.prompt_format)
-        for heard in decision.heard
-        if heard.sender in neighbours
-    }
+    heard = decision.heard if talks else ()
+    own = next((each for each in heard if each.own), None)
+    colours = "".join(rows.get("colours", ())).rpartition(" ")[2]  # 5 in "1 to 5"
     return Knowledge(
         name=names[0],
         neighbours=neighbours,
         number=rows.get("your number", [""])[0],
-        colours=_last_number(rows),
+        colours=int(colours) if colours.isdecimal() else 0,
         round=0 if own is None else own.round + 1,
         own="" if own is None else reason_of(own.content, own.prompt_format),
-        heard=said,
+        heard={
+            each.sender: reason_of(each.content, each.prompt_format)
+            for each in heard
+            if each.sender in neighbours
+        },
         rng=rng,
     )
 
 
-def _last_number(rows: Mapping[str, Sequence[str]]) -> int:
-    """The last number in the row of colours, such as 5 in ``1 to 5``; 0: the problem has no
-    colours."""
-    last = "".join(rows.get("colours", ())).rpartition(" ")[2]
-    return int(last) if last.isdecimal() else 0
-
-
-def _algorithm(kind: str, known: Knowledge) -> tuple[str, str]:
-    message, answer = ALGORITHMS[kind](known)
-    return f"Round {known.round + 1}: {message}", answer
-
-
-def _first_answer(kind: str, known: Knowledge) -> tuple[str, str]:
-    return "", ALGORITHMS[kind](known.at_first())[1]
-
-
-def _guess(kind: str, known: Knowledge) -> tuple[str, str]:
-    return "", guess(kind, known)
-
-
 def distributed() -> ScriptedAgents:
     """The upper bound: distributed algorithms that use only the messages."""
-    return ScriptedAgents("scripted, distributed algorithm", _algorithm)
+    return ScriptedAgents("scripted, distributed algorithm", True)
 
 
 def silent() -> ScriptedAgents:
     """A lower bound: the algorithms' answers of round 0, without messages."""
-    return ScriptedAgents("scripted, silent", _first_answer)
-
-
-def guessing() -> ScriptedAgents:
-    """A lower bound: random answers, without messages."""
-    return ScriptedAgents("scripted, random answers", _guess)
+    return ScriptedAgents("scripted, silent", False)

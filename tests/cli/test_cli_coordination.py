@@ -38,7 +38,7 @@ def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
 
 def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> None:  # noqa: F811
     did = shell(
-        f"eval coordination --episodes 3 --model {SCRIPTED}:guessing --out r run.report=false"
+        f"eval coordination --episodes 3 --model {SCRIPTED}:silent --out r run.report=false"
     )
     assert did.code == 0, did.err
     results = json.loads((shell.folder / "r" / "results.json").read_text())

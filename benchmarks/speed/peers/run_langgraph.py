@@ -23,12 +23,11 @@ def add(said: dict[str, str], new: dict[str, str]) -> dict[str, str]:
 
 class State(TypedDict):
     said: Annotated[dict[str, str], add]
-    task: int
 
 
-def node(work: Work, k: int, heard: list[int]) -> Any:
+def node(work: Work, k: int) -> Any:
     """The node's function."""
-    name, hears = f"n{k}", [f"n{j}" for j in heard]
+    name = f"n{k}"
     seconds = work.seconds[k] if work.seconds else 0.0
 
     async def noop(state: State) -> dict[str, dict[str, str]]:
@@ -40,16 +39,7 @@ def node(work: Work, k: int, heard: list[int]) -> Any:
         await asyncio.sleep(seconds)
         return {"said": {name: "."}}
 
-    async def total(state: State) -> dict[str, dict[str, str]]:
-        CALLS[0] += 1
-        if seconds:
-            await asyncio.sleep(seconds)
-        if not hears:
-            return {"said": {name: str(state["task"])}}
-        said = state["said"]
-        return {"said": {name: str(1 + sum([int(said[j]) for j in hears]))}}
-
-    return {"noop": noop, "suspend": sleep, "sleep": sleep, "sum": total}[work.kind]
+    return noop if work.kind == "noop" else sleep
 
 
 class LangGraph:
@@ -59,7 +49,7 @@ class LangGraph:
         graph = StateGraph(State)
         heard = shape.heard()
         for k in range(shape.size):
-            graph.add_node(f"n{k}", node(work, k, heard[k]))
+            graph.add_node(f"n{k}", node(work, k))
         for k, senders in enumerate(heard):
             if len(senders) > 1:
                 graph.add_edge([f"n{j}" for j in senders], f"n{k}")
@@ -70,9 +60,9 @@ class LangGraph:
         compiled = graph.compile()
         last = f"n{shape.size - 1}"
 
-        async def run(task: int) -> Any:
+        async def run() -> Any:
             config = {"recursion_limit": shape.size + 10}  # of supersteps, not of Python
-            state = await compiled.ainvoke({"said": {}, "task": task}, config)
+            state = await compiled.ainvoke({"said": {}}, config)
             return state["said"][last]
 
         return run

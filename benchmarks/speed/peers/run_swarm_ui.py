@@ -34,26 +34,11 @@ class Sleep(Noop):
         return NodeReply(content=".")
 
 
-class Sum(Noop):
-    """Answers with the goal, or with 1 + the sum of the received numbers."""
-
-    async def __call__(self, inbox: list[Message], context: NodeContext) -> NodeReply:
-        CALLS[0] += 1
-        if self.seconds:
-            await asyncio.sleep(self.seconds)
-        if not inbox:
-            return NodeReply(content=context.observation.goal)
-        return NodeReply(content=str(1 + sum([int(m.content) for m in inbox])))
-
-
-NODES = {"noop": Noop, "suspend": Sleep, "sleep": Sleep, "sum": Sum}
-
-
 class SwarmUI:
     """The graph with all features: timeouts of nodes, messages, a trace, errors as tombstones."""
 
     def build(self, shape: Shape, work: Work) -> Run:
-        node: Callable[[int, float], Noop] = NODES[work.kind]
+        node: Callable[[int, float], Noop] = Noop if work.kind == "noop" else Sleep
         seconds = work.seconds or [0.0] * shape.size
         graph = CollabGraph(
             [node(k, seconds[k]) for k in range(shape.size)],
@@ -61,8 +46,8 @@ class SwarmUI:
             output=f"n{shape.size - 1}",
         )
 
-        async def run(task: int) -> Any:
-            trace = await graph.run(str(task), limits=LIMITS)
+        async def run() -> Any:
+            trace = await graph.run("t", limits=LIMITS)
             assert trace.calls[-1].error is None  # the record is built on demand
             return trace.messages[-1].content
 
@@ -95,7 +80,7 @@ class Gather:
             depth[k] = 1 + max([depth[j] for j in heard], default=-1)
             levels.setdefault(depth[k], []).append(seconds[k])
 
-        async def run(task: int) -> Any:
+        async def run() -> Any:
             if work.kind == "noop":
                 return (await asyncio.gather(*[_noop() for _ in seconds]))[-1]
             for _, together in sorted(levels.items()):

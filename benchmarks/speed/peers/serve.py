@@ -1,20 +1,17 @@
 """Measures one system in a separate process: one request per line on stdin, one answer per line.
 
-A system offers ``build(shape, work)``, which gives a coroutine function ``run(task)``. The work
+A system offers ``build(shape, work)``, which gives a coroutine function ``run()``. The work
 of a node is the same in every system:
 
     noop     count the call, answer "."
     suspend  the same after one return to the event loop (``asyncio.sleep(0)``)
     sleep    the same after its own number of seconds
-    sum      a node without predecessors answers the task, others 1 + the sum of their inputs
 
 Requests, JSON objects with ``do`` and:
 
     build       {size, edges, work, seconds, systems}
                                             builds, makes one run, checks that every node was called
     time        {system, runs}              CPU and wall seconds per run
-    memory      {system}                    peak of the traced bytes over a run
-    concurrent  {system, runs}              as many runs at once; CPU and wall seconds, answers
 
 Only the standard library: this file is used in every environment.
 """
@@ -27,14 +24,13 @@ import json
 import os
 import sys
 import time
-import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 CALLS = [0]
 """How many nodes were called; each node adds one."""
 
-Run = Callable[[int], Awaitable[Any]]
+Run = Callable[[], Awaitable[Any]]
 
 
 class Work(NamedTuple):
@@ -42,7 +38,7 @@ class Work(NamedTuple):
 
     kind: str
     seconds: list[float]
-    """For ``sleep``, and for ``sum`` where it is not 0: a number for each node."""
+    """For ``sleep``: of each node."""
 
 
 class Shape(NamedTuple):
@@ -91,7 +87,7 @@ class Server:
             self._runs[name] = self._systems[name].build(graph, Work(work, seconds))
             took[name] = time.process_time() - began
             CALLS[0] = 0
-            await self._runs[name](0)
+            await self._runs[name]()
             if CALLS[0] != graph.size:
                 raise RuntimeError(f"{name}: {CALLS[0]} calls in a run of {graph.size} nodes")
         return {"build_s": took}
@@ -101,36 +97,9 @@ class Server:
         gc.collect()
         wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(runs):
-            await run(0)
+            await run()
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         return {"cpu": cpu / runs, "wall": wall / runs}
-
-    async def memory(self, system: str) -> dict[str, Any]:
-        run = self._runs[system]
-        await run(0)
-        gc.collect()
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        answer = await run(0)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        del answer
-        return {"bytes": peak - before}
-
-    async def concurrent(self, system: str, runs: int) -> dict[str, Any]:
-        run = self._runs[system]
-        gc.collect()
-        wall, cpu = time.perf_counter(), time.process_time()
-        answers = await asyncio.gather(*[run(task) for task in range(runs)])
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        return {"cpu": cpu, "wall": wall, "answers": [_number(a) for a in answers]}
-
-
-def _number(answer: Any) -> int | None:
-    try:
-        return int(answer)
-    except (TypeError, ValueError):
-        return None
 
 
 def serve(systems: dict[str, System], **facts: str) -> None:
