@@ -1,9 +1,9 @@
 """Decisions per second of a language model in this process, compared with other ways to run it.
 
 A decision is one action of the environment. The screens are those of the solver's episodes on the
-simulated phone. They are the same for every way to run the model, and in order, so a prompt may
-share a prefix with that of the step before. Prompts and replies are in the compact format. Times
-are medians of interleaved runs.
+simulated phone, the same for every way to run the model, and in order, so a prompt may share a
+prefix with that of the step before. Prompts and replies are in the compact format. Times are
+medians of interleaved runs.
 
 - ``decisions_per_s``: of one agent (``solo``), four agents without messages (``team``), and four
   agents on a DAG in three rounds (``talk``), by the number of concurrent episodes. All agents use
@@ -29,13 +29,11 @@ import asyncio
 import copy
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from peft import PeftModel
 
 from benchmarks.speed.report import Figures, Rows
 from benchmarks.speed.screens import walks
@@ -45,16 +43,13 @@ from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 
-AGENTS, ROUNDS = 4, 3
+NAMES = tuple(f"agent_{k}" for k in range(4))
 MAX_TOKENS = 12
 """A trained reply has 3 to 10; an untrained model goes on wherever text is free."""
 TEMPERATURES = (0.2, 0.5, 0.6, 0.8)
 """Those of the paper."""
-NOISE = 0.01
-CHANGE = 0.02
-"""Standard deviation of the relative change of weights between agents with the same adapter."""
-SECONDS = 120.0
-"""No repeat begins later."""
+NOISE, CHANGE = 0.01, 0.02
+"""Standard deviation of random weights, and of the relative change of given ones."""
 LABELS = {
     "solo": "one agent",
     "team": "four agents, no messages",
@@ -63,49 +58,47 @@ LABELS = {
     "talk": "four agents, three rounds with messages",
     "generate": "`generate` of transformers, one agent, adapter merged",
 }
-Walks = Sequence[list[Observation]]
 
 
-def with_adapters(
-    model: CausalModel, names: Sequence[str], folders: Sequence[Path], rank: int = 8
-) -> CausalModel:
-    """Give the model an adapter for each name: those in the folders and changes of them, or, if
-    there are none, random ones."""
-    for k, own in enumerate(names):
+def with_adapters(model: CausalModel, folder: Path | None) -> CausalModel:
+    """Give the model an adapter for each agent: that in the folder and changes of it, or random
+    ones."""
+    for k, own in enumerate(NAMES):
         draw = torch.Generator().manual_seed(k)
-        if folders:
-            model.load_adapter(folders[k % len(folders)], own)
+        if folder is None:
+            model.add_adapter(own, rank=8, alpha=16)
         else:
-            model.add_adapter(own, rank=rank, alpha=2 * rank)
+            model.load_adapter(folder, own)
         with model.activate(own), torch.no_grad():
             for weight in model.adapter_parameters(own):
                 noise = torch.randn(weight.shape, generator=draw)
-                if not folders:
+                if folder is None:
                     weight.copy_(NOISE * noise)
-                elif k >= len(folders):
+                elif k:
                     weight.mul_(1.0 + CHANGE * noise)
     return model
 
 
-def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
+def teams(model: Any) -> dict[str, CollabGraph]:
     """The graphs to measure."""
     options: dict[str, Any] = {
         "model": model, "temperature": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
     }  # fmt: skip
     silent: dict[str, Any] = {"edges": [], **options}
-    shared = [names[0]] * AGENTS
-    made = CollabGraph.collaborative
+    shared, made = [NAMES[0]] * 4, CollabGraph.collaborative
     return {
-        "solo": CollabGraph.solo(model, adapter=names[0], max_tokens=MAX_TOKENS),
-        "team": made(AGENTS, 1, adapters=shared, **silent),
-        "talk": made(AGENTS, ROUNDS, adapters=shared, **options),
-        "team_shuffled": made(AGENTS, 1, adapters=shared, views="shuffle", **silent),
-        "team_adapters": made(AGENTS, 1, adapters=names, **silent),
+        "solo": CollabGraph.solo(model, adapter=NAMES[0], max_tokens=MAX_TOKENS),
+        "team": made(4, 1, adapters=shared, **silent),
+        "talk": made(4, 3, adapters=shared, **options),
+        "team_shuffled": made(4, 1, adapters=shared, views="shuffle", **silent),
+        "team_adapters": made(4, 1, adapters=NAMES, **silent),
     }
 
 
-async def decide(graph: CollabGraph, walks: Walks, at_once: int) -> list[Trace]:
-    """Decide on every screen, with this number of concurrent episodes."""
+def decided(
+    graph: CollabGraph, walks: Sequence[list[Observation]], at_once: int
+) -> tuple[list[Trace], float]:
+    """Decisions on every screen, with this number of concurrent episodes, and the seconds."""
     waiting, traces = list(reversed(walks)), list[Trace]()
 
     async def play() -> None:
@@ -113,120 +106,101 @@ async def decide(graph: CollabGraph, walks: Walks, at_once: int) -> list[Trace]:
             for number, screen in enumerate(waiting.pop()):
                 traces.append(await graph.run(screen, seed=number))
 
-    await asyncio.gather(*(play() for _ in range(at_once)))
-    return traces
+    async def all_at_once() -> None:
+        await asyncio.gather(*(play() for _ in range(at_once)))
+
+    began = time.perf_counter()
+    asyncio.run(all_at_once())
+    return traces, time.perf_counter() - began
 
 
-@dataclass
-class Ways:
-    """All ways to run the model, and the decisions per second of each."""
-
-    model: CausalModel
-    names: Sequence[str]
-    rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        network = copy.deepcopy(self.model.module)
-        assert isinstance(network, PeftModel)
-        network.set_adapter(self.names[0])
-        self._merged: Any = network.merge_and_unload(adapter_names=[self.names[0]])
-        self._merged.train(False)
-        self._bare = CausalModel(self._merged, self.model.tokenizer, prompt_format="compact")
-        self._graphs = {
-            **teams(self.model, self.names),
-            "merged": CollabGraph.solo(self._bare, max_tokens=MAX_TOKENS),
-        }
-
-    def warm_up(self) -> None:
-        """Run what is slow at first."""
-        first = walks(tuple(CORE), 1, 1, seed=1)
-        for name in ("solo", "merged"):
-            [trace] = asyncio.run(decide(self._graphs[name], first, 1))
-        self._generate([trace.calls[0].prompt], [2], 1)
-
-    def measure(self, screens: Walks, at_once: int) -> None:
-        """Decide on these screens in every way."""
-        traces: dict[str, list[Trace]] = {}
-        for name, graph in self._graphs.items():
-            if name == "talk" and at_once in self.rates.get(name, {}):
-                continue
-            self.model.forget_prompts()
-            self._bare.forget_prompts()
-            began = time.perf_counter()
-            traces[name] = asyncio.run(decide(graph, screens, at_once))
-            self._add(name, at_once, len(traces[name]), time.perf_counter() - began)
-        calls = [trace.calls[0] for trace in traces["solo"]]
-        lengths = [call.usage.completion_tokens for call in calls]
-        began = time.perf_counter()
-        self._generate([call.prompt for call in calls], lengths, at_once)
-        self._add("generate", at_once, len(calls), time.perf_counter() - began)
-
-    def _add(self, name: str, at_once: int, decisions: int, seconds: float) -> None:
-        self.rates.setdefault(name, {}).setdefault(at_once, []).append(decisions / seconds)
-
-    def _generate(self, prompts: Sequence[str], lengths: Sequence[int], batch: int) -> None:
-        """Continue all prompts greedily with transformers."""
-        tokenizer, pad = self.model.tokenizer, self.model.pad_id
-        read = [tokenizer(p, add_special_tokens=False)["input_ids"] for p in prompts]
-        for first in range(0, len(read), batch):
-            part = read[first : first + batch]
-            longest = max(map(len, part))
-            ids = torch.tensor([[pad] * (longest - len(p)) + p for p in part])
-            mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in part])
-            with torch.inference_mode():
-                self._merged.generate(
-                    input_ids=ids, attention_mask=mask, do_sample=False, pad_token_id=pad,
-                    max_new_tokens=max(lengths[first : first + batch]),
-                )  # fmt: skip
+def generated(
+    network: Any, model: CausalModel, prompts: Sequence[str], lengths: Sequence[int]
+) -> float:
+    """Seconds in which transformers continues all prompts greedily, in one batch."""
+    pad = model.pad_id
+    read = [model.tokenizer(p, add_special_tokens=False)["input_ids"] for p in prompts]
+    longest = max(map(len, read))
+    ids = torch.tensor([[pad] * (longest - len(p)) + p for p in read])
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in read])
+    began = time.perf_counter()
+    with torch.inference_mode():
+        network.generate(
+            input_ids=ids, attention_mask=mask, do_sample=False, pad_token_id=pad,
+            max_new_tokens=max(lengths),
+        )  # fmt: skip
+    return time.perf_counter() - began
 
 
-def measure_ways(ways: Ways, at_once: int, alone: int, repeats: int) -> Figures:
+def measure_ways(model: CausalModel, at_once: int, alone: int, repeats: int) -> Figures:
     """Measure all ways in turn, several times.
 
     Args:
-        ways: what to measure.
+        model: has an adapter for each agent.
         at_once: concurrent episodes of one decision each, beside one alone.
         alone: decisions of the episode alone.
-        repeats: at most so many.
+        repeats: how often, with other screens each time.
     """
-    ways.warm_up()
-    began = time.monotonic()
+    network: Any = copy.deepcopy(model.module)
+    network.set_adapter(NAMES[0])
+    merged: Any = network.merge_and_unload(adapter_names=[NAMES[0]])
+    merged.train(False)
+    bare = CausalModel(merged, model.tokenizer, prompt_format="compact")
+    graphs = {**teams(model), "merged": CollabGraph.solo(bare, max_tokens=MAX_TOKENS)}
+    rates: dict[str, dict[str, list[float]]] = {}
+
+    def measure(many: int, count: int, steps: int, repeat: int) -> None:
+        screens, key = walks(tuple(CORE), count, steps, seed=100 * repeat + many), str(many)
+        for name, graph in graphs.items():
+            if name == "talk" and repeat:
+                continue
+            model.forget_prompts()
+            bare.forget_prompts()
+            traces, seconds = decided(graph, screens, many)
+            rates.setdefault(name, {}).setdefault(key, []).append(len(traces) / seconds)
+            if name == "solo":
+                calls = [trace.calls[0] for trace in traces]
+        prompts = [call.prompt for call in calls]
+        lengths = [call.usage.completion_tokens for call in calls]
+        parts = range(0, len(calls), many)
+        seconds = sum(
+            generated(merged, model, prompts[k : k + many], lengths[k : k + many]) for k in parts
+        )
+        rates.setdefault("generate", {}).setdefault(key, []).append(len(calls) / seconds)
+
+    for name in ("solo", "merged"):  # what is slow at first
+        decided(graphs[name], walks(tuple(CORE), 1, 1, seed=1), 1)
     for repeat in range(repeats):
-        if repeat and time.monotonic() - began > SECONDS:
-            break
-        for many, count, steps in ((1, 1, alone), (at_once, at_once, 1)):
-            ways.measure(walks(tuple(CORE), count, steps, seed=100 * repeat + many), many)
-    rates = {
-        name: {str(many): round(median(each), 2) for many, each in by.items()}
-        for name, by in ways.rates.items()
+        measure(1, 1, alone, repeat)
+        measure(at_once, at_once, 1, repeat)
+    found = {
+        name: {many: round(median(each), 2) for many, each in by.items()}
+        for name, by in rates.items()
     }
-    one, more = "1", str(at_once)
-    others = {name: rates.pop(name) for name in ("generate", "merged")}
-    solo = rates["solo"]
+    one, more, solo = "1", str(at_once), found["solo"]
+    others = {name: found.pop(name) for name in ("generate", "merged")}
     return {
-        "decisions_per_s": rates,
+        "decisions_per_s": found,
         "others_per_s": others,
         "team_cost": {
             name: {n: round(solo[n] / by[n], 2) for n in (one, more)}
-            for name, by in rates.items()
+            for name, by in found.items()
             if name != "solo"
         },
         "vs_generate": round(solo[one] / others["generate"][one], 2),
         "vs_generate_batched": round(solo[more] / others["generate"][more], 2),
         "merged_vs_routed": round(others["merged"][more] / solo[more], 2),
         "at_once": at_once,
-        "repeats": len(ways.rates["solo"][1]),
+        "repeats": repeats,
     }
 
 
 def measure(given: argparse.Namespace) -> Figures:
     """The figures of the language model that is named."""
     torch.set_num_threads(1)
-    names = [f"agent_{k}" for k in range(AGENTS)]
-    folders = [] if given.adapter is None else [adapter_folder(given.adapter)]
-    model = with_adapters(CausalModel.named(given.model, prompt_format="compact"), names, folders)
-    sizes = (4, 1, 1) if given.quick else (16, 2, 3)
-    return measure_ways(Ways(model, names), *sizes)
+    folder = None if given.adapter is None else adapter_folder(given.adapter)
+    model = with_adapters(CausalModel.named(given.model, prompt_format="compact"), folder)
+    return measure_ways(model, *((4, 1, 1) if given.quick else (16, 2, 3)))
 
 
 def tables(found: Figures) -> Iterator[Rows]:

@@ -1,6 +1,6 @@
-"""Speed of models in this process and on a server, and the overhead of the team.
+"""Speed of models in this process, and the overhead of the team.
 
-    python -m benchmarks.speed.models [--quick] [--peers] [--only agent text served]
+    python -m benchmarks.speed.models [--quick] [--peers] [--only agent text]
     python -m benchmarks.speed.models --only agent text --record
 
 On one thread. *agent*: the shipped base agent with four adapters that differ.
@@ -16,7 +16,6 @@ On one thread. *agent*: the shipped base agent with four adapters that differ.
   adapters: of the base model alone, with this library's routing, and with peft's ``adapter_names``.
 
 *text*: a language model (``--model``, default SmolLM2); see benchmarks.speed.language_model.
-*served* (with ``--peers``): the same model on vLLM's CPU build; see benchmarks.speed.served.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import msgspec
 import torch
 
-from benchmarks.speed import language_model, served
+from benchmarks.speed import language_model
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from benchmarks.speed.screens import screens
 from swarm_ui.action import Action
@@ -215,7 +214,6 @@ def tables(found: Figures) -> Iterator[Rows]:
 SECTIONS = {
     "agent": Section(measure_agent, tables),
     "text": Section(language_model.measure, language_model.tables, "local_model", "models.md"),
-    "served": Section(served.measure, served.tables, "served_actor", "howto/vllm.md", served.note),
 }
 
 if __name__ == "__main__":

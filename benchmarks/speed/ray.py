@@ -348,7 +348,7 @@ def tables(found: Figures) -> Iterator[Rows]:
         yield Rows("Weak scaling on this machine", heads, cells)
 
 
-SECTIONS = {"ray": Section(measure, tables, "scale", "scaling.md")}
+SECTIONS = {"ray": Section(measure, tables, "scale", "howto/cluster.md")}
 PARTS = ("overhead", "bookkeeping", "weak")
 
 if __name__ == "__main__":

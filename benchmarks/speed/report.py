@@ -45,8 +45,6 @@ class Section(NamedTuple):
     """Name of its record."""
     page: str | None = None
     """The page below ``docs/`` that shows the record."""
-    note: Callable[[Figures], str] | None = None
-    """Says on the page what a table does not."""
 
 
 def number(value: float | None) -> str:
@@ -137,7 +135,6 @@ def on_page(page: str, section: Section, figures: Figures) -> str:
     commit, machine = where["commit"][:10], where["machine"]
     parts = [
         f"Measured with `{where['command']}` at commit {commit} ({machine}).",
-        *([section.note(figures)] if section.note else []),
         *(
             f"**{rows.title}**\n\n{markdown_table(rows.columns, rows.cells, 'lr')}"
             for rows in section.tables(figures)

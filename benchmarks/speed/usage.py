@@ -36,16 +36,6 @@ def own_cpu() -> float:
     return sum(cpu_seconds(family()).values()) + ended.children_user + ended.children_system
 
 
-def group_cpu(group: int) -> float:
-    """CPU seconds of the living processes of a process group."""
-    members = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(OSError):
-            if os.getpgid(process.pid) == group:
-                members.append(process)
-    return sum(cpu_seconds(members).values())
-
-
 def peak_memory() -> int:
     """Largest resident memory of this process so far, in bytes (Linux)."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():

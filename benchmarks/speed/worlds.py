@@ -220,9 +220,12 @@ def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
 
 def rows_of(name: str, size: int, graphs: int) -> list[Figures]:
     """The rows of a policy and a size: each kind of task, and all together."""
-    kinds = {kind: play(name, kind, size, TEST_SEEDS[:graphs]) for kind in KINDS}
+    groups: dict[str, list[Played]] = {
+        kind: play(name, kind, size, TEST_SEEDS[:graphs]) for kind in KINDS
+    }
+    groups[ALL] = [one for own in groups.values() for one in own]
     found = []
-    for task, played in {**kinds, ALL: [p for own in kinds.values() for p in own]}.items():
+    for task, played in groups.items():
         interval = clustered_mean([Outcome(p.network, k, p.success) for k, p in enumerate(played)])
         assert interval is not None
         found.append({

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 
 pytest.importorskip("peft")
 
-from tiny_causal import reads_alike, saved
-from vllm_stand_in import StandIn
+from tiny_causal import saved
 
-from benchmarks.speed import edges, engine, language_model, models, ray, served, worlds
+from benchmarks.speed import edges, engine, language_model, models, ray, worlds
 from benchmarks.speed.paced import Tally
 from benchmarks.speed.report import ROOT, Section, on_page, recorded, show
 from swarm_ui.environments.web import find_browser
@@ -52,22 +50,16 @@ def test_a_page_shows_its_record(section: Section) -> None:
 
 def test_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SIZES", (100,))
-    monkeypatch.setattr(engine, "QUICK", engine.QUICK._replace(batches=1, imports=1))
+    monkeypatch.setattr(engine, "QUICK", engine.QUICK._replace(imports=1))
     found = engine.measure(QUICK)
     show(engine.tables(found))
     assert all(us > 0 for us in found["us_per_node"].values()) and not found["missing"]
-    assert found["concurrent"]["right"] == 100
     assert not {"torch", "transformers", "pandas"} & set(found["imports"])
 
 
 def test_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "SIZES", (5,))
-    monkeypatch.setattr(edges, "SPREADS", (0.9,))
-    monkeypatch.setattr(edges, "BUDGETS", (0, 60))
-    found = edges.measure_samples(QUICK) | edges.measure_power(QUICK)
-    show(edges.sample_tables(found))
-    assert found["rows"][1]["gap"] < 0.5 * found["rows"][0]["gap"], "nothing is learned"
-    assert len(edges.all_dags()) == 543  # the number of labelled DAGs with four nodes
+    show(edges.sample_tables(edges.measure_samples(QUICK)))
     for method in ("score_credit", "gptswarm_half"):
         assert edges.learn("vote_3", method, 0, 400)["graph"] is not None
 
@@ -95,25 +87,12 @@ def test_base_agent() -> None:
 
 
 def test_language_model(folder: Path) -> None:
-    names = [f"agent_{k}" for k in range(4)]
     model = CausalModel.named(str(folder), prompt_format="compact")
-    ways = language_model.Ways(language_model.with_adapters(model, names, []), names)
-    found = language_model.measure_ways(ways, at_once=2, alone=1, repeats=1)
+    model = language_model.with_adapters(model, None)
+    found = language_model.measure_ways(model, at_once=2, alone=1, repeats=1)
     show(language_model.tables(found))
     assert all(min(by.values()) > 0 for by in found["decisions_per_s"].values())
     assert found["vs_generate"] > 0 and found["merged_vs_routed"] > 0
-
-
-def test_replies_in_process_and_served_are_compared(folder: Path, tmp_path: Path) -> None:
-    model, rounds = served.learner(folder, [], 2), served.rounds_of(2, 2, 2)
-    with StandIn("actor", tokens=reads_alike(folder), reply=lambda body: "wait") as server:
-        url, own = f"{server.address}/v1", tmp_path / "served"
-        found = asyncio.run(served.play(model, url, os.getpgid(0), rounds, own))
-        assert server.adapters == {}, "unloaded at the end"
-    asked = [request for part in rounds[1:] for request in part]
-    assert served.compared(model, asked, found)["equal"] == {"adapters": 0.0, "base": 0.0}
-    same = dict.fromkeys(found, found["in_process"])
-    assert served.compared(model, asked, same)["equal"]["adapters"] == 1.0
 
 
 @pytest.mark.ray

@@ -94,11 +94,6 @@ async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
     some = jobs(kind, 16, 4)
     alone = successes(await play(silent(), some))
     assert alone <= 0.35
-    shuffled = successes(await play(distributed(), some, "shuffled"))
-    if kind in ("consensus", "leader"):  # what is flooded arrives by any connected way
-        assert shuffled >= 0.8
-    else:
-        assert shuffled <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["leader", "matching"])
