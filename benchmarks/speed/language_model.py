@@ -28,7 +28,7 @@ import argparse
 import asyncio
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -173,6 +173,11 @@ def measure_ways(model: CausalModel, at_once: int, alone: int, repeats: int) -> 
     for repeat in range(repeats):
         measure(1, 1, alone, repeat)
         measure(at_once, at_once, 1, repeat)
+    return {**summary(rates, at_once), "at_once": at_once, "repeats": repeats}
+
+
+def summary(rates: Mapping[str, Mapping[str, list[float]]], at_once: int) -> Figures:
+    """Medians, and the ratios that the module describes."""
     found = {
         name: {many: round(median(each), 2) for many, each in by.items()}
         for name, by in rates.items()
@@ -190,8 +195,6 @@ def measure_ways(model: CausalModel, at_once: int, alone: int, repeats: int) -> 
         "vs_generate": round(solo[one] / others["generate"][one], 2),
         "vs_generate_batched": round(solo[more] / others["generate"][more], 2),
         "merged_vs_routed": round(others["merged"][more] / solo[more], 2),
-        "at_once": at_once,
-        "repeats": repeats,
     }
 
 
