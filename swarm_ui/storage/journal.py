@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.files import LineFile, claim
-from swarm_ui.json_text import encodable
 from swarm_ui.message import Question
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="line"):
+class Head(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a run: what two runs of the same name must share to be the same run."""
 
     run: str
@@ -36,52 +35,36 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="line
     observation: Observation
 
 
-class _Said(msgspec.Struct, frozen=True, tag="call", tag_field="line", omit_defaults=True):
+class _Line(
+    msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True
+):
+    """A line of the file: a run, and one thing that happened in it."""
+
     run: str
-    call: Call
+    head: Head | None = None
+    call: Call | None = None
     inside: tuple[str, ...] = ()
     """Ids of the calls inside this one, in the order of the trace; they were written before."""
+    question: Question | None = None
+    finished: bool = False
 
 
-class _Asked(msgspec.Struct, frozen=True, tag="question", tag_field="line"):
-    run: str
-    question: Question
-
-
-class _Finished(msgspec.Struct, frozen=True, tag="finished", tag_field="line"):
-    run: str
-
-
-_Line = Head | _Said | _Asked | _Finished
-_BEGIN = b'{"line":'
+_BEGIN = b'{"run":'
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Line).decode
 
 
+@dataclass
 class RunRecord:
     """A run in a journal."""
 
-    def __init__(self, head: Head) -> None:
-        self.head = head
-        #: each call, by message id, in the order they were written; those inside another call in
-        #: the order of the trace
-        self.calls: dict[str, Call] = {}
-        #: questions that wait for a person's answer, by message id
-        self.questions: dict[str, Question] = {}
-        self.finished = False
-
-    def _add(self, line: _Said | _Asked | _Finished) -> None:
-        self.finished = isinstance(line, _Finished)
-        if isinstance(line, _Said):
-            id = line.call.id
-            for each in line.inside:
-                if each in self.calls:
-                    self.calls[each] = self.calls.pop(each)
-            self.calls.pop(id, None)  # so that the order is that of the last write
-            self.calls[id] = line.call
-            self.questions.pop(id, None)
-        elif isinstance(line, _Asked):
-            self.questions[line.question.id] = line.question
+    head: Head
+    calls: dict[str, Call] = field(default_factory=dict)
+    """Each call, by message id, in the order they were written; those inside another call in the
+    order of the trace."""
+    questions: dict[str, Question] = field(default_factory=dict)
+    """Questions that wait for a person's answer, by message id."""
+    finished: bool = False
 
 
 class Journal:
@@ -141,15 +124,16 @@ class Journal:
         if not head.run:
             raise ConfigError("a run that is kept in a journal needs a unique name: run_id='...'")
         with self._lock:
-            if head.run in self._using:
-                raise self._taken(head.run)
-            if self._file is None:
-                self._claim(head.run)
+            if head.run in self._using or not (self._file or self._claimed()):
+                raise ConfigError(
+                    f"the run {head.run!r} cannot use {self.path}: it is open, here or in another "
+                    "process; wait until that is over, or use another file (a killed process holds "
+                    "no lock)"
+                )
             self._using.add(head.run)
             try:
                 if head.run not in self._runs:
-                    self._append(head)
-                    self._runs[head.run] = RunRecord(head)
+                    self._write(_Line(run=head.run, head=head))
                 record = self._runs[head.run]
                 for name in ("seed", "graph", "observation"):
                     if _encode(getattr(record.head, name)) != _encode(getattr(head, name)):
@@ -168,17 +152,17 @@ class Journal:
 
         ``inside``: ids of the calls inside it, in the order of the trace.
         """
-        self._add(_Said(run, call, inside))
+        self._write(_Line(run=run, call=call, inside=inside))
 
     def ask(self, run: str, question: Question) -> None:
         """Write that a call waits for a person."""
         if self._runs[run].questions.get(question.id) != question:
-            self._add(_Asked(run, question))
+            self._write(_Line(run=run, question=question))
 
     def finish(self, run: str) -> None:
         """Write that a run has finished."""
         if not self._runs[run].finished:
-            self._add(_Finished(run))
+            self._write(_Line(run=run, finished=True))
 
     def close(self, run: str) -> None:
         """End the use of the file by a run; the last one closes and unlocks it."""
@@ -188,20 +172,21 @@ class Journal:
                 self._file.close()
                 self._file = None
 
-    def _claim(self, run: str) -> None:
-        file = None
+    def _claimed(self) -> bool:
+        """Lock, read and open the file; false if another process holds it."""
         try:
             file = claim(self.path)
             if file is None:
-                raise self._taken(run)
-            self._load(file)
-            self._file = LineFile(file, fsync=self._fsync)
-        except BaseException as error:  # re-raised: the file is not left locked
-            if file is not None:
+                return False
+            try:
+                self._load(file)
+                self._file = LineFile(file, fsync=self._fsync)
+            except BaseException:  # re-raised: the file is not left locked
                 file.close()
-            if isinstance(error, OSError):
-                raise self._unusable(error) from error
-            raise
+                raise
+        except OSError as error:
+            raise self._unusable(error) from error
+        return True
 
     def _load(self, file: FileIO) -> None:
         """Read the whole lines that were not read before."""
@@ -211,60 +196,47 @@ class Journal:
         data = file.readall()
         if not self._read and not (data.startswith(_BEGIN) or _BEGIN.startswith(data)):
             raise TraceError(f"{self.path}: not a journal of runs; give the name of another file")
-        lines = data.split(b"\n")[:-1]
-        for line in lines:
+        for line in data.split(b"\n")[:-1]:
             try:
-                found = _decode(line)
-                if isinstance(found, Head):
-                    self._runs[found.run] = RunRecord(found)
-                else:
-                    self._runs[found.run]._add(found)
+                self._keep(_decode(line), len(line))
             except (*UNREADABLE, KeyError) as error:
                 raise TraceError(
                     f"{self.path}, line {self._lines + 1}: not a line of a journal: "
                     f"{brief(error)}. Remove it and all later lines, and their calls are made "
                     "again; or delete the file"
                 ) from error
-            self._read += len(line) + 1
-            self._lines += 1
 
-    def _add(self, line: _Said | _Asked | _Finished) -> None:
-        with self._lock:
-            self._append(line)
-            self._runs[line.run]._add(line)
-
-    def _append(self, line: _Line) -> None:
-        assert self._file is not None
-        try:
-            data = _encode(line)
-        except UnicodeEncodeError:  # half a character in the reply of a model
-            data = _encode(_whole(msgspec.to_builtins(line)))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(f"a call of '{line.run}' cannot be kept: {error}") from error
-        try:
-            self._file.append(data)
-        except OSError as error:
-            raise self._unusable(error) from error
-        self._read += len(data) + 1
+    def _keep(self, line: _Line, size: int) -> None:
+        if line.head is not None:
+            self._runs[line.run] = RunRecord(line.head)
+        record = self._runs[line.run]
+        record.finished = line.finished
+        if line.question is not None:
+            record.questions[line.question.id] = line.question
+        if line.call is not None:
+            record.questions.pop(line.call.id, None)
+            # Put last, so that the order is that of the last write.
+            inside = {id: record.calls.pop(id) for id in line.inside if id in record.calls}
+            record.calls.pop(line.call.id, None)
+            record.calls |= {**inside, line.call.id: line.call}
+        self._read += size + 1
         self._lines += 1
 
-    def _taken(self, run: str) -> ConfigError:
-        return ConfigError(
-            f"the run {run!r} cannot use {self.path}: it is open, here or in another process; "
-            "wait until that is over, or use another file (a killed process holds no lock)"
-        )
+    def _write(self, line: _Line) -> None:
+        with self._lock:
+            assert self._file is not None
+            try:
+                data = _encode(line)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ConfigError(f"a call of '{line.run}' cannot be kept: {error}") from error
+            try:
+                self._file.append(data)
+            except OSError as error:
+                raise self._unusable(error) from error
+            self._keep(line, len(data))
 
     def _unusable(self, error: OSError) -> ConfigError:
         return ConfigError(
             f"{self.path} cannot be used: {error}. What was written before is safe. Correct the "
             "problem, then start the run again under the same name: it continues from there"
         )
-
-
-def _whole(value: Any) -> Any:
-    """A value in which no text has half a character."""
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, dict):
-        return {_whole(key): _whole(each) for key, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, list | tuple) else value

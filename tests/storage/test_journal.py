@@ -249,7 +249,7 @@ def test_damage_is_named_with_its_line(journal: Journal) -> None:
         BLANK, run_id="r", journal=journal
     )
     lines = journal.path.read_bytes().splitlines(keepends=True)
-    for junk in (b"junk\n", b'{"line":"call","run":"r"}\n', lines[1].replace(b'"r"', b'"other"')):
+    for junk in (b"junk\n", b'{"run":"r","said":"call"}\n', lines[1].replace(b'"r"', b'"other"')):
         journal.path.write_bytes(b"".join([lines[0], junk, *lines[2:]]))
         with pytest.raises(TraceError, match="line 2"):
             Journal(journal.path).runs()
@@ -267,7 +267,8 @@ def test_cut_off_at_any_byte_it_goes_on_with_the_whole_lines(journal: Journal) -
         again = graph.run_sync(BLANK, run_id="r", journal=Journal(journal.path))
         assert timeless(again) == timeless(trace)
         lines = journal.path.read_bytes().splitlines()
-        assert [json.loads(line)["line"] for line in lines] == ["run", "call", "call", "finished"]
+        kinds = [list(json.loads(line))[1] for line in lines]
+        assert kinds == ["head", "call", "call", "finished"]
 
 
 def test_a_full_disk_ends_the_run_and_with_room_it_goes_on(
