@@ -1,9 +1,11 @@
-"""Tasks on web sites of your own, in a real browser that reaches only their hosts."""
+"""Web sites of your own, in a browser that reaches only their hosts, and BrowserGym's tasks."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -16,6 +18,7 @@ from swarm_ui.environments.web import (
     find_browser,
     webarena_tasks,
 )
+from swarm_ui.environments.web.browsergym import NO_PYTHON, PYTHON, BrowserGymProcess
 from swarm_ui.errors import ConfigError
 
 
@@ -47,3 +50,23 @@ class Web(Benchmark):
         yield from super().mistakes(splits)
         if not self.data:
             yield "data", "web needs a file of tasks: env.data=TASKS.json"
+
+
+class BrowserGym(Benchmark):
+    """A benchmark of BrowserGym, in a Python of its own."""
+
+    label: ClassVar[str] = "Goals, rewards and ends of episodes are BrowserGym's"
+    resource: ClassVar[str] = "browser"
+
+    name: Literal["browsergym"] = "browsergym"
+    benchmark: str = "miniwob"
+    """The part of its task names before the dot, such as ``webarena``."""
+    screenshots: bool = False
+    """A PNG in every observation, for models with vision."""
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        yield Opened(partial(BrowserGymProcess, self.benchmark, screenshots=self.screenshots))
+
+    def missing(self) -> str:
+        return "" if os.environ.get(PYTHON) else NO_PYTHON.format(benchmark=self.benchmark)

@@ -28,7 +28,7 @@ MOST_TEXT = 500
 MOST_CARD = 200
 """Maximum number of characters of a clickable node without a role that becomes one element."""
 
-_ROLES: dict[str, Role] = {
+ROLES: dict[str, Role] = {
     "button": "button", "PopUpButton": "button", "ToggleButton": "button", "DisclosureTriangle":
     "button", "link": "link", "textbox": "field", "searchbox": "field", "spinbutton": "field",
     "combobox": "field", "TextFieldWithComboBox": "field", "slider": "field", "Date": "field",
@@ -47,9 +47,9 @@ _INPUTS: dict[str, Role] = {
     "submit": "button", "button": "button", "reset": "button", "image": "button", "checkbox":
     "checkbox", "radio": "radio",
 }  # fmt: skip
-_ACTABLE = frozenset({"button", "link", "field", "area", "checkbox", "radio", "switch", "option",
+ACTABLE = frozenset({"button", "link", "field", "area", "checkbox", "radio", "switch", "option",
                       "item", "tab"})  # fmt: skip
-_WHOLE = _ACTABLE | {"heading", "image"}
+WHOLE = ACTABLE | {"heading", "image"}
 """Roles of elements that contain the text inside them."""
 _TYPED = ("field", "area")
 _LABELLED = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
@@ -130,11 +130,11 @@ class _Reader:
         self._frame = frame
         self._nodes = [tree.get(number, {}) for number in frame.numbers]
         self._roles = [self._role(place) for place in range(len(frame.tags))]
-        self._controls = _counts(role in _ACTABLE for role in self._roles)
+        self._controls = _counts(role in ACTABLE for role in self._roles)
         self._listens = _counts(place in frame.listening for place in range(len(frame.tags)))
         labels = (place for place, tag in enumerate(frame.tags) if tag == "LABEL")
         self._labels = {frame.attribute(label, "for"): label for label in labels}
-        shown = (k for k, role in enumerate(self._roles) if role in _ACTABLE and self._offers(k))
+        shown = (k for k, role in enumerate(self._roles) if role in ACTABLE and self._offers(k))
         self._keys = {_key(_name(self._nodes[place])) for place in shown} - {""}
 
     def listed(self) -> Iterator[tuple[int, Element | None]]:
@@ -156,7 +156,7 @@ class _Reader:
                 else:
                     place = frame.ends[at]
             elif (role := self._roles[at] or self._card(at)) is not None:
-                whole = role in _WHOLE and not self._has_control(at)
+                whole = role in WHOLE and not self._has_control(at)
                 place = frame.ends[at] if whole else place
                 element = self._element(at, role, owners[-1][0], whole=whole)
                 if element is not None:
@@ -176,7 +176,7 @@ class _Reader:
         if _property(node, "editable") and _property(node, "focusable"):
             rich = _property(node, "editable") == "richtext"  # such as the text of an editor
             return "area" if rich or _property(node, "multiline") is True else "field"
-        return _ROLES.get(_role(node))
+        return ROLES.get(_role(node))
 
     def _takes_file(self, place: int) -> bool:
         frame = self._frame
@@ -303,7 +303,7 @@ class _Reader:
             "enabled": _property(node, "disabled") is not True,
             "focused": _property(node, "focused") is True,
             "checked": None if checked is None else checked in (True, "true"),
-            "clickable": role in _ACTABLE or listens,
+            "clickable": role in ACTABLE or listens,
         }
         if role in _TYPED:
             fields |= {"value": value or "", "editable": _property(node, "readonly") is not True}

@@ -14,7 +14,7 @@ from swarm_ui.environments.coordination.benchmark import Coordination
 from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
-from swarm_ui.environments.web.benchmark import Web
+from swarm_ui.environments.web.benchmark import BrowserGym, Web
 from swarm_ui.experiment.plugins import (
     named_by_user,
     plugins,
@@ -50,7 +50,7 @@ class UserBenchmark(Benchmark):
 
 
 _OURS = (Phone, Invented, SplitScreen, MiniWob, AndroidWorld, Handset, Mind2Web, AutoWebBench, Web,
-         Coordination)  # fmt: skip
+         BrowserGym, Coordination)  # fmt: skip
 ENVIRONMENTS: dict[str, type[Benchmark]] = {
     kind.model_fields["name"].default: kind for kind in _OURS
 }

@@ -43,6 +43,8 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/howto/android_emulator.md", "sudo"): SYSTEM,
     ("docs/howto/miniwob.md", "sudo"): SYSTEM,
     ("docs/howto/web.md", "sudo"): SYSTEM,
+    ("docs/howto/web.md", "python3"): "makes an environment; was run by hand",
+    ("docs/howto/web.md", "bgym/bin/pip"): "downloads packages; was run by hand",
     ("docs/howto/mind2web.md", "hf"): DATA,
     ("docs/howto/mind2web.md", "unzip"): DATA,
     ("docs/howto/vllm.md", "vllm"): SERVER,

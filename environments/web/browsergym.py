@@ -1,0 +1,319 @@
+"""BrowserGym's benchmarks, such as WebArena and WorkArena, in a Python of their own.
+
+    env = BrowserGymProcess("miniwob", python="/other/bin/python")
+    await env.start()
+    env.tasks                                    # ("ascending-numbers", ...)
+
+BrowserGym pins an old Playwright and blocks, so it runs in another process. That Python needs
+``msgspec`` and the package of the benchmark, such as ``browsergym-miniwob``. Goals, rewards and
+ends of episodes are BrowserGym's. Agents see the accessibility tree that BrowserGym reads. Each of
+their actions becomes a call of BrowserGym's functions, whose arguments are literals: BrowserGym
+executes that line as Python, and no text of an agent or of a page can add to it.
+
+Source: ServiceNow/BrowserGym, ``core/env.py`` and ``core/action/functions.py`` (0.14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import io
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from swarm_ui.action import Action
+from swarm_ui.environments.base import Acted, Done, Episodic
+from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
+from swarm_ui.environments.web.acting import AHEAD, KEYS
+from swarm_ui.environments.web.browser import find_browser
+from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, MOST_TEXT, ROLES, WHOLE
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Element, Observation
+
+PYTHON = "SWARM_UI_BROWSERGYM_PYTHON"
+"""Environment variable: a Python that has BrowserGym."""
+NO_PYTHON = (
+    "BrowserGym runs in a Python of its own, and none is named: make one with 'pip install msgspec "
+    f"browsergym-{{benchmark}}', and set {PYTHON} to its python"
+)
+VISIBLE = 0.5
+"""Elements of which a smaller share can be seen are left out."""
+_CHOICES = ("combobox", "listbox")
+"""Roles whose options are listed with them."""
+_SCROLLED = 500
+"""Pixels of one scroll."""
+
+T = TypeVar("T")
+
+
+class BrowserGymProcess(ProcessEnvironment):
+    """The tasks of one benchmark of BrowserGym, in a process of its own."""
+
+    def __init__(
+        self,
+        benchmark: str,
+        *,
+        python: str | None = None,
+        pause: float = 0.5,
+        screenshots: bool = False,
+        step_timeout: float = STEP,
+        log: Path | None = None,
+    ) -> None:
+        """
+        Args:
+            benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
+            python: the Python to run; by default the one named by :data:`PYTHON`.
+            pause: seconds between an action and the next observation.
+            screenshots: put a PNG into every observation.
+            step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
+            log: file to which BrowserGym's output is appended; ``None`` drops the output.
+
+        Raises:
+            ConfigError: no Python is named.
+        """
+        python = python or os.environ.get(PYTHON)
+        if not python:
+            raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
+        browser = find_browser()
+        super().__init__(
+            f"{__name__}:BrowserGymEnvironment",
+            {
+                "benchmark": benchmark,
+                "pause": pause,
+                "screenshots": screenshots,
+                "browser": "" if browser is None else str(browser),
+            },
+            name=f"browsergym/{benchmark}",
+            python=python,
+            step_timeout=step_timeout,
+            log=log,
+        )
+
+
+class BrowserGymEnvironment(Episodic):
+    """The tasks of one benchmark, where BrowserGym is installed; for :class:`BrowserGymProcess`.
+
+    Args:
+        benchmark, pause, screenshots: see :class:`BrowserGymProcess`.
+        browser: the Chromium to use; empty: that of BrowserGym's Playwright.
+    """
+
+    actions = (
+        "click", "double_tap", "input_text", "select", "scroll", "swipe", "keyboard_enter",
+        "navigate_back", "wait", "answer", "status",
+    )  # fmt: skip
+    budget = 30
+
+    def __init__(
+        self, benchmark: str, *, pause: float = 0.5, screenshots: bool = False, browser: str = ""
+    ) -> None:
+        self._benchmark, self._pause, self._screenshots = benchmark, pause, screenshots
+        self._prefix = f"browsergym/{benchmark}."
+        # Playwright's blocking interface stays in the thread that started it.
+        self._thread = ThreadPoolExecutor(1, "browsergym")
+        self._env: Any = None
+        self._seen: Mapping[str, Any] = {}
+        self._ids: tuple[str, ...] = ()
+        try:
+            importlib.import_module(f"browsergym.{benchmark}")
+            self._gym: Any = importlib.import_module("gymnasium")
+            self._upstream: Any = importlib.import_module("browsergym.core.action.highlevel")
+        except ImportError as error:
+            raise ConfigError(
+                f"browsergym: no module '{error.name}' in this Python; install browsergym-"
+                f"{benchmark} there"
+            ) from error
+        if browser:
+            _always_launch(browser)
+
+    @property
+    def name(self) -> str:
+        return f"browsergym/{self._benchmark}"
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the tasks, without the benchmark."""
+        found = sorted(id for id in self._gym.registry if id.startswith(self._prefix))
+        return tuple(id.removeprefix(self._prefix) for id in found)
+
+    async def begin(self, task: str, rng: random.Random) -> str:
+        await self._blocking(f"set up {task}", lambda: self._open(task))
+        told = [part["text"] for part in self._seen["goal_object"] if part["type"] == "text"]
+        return "\n".join(told)
+
+    def screen(self) -> Observation:
+        found = list(elements(self._seen))[:MOST_ELEMENTS]
+        self._ids = tuple(id for _, id in found)
+        return Observation(
+            goal="",
+            elements=tuple(element for element, _ in found),
+            app=str(self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]),
+            png=_png(self._seen["screenshot"]) if self._screenshots else None,
+        )
+
+    async def act(self, action: Action, element: Any) -> Acted:
+        call = written(action, element, "" if element is None else self._ids[element.index])
+        step = await self._blocking(call, lambda: self._env.step(call))
+        self._seen, reward, ended, cut = step[:4]
+        if ended or cut:
+            return Done(reward=float(reward), truncated=bool(cut))
+        return str(self._seen["last_action_error"]).partition("\n")[0]
+
+    async def end(self) -> None:
+        await self._blocking("close", self._close)
+
+    async def close(self) -> None:
+        await super().close()
+        self._thread.shutdown(wait=False)
+
+    # -- blocking calls -----------------------------------------------------------------------
+
+    def _open(self, task: str) -> None:
+        functions = self._upstream.HighLevelActionSet(
+            subsets=["chat", "infeas", "bid", "nav", "coord"]
+        )
+        env = self._gym.make(
+            self._prefix + task,
+            action_mapping=lambda call: f"{functions.python_includes}\n{call}",
+            pre_observation_delay=self._pause,
+        )
+        self._env = env.unwrapped
+        self._seen, _ = self._env.reset(seed=self.seed)
+
+    def _close(self) -> None:
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
+
+    async def _blocking(self, doing: str, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, call)
+        except Exception as error:
+            raise EnvironmentFault(f"{self.name}, {doing}: {error!r}") from error
+
+
+def written(action: Action, element: Element | None, id: str) -> str:
+    """The call of BrowserGym's function for an action on an element, which it knows by this id."""
+    text, kind = action.text or "", action.action_type
+    if kind in ("click", "select") and element is not None and element.role == "option":
+        return f"select_option({id!r}, {element.text!r})"
+    if kind == "click":
+        return f"click({id!r})"
+    if kind == "double_tap":
+        return f"dblclick({id!r})"
+    if kind == "input_text":
+        return f"fill({id!r}, {text!r})"
+    if kind == "select":
+        return f"select_option({id!r}, {text!r})"
+    if kind in ("scroll", "swipe"):
+        x, y = AHEAD[action.direction or "down"]
+        sign = 1 if kind == "scroll" else -1
+        return f"scroll({sign * x * _SCROLLED}, {sign * y * _SCROLLED})"
+    if kind == "keyboard_enter":
+        key = KEYS.get(action.keycode or "KEYCODE_ENTER", "Enter")
+        return f"press({id!r}, {key!r})" if id else f"keyboard_press({key!r})"
+    if kind == "navigate_back":
+        return "go_back()"
+    if kind == "answer":
+        return f"send_msg_to_user({text!r})"
+    if kind == "status":
+        done = action.goal_status != "infeasible"
+        return "send_msg_to_user('done')" if done else "report_infeasible('infeasible')"
+    return "noop()"
+
+
+def elements(seen: Mapping[str, Any]) -> Iterator[tuple[Element, str]]:
+    """The visible elements of an observation of BrowserGym, in reading order, and the id by which
+    its actions name each of them."""
+    nodes = {node["nodeId"]: node for node in seen["axtree_object"]["nodes"]}
+    shown: Mapping[str, Any] = seen["extra_element_properties"]
+    heads = [n for n in nodes.values() if n.get("parentId") not in nodes]
+    stack: list[tuple[Any, str]] = [(node, "") for node in reversed(heads)]
+    while stack:
+        node, holder = stack.pop()
+        id = node.get("browsergym_id") or ""
+        role, name = node["role"]["value"], str(node.get("name", {}).get("value", "")).strip()
+        visible = shown.get(id or holder, {}).get("visibility", 0.0) >= VISIBLE
+        kind = "field" if role in _CHOICES else ROLES.get(role)
+        children = [nodes[child] for child in node.get("childIds", ()) if child in nodes]
+        if visible and kind is not None and id:
+            yield _element(node, kind, name, shown[id]), id
+            if role in _CHOICES:
+                for option in _below(nodes, node):
+                    if option["role"]["value"] == "option":  # a closed list does not paint them
+                        text = str(option.get("name", {}).get("value", ""))
+                        yield _element(option, "option", text, shown[id]), id
+            if kind in ACTABLE or role in _CHOICES:
+                continue
+            if kind in WHOLE:
+                children = [c for c in children if c["role"]["value"] != "StaticText"]
+        elif visible and role == "StaticText" and name and holder:
+            yield _text(name, shown[holder]), holder
+        elif visible and id and shown[id].get("clickable") and not children:
+            yield _element(node, "shape", name, shown[id]), id
+        stack += [(child, id or holder) for child in reversed(children)]
+
+
+def _below(nodes: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The nodes below a node."""
+    for child in node.get("childIds", ()):
+        if child in nodes:
+            yield nodes[child]
+            yield from _below(nodes, nodes[child])
+
+
+def _element(node: Mapping[str, Any], role: Any, name: str, shown: Mapping[str, Any]) -> Element:
+    """An element with the states that its node has."""
+    states = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
+    value = node.get("value", {}).get("value")
+    checked = states.get("checked")
+    field = role == "field"
+    return Element(
+        role=role,
+        text=name[:MOST_TEXT],
+        value=str(value or "")[:MOST_TEXT] if field else None,
+        checked=None if checked is None else checked in (True, "true"),
+        selected=states.get("selected"),
+        clickable=role not in ("text", "heading", "cell", "dialog") or bool(shown.get("clickable")),
+        editable=field,
+        enabled=not states.get("disabled", False),
+        focused=bool(states.get("focused", False)),
+        bounds=_bounds(shown),
+    )
+
+
+def _text(name: str, shown: Mapping[str, Any]) -> Element:
+    clickable = bool(shown.get("clickable"))
+    return Element(role="text", text=name[:MOST_TEXT], clickable=clickable, bounds=_bounds(shown))
+
+
+def _bounds(shown: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
+    if not shown.get("bbox"):
+        return None
+    x, y, width, height = shown["bbox"]
+    return round(x), round(y), round(x + width), round(y + height)
+
+
+def _png(pixels: Any) -> bytes:
+    out = io.BytesIO()
+    importlib.import_module("PIL.Image").fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+def _always_launch(browser: str) -> None:
+    """Let Playwright start this Chromium. BrowserGym starts two, and lets one be chosen."""
+    kind: Any = importlib.import_module("playwright.sync_api").BrowserType
+    start = kind.launch
+
+    @functools.wraps(start)
+    def launch(self: Any, **options: Any) -> Any:
+        return start(self, **{"executable_path": browser, **options})
+
+    kind.launch = launch
