@@ -175,6 +175,19 @@ def real(name: str, field: str = "", default: float = 0.0) -> Column:
     return Column(name, "REAL", field or name, float, str, default)
 
 
+def integers(names: str, default: int = 0) -> list[Column]:
+    """Columns under the names of their fields, which are separated by spaces."""
+    return [integer(name, "", default) for name in names.split()]
+
+
+def texts(names: str) -> list[Column]:
+    return [text(name) for name in names.split()]
+
+
+def reals(names: str) -> list[Column]:
+    return [real(name) for name in names.split()]
+
+
 def flag(name: str, field: str = "") -> Column:
     """``off`` or ``on`` on the phone, stored as 0 or 1."""
     return integer(name, field, 0, lambda t: int(t == "on"), lambda v: "on" if v else "off")

@@ -55,7 +55,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     bottom: Sequence[Line] = ()
 
 
-class AppSpec(msgspec.Struct, frozen=True, kw_only=True):
+class AppSpec(msgspec.Struct, frozen=True):
     """An app of the handset."""
 
     name: str

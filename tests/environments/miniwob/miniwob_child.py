@@ -27,16 +27,6 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def memory(pids: list[int]) -> float:
-    """Megabytes that the processes hold in memory, shared pages divided among who shares them."""
-    total = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
-    return total / 1024
-
-
 async def main(hang: bool) -> None:
     async with MiniWobBrowser(pages=2) as browser:
         one, two = browser.environments

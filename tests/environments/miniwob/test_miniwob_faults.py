@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from miniwob_browser import click, needs_browser, script
+from miniwob_child import family
 from playwright.async_api import Error
 from shared_browser import process_of
 
@@ -22,6 +28,7 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 pytestmark = [pytest.mark.browser, needs_browser()]
 
 WAIT = Action(action_type="wait")
+HANG = "(document.body.addEventListener('click', () => { for (;;); }, true), 1)"
 
 
 async def crash(env: MiniWobEnvironment) -> None:
@@ -30,34 +37,26 @@ async def crash(env: MiniWobEnvironment) -> None:
         await env.page.page.goto("chrome://crash", timeout=2000)
 
 
-async def test_a_crashed_page_is_a_fault_and_the_next_reset_opens_another() -> None:
+async def test_a_page_that_crashes_during_a_step_is_a_fault_of_its_episode() -> None:
     async with MiniWobBrowser(pages=2) as browser:
         env, other = browser.environments
         await env.reset(task="click-test", seed=1)
         screen = await other.reset(task="click-test", seed=1)
-        await crash(env)
-        with pytest.raises(EnvironmentFault):
-            await env.step(WAIT)
-        assert (await other.step(click(screen, "Click Me!"))).reward == 1.0
-        screen = await env.reset(task="click-test", seed=1)
-        assert (await env.step(click(screen, "Click Me!"))).reward == 1.0
-
-
-async def test_a_page_that_crashes_during_a_step_is_a_fault() -> None:
-    async with MiniWobBrowser(pages=1) as browser:
-        env = browser.environments[0]
-        await env.reset(task="click-test", seed=1)
         step = asyncio.create_task(env.step(WAIT))
         await asyncio.sleep(0.02)
         await crash(env)
         with pytest.raises(EnvironmentFault, match="crashed"):
             await step
+        assert (await other.step(click(screen, "Click Me!"))).reward == 1.0
+        screen = await env.reset(task="click-test", seed=1)
+        assert (await env.step(click(screen, "Click Me!"))).reward == 1.0
 
 
 async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another() -> None:
-    async with MiniWobBrowser(pages=2) as browser:
+    async with MiniWobBrowser(pages=2) as browser, MiniWobBrowser(pages=1) as another:
         env, other = browser.environments
-        await asyncio.gather(*(e.reset(task="click-test", seed=1) for e in (env, other)))
+        pages = env, other, another.environments[0]
+        screen, *_ = [await e.reset(task="click-test", seed=1) for e in pages]
         step = asyncio.create_task(env.step(WAIT))
         await asyncio.sleep(0.02)
         first = await process_of(browser)
@@ -66,29 +65,27 @@ async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another() -
             await step
         with pytest.raises(EnvironmentFault):
             await other.step(WAIT)
+        assert (await pages[2].step(click(screen, "Click Me!"))).reward == 1.0
         screens = await asyncio.gather(*(e.reset(task="click-test", seed=1) for e in (env, other)))
         assert await process_of(browser) != first
-        assert screens[0] == screens[1]
-        assert (await other.step(click(screens[1], "Click Me!"))).reward == 1.0
+        assert screens[0] == screens[1] == screen
+        assert (await other.step(click(screen, "Click Me!"))).reward == 1.0
 
 
-async def test_a_broken_page_is_a_fault() -> None:
-    async with MiniWobBrowser(pages=1) as browser:
-        env = browser.environments[0]
-        await env.reset(task="click-test", seed=1)
-        await script(env, "(core.getUtterance = () => { throw new Error('torn') }, 1)")
-        with pytest.raises(EnvironmentFault, match="torn"):
-            await env.step(WAIT)
-
-
-async def test_a_page_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [("(core.getUtterance = () => { throw new Error('torn') }, 1)", "torn"), (HANG, "no answer")],
+    ids=["broken", "hanging"],
+)
+async def test_a_broken_page_is_a_fault(
+    how: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with MiniWobBrowser(pages=1) as browser:
         env = browser.environments[0]
         screen = await env.reset(task="click-test", seed=1)
-        hook = "document.body.addEventListener('click', () => { for (;;); }, true)"
-        await script(env, f"({hook}, 1)")
-        monkeypatch.setattr("swarm_ui.environments.web.browser.CALL_TIMEOUT", 0.5)
-        with pytest.raises(EnvironmentFault, match="no answer"):
+        await script(env, how)
+        monkeypatch.setattr("swarm_ui.environments.web.browser.CALL_TIMEOUT", 2.0)
+        with pytest.raises(EnvironmentFault, match=told):
             await env.step(click(screen, "Click Me!"))
         monkeypatch.undo()
         assert (await env.reset(task="click-test", seed=1)) == screen
@@ -96,14 +93,52 @@ async def test_a_page_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with MiniWobBrowser(pages=1) as browser:
-        pid = await process_of(browser)
-        with pytest.raises(RuntimeError, match="mine"):
-            async with MiniWobBrowser(pages=1):
-                raise RuntimeError("mine")
+    with pytest.raises(RuntimeError, match="mine"):
+        async with MiniWobBrowser(pages=1) as browser:
+            pid = await process_of(browser)
+            raise RuntimeError("mine")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A temporary folder. Chromium's socket in it needs a path of less than 108 characters."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        yield Path(folder)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
+@pytest.mark.parametrize("words", [(), ("hang",)], ids=["idle", "hanging page"])
+def test_kill_9_of_ours_leaves_no_process(words: tuple[str, ...], short_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("miniwob_child.py")), *words],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(short_path)},
+    )  # fmt: skip
+    assert child.stdout is not None
+    try:
+        pids: list[int] = json.loads(child.stdout.readline())
+        # Chromium replaces renderers by itself, so some of the first processes may have ended.
+        pids += family(child.pid)
+        assert len(set(filter(alive, pids))) > 3
+    finally:
+        child.kill()
+        child.communicate()
+    deadline = time.monotonic() + 15
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [pid for pid in pids if alive(pid)] == []
+    left = [path.name for path in short_path.iterdir()]
+    assert [name for name in left if not name.startswith("swarm-ui-downloads-")] == []
 
 
 async def test_a_program_that_is_no_browser_is_told_with_its_words(tmp_path: Path) -> None:

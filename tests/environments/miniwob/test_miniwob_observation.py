@@ -50,7 +50,7 @@ async def test_what_can_be_seen_is_listed_with_its_bounds(
         assert right - left > 5 and bottom - top > 5
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 async def test_sliders_take_numbers(env: MiniWobEnvironment, seed: int) -> None:
     player = Player(env, await env.reset(task="use-slider", seed=seed))
     (wanted,) = player.match(r"Select (-?\d+)")
@@ -87,14 +87,6 @@ async def test_arrow_keys_move_the_slider_that_is_named(env: MiniWobEnvironment)
         assert moved.value == str(int(slider.value) + (1 if up else -1)) and moved.focused
     lost = await env.step(Action(action_type="keyboard_enter", index=sliders[0].index + 1))
     assert lost.note == "the element takes no keys"
-
-
-async def test_spinner_arrows_count(env: MiniWobEnvironment) -> None:
-    screen = await env.reset(task="use-spinner", seed=1)
-    for _ in range(7):
-        screen = (await env.step(click(screen, "down"))).observation
-    assert screen.elements[0].value == "-7"
-    assert (await env.step(click(screen, "Submit"))).reward == 1.0
 
 
 # -- long lists -------------------------------------------------------------------------------
@@ -135,43 +127,6 @@ async def test_a_list_that_is_cut_says_so_and_goes_on(env: MiniWobEnvironment) -
     assert names(up) == names(down)
     last = down[-1].elements[-1]
     assert last.bounds is not None
-
-
-def icons(screens: list[Observation]) -> dict[str, set[str]]:
-    """The icons listed after each user's name."""
-    found: dict[str, set[str]] = {}
-    for screen in screens:
-        user = ""
-        for element in screen.elements:
-            if element.text.startswith("@"):
-                user = element.text
-                found.setdefault(user, set())
-            elif element.role == "icon" and user:
-                found[user].add(element.label)
-    return found
-
-
-@pytest.mark.slow
-async def test_every_icon_of_a_long_page_can_be_reached(env: MiniWobEnvironment) -> None:
-    cut = solved = 0
-    for seed in range(60):
-        screen = await env.reset(task="social-media", seed=seed)
-        if screen.more is None:
-            continue
-        cut += 1
-        shown = await pages(env, screen, "down")
-        found = icons(shown)
-        users = "[...document.querySelectorAll('.media *')].map((node) => node.textContent.trim())"
-        texts = await script(env, users)
-        assert isinstance(texts, list) and found.keys() == {t for t in texts if t[:1] == "@"}
-        assert all(names == {"reply", "retweet", "like", "more"} for names in found.values())
-        player = Player(env, shown[-1])
-        user, what = player.match(r'user (\S+), click on the "(.*)" button')
-        if what in ("Reply", "Retweet", "Like") and player.has(user):
-            await player.do("click", index=player.after(user, what.lower()).index)
-            assert player.step is not None and player.step.reward == 1.0
-            solved += 1
-    assert cut >= 5 and solved >= 1
 
 
 async def test_an_episode_starts_at_the_top_of_its_list(env: MiniWobEnvironment) -> None:
@@ -226,14 +181,3 @@ async def test_the_screen_is_read_after_what_the_act_started(env: MiniWobEnviron
         screen = (await env.step(click(screen, "start"))).observation
         assert any(e.label == "done" for e in screen.elements)
         await script(env, "document.querySelector('#area > p').textContent = 'idle'")
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 5])
-async def test_the_text_editor_needs_no_pause(env: MiniWobEnvironment, seed: int) -> None:
-    player = Player(env, await env.reset(task="text-editor", seed=seed))
-    style = next(s for s in ("bold", "italic", "underline") if s in player.goal)
-    left, top, right, bottom = player.all("text")[0].bounds or (0, 0, 0, 0)
-    await player.drag((left + 1, top + 6), (right, bottom - 6))
-    await player.click_at(player.find(style, "button"))
-    await player.submit()
-    assert player.step is not None and player.step.reward == 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,12 +15,11 @@ from swarm_ui.environments.miniwob import (
     REFERENCE_TASKS,
     MiniWobBrowser,
     MiniWobEnvironment,
-    all_html_tasks,
 )
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
 
-SEEDS = range(5)
+SEEDS = range(3)
 NASTY = 'it\'s "quoted" </script><b>`${1+1}`\\n \\u0041 \u2028 é'
 
 
@@ -34,22 +32,6 @@ async def browser() -> AsyncIterator[MiniWobBrowser]:
 @pytest.fixture
 def env(browser: MiniWobBrowser) -> MiniWobEnvironment:
     return browser.environments[0]
-
-
-@pytest.mark.slow
-async def test_every_html_task_loads_and_has_a_goal(browser: MiniWobBrowser) -> None:
-    waiting = deque(all_html_tasks())
-    without_goal: list[str] = []
-
-    async def load(env: MiniWobEnvironment) -> None:
-        while waiting:
-            task = waiting.popleft()
-            screen = await env.reset(task=task, seed=1)
-            if not screen.goal.strip():
-                without_goal.append(task)
-
-    await asyncio.gather(*map(load, browser.environments))
-    assert without_goal == []
 
 
 @pytest.mark.slow
@@ -108,15 +90,6 @@ async def test_select_finds_the_option_by_its_text(env: MiniWobEnvironment) -> N
     assert step.note == "no such option"
 
 
-async def test_tabs_and_sections_open_at_once(env: MiniWobEnvironment) -> None:
-    screen = await env.reset(task="click-tab-2", seed=1)
-    step = await env.step(click(screen, "Tab #2", "link"))
-    selected = {e.label: e.selected for e in step.observation.elements if "#" in e.label}
-    assert selected["Tab #2"] is True
-    assert selected["Tab #1"] is False
-    assert step.observation.elements[-1] != screen.elements[-1]
-
-
 async def test_scrolling_a_text_area_unlocks_the_form(env: MiniWobEnvironment) -> None:
     screen = await env.reset(task="sign-agreement", seed=1)
     area = next(e for e in screen.elements if e.role == "area")
@@ -126,16 +99,6 @@ async def test_scrolling_a_text_area_unlocks_the_form(env: MiniWobEnvironment) -
     step = await env.step(scroll)
     assert all(e.enabled for e in step.observation.elements if e.role in ("field", "button"))
     assert (await env.step(scroll)).note == "nothing to scroll that way"
-
-
-async def test_timers_that_are_nearly_due_are_part_of_an_act(env: MiniWobEnvironment) -> None:
-    screen = await env.reset(task="enter-text", seed=1)
-    tell = "document.querySelector('#area button, #subbtn').textContent += '!'"
-    hook = f"setTimeout(() => setTimeout(() => {{ {tell} }}, 1), 0)"
-    await script(env, f"(document.body.addEventListener('click', () => {hook}, true), 1)")
-    step = await env.step(Action(action_type="click", index=screen.elements[0].index))
-    assert [e.label for e in step.observation.elements if e.role == "button"] == ["Submit!"]
-    await env.close()  # the next test gets a page without the hook
 
 
 async def test_dialogs_of_the_browser_do_not_stop_the_page(env: MiniWobEnvironment) -> None:

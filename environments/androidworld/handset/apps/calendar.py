@@ -19,15 +19,13 @@ EVENTS = db.single_table(
     (
         db.integer("start_ts", "start"), db.integer("end_ts", "end"), db.text("title"),
         db.text("location", "place"), db.text("description"),
-        db.integer("reminder_1_minutes", "", -1), db.integer("reminder_2_minutes", "", -1),
-        db.integer("reminder_3_minutes", "", -1), db.integer("reminder_1_type"),
-        db.integer("reminder_2_type"), db.integer("reminder_3_type"),
-        db.integer("repeat_interval"), db.integer("repeat_rule"), db.integer("repeat_limit"),
-        db.text("repetition_exceptions", "", "[]"), db.text("attendees"), db.text("import_id"),
+        *db.integers("reminder_1_minutes reminder_2_minutes reminder_3_minutes", -1),
+        *db.integers("reminder_1_type reminder_2_type reminder_3_type"),
+        *db.integers("repeat_interval repeat_rule repeat_limit"),
+        db.text("repetition_exceptions", "", "[]"), *db.texts("attendees import_id"),
         db.text("time_zone", "", "UTC"), db.integer("flags"), db.integer("event_type", "", 1),
-        db.integer("parent_id"), db.integer("last_updated"),
-        db.text("source", "", "simple-calendar"), db.integer("availability"),
-        db.integer("color"), db.integer("type"),
+        *db.integers("parent_id last_updated"), db.text("source", "", "simple-calendar"),
+        *db.integers("availability color type"),
     ),
 )  # fmt: skip
 
@@ -174,9 +172,7 @@ def _save(handset: Handset) -> str:
 
 
 CALENDAR = AppSpec(
-    name=APP,
-    package="com.simplemobiletools.calendar.pro",
-    activity="com.simplemobiletools.calendar.pro.activities.MainActivity",
-    build=_build,
+    APP, "com.simplemobiletools.calendar.pro",
+    "com.simplemobiletools.calendar.pro.activities.MainActivity", _build,
     databases=(EVENTS,),
-)
+)  # fmt: skip

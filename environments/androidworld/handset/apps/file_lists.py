@@ -188,11 +188,9 @@ GALLERY_BROWSER = FileBrowser(
     suffixes=PICTURES,
 )
 FILES = AppSpec(
-    name="files",
-    package="com.google.android.documentsui",
-    activity="com.android.documentsui.files.FilesActivity",
-    build=partial(_page, browser=FILE_BROWSER),
-)
+    "files", "com.google.android.documentsui",
+    "com.android.documentsui.files.FilesActivity", partial(_page, browser=FILE_BROWSER),
+)  # fmt: skip
 GALLERY = AppSpec(
     name="simple gallery pro",
     package="com.simplemobiletools.gallery.pro",
@@ -272,10 +270,7 @@ def _write_typed_text(handset: Handset, screen: Screen) -> None:
 
 
 MARKOR = AppSpec(
-    name="markor",
-    package="net.gsantner.markor",
-    activity="net.gsantner.markor.activity.MainActivity",
-    build=_markor,
+    "markor", "net.gsantner.markor", "net.gsantner.markor.activity.MainActivity", _markor,
     folders=(NOTES,),
     on_leave=_write_typed_text,
-)
+)  # fmt: skip

@@ -84,23 +84,19 @@ def _dialer(handset: Handset, screen: Screen) -> Page:
 
 
 CONTACTS = AppSpec(
-    name="contacts",
-    package="com.google.android.contacts",
-    activity="com.android.contacts.activities.PeopleActivity",
-    build=_contacts,
+    "contacts", "com.google.android.contacts",
+    "com.android.contacts.activities.PeopleActivity", _contacts,
     tables=("contact",),
     providers=("com.android.providers.contacts",),
     intents={
         "android.intent.action.INSERT vnd.android.cursor.dir/contact": _insert,
         "android.intent.action.VIEW content://contacts/": lambda h, _: h.launch("contacts"),
     },
-)
+)  # fmt: skip
 DIALER = AppSpec(
-    name="phone",
-    package="com.google.android.dialer",
-    activity="com.google.android.dialer.extensions.GoogleDialtactsActivity",
-    build=_dialer,
-)
+    "phone", "com.google.android.dialer",
+    "com.google.android.dialer.extensions.GoogleDialtactsActivity", _dialer,
+)  # fmt: skip
 
 
 MESSAGES = "simple sms messenger"
@@ -207,11 +203,9 @@ def _send_to(handset: Handset, intent: Intent) -> None:
 
 
 MESSENGER = AppSpec(
-    name=MESSAGES,
-    package="com.simplemobiletools.smsmessenger",
-    activity="com.simplemobiletools.smsmessenger.activities.MainActivity",
-    build=_messages,
+    MESSAGES, "com.simplemobiletools.smsmessenger",
+    "com.simplemobiletools.smsmessenger.activities.MainActivity", _messages,
     databases=(TELEPHONY,),
     providers=("com.android.providers.telephony",),
     intents={"android.intent.action.SENDTO sms:": _send_to},
-)
+)  # fmt: skip

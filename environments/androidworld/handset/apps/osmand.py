@@ -141,10 +141,7 @@ def _save(handset: Handset) -> str:
 
 
 OSMAND = AppSpec(
-    name=APP,
-    package="net.osmand",
-    activity="net.osmand.plus.activities.MapActivity",
-    build=_build,
+    APP, "net.osmand", "net.osmand.plus.activities.MapActivity", _build,
     databases=(MARKERS,),
     folders=(f"{FILES}/tracks",),
-)
+)  # fmt: skip

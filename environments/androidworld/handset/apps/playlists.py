@@ -206,12 +206,9 @@ def _enqueue(handset: Handset) -> str:
 
 
 RETRO_MUSIC = AppSpec(
-    name="retro music",
-    package=PACKAGE,
-    activity=".activities.MainActivity",
-    build=_retro,
+    "retro music", PACKAGE, ".activities.MainActivity", _retro,
     databases=(PLAYLISTS, QUEUE),
-)
+)  # fmt: skip
 
 
 # -- VLC: the videos of the shared storage ---------------------------------------------------------
@@ -273,10 +270,7 @@ def _vlc(handset: Handset, screen: Screen) -> Page:
 
 
 VLC = AppSpec(
-    name="vlc",
-    package="org.videolan.vlc",
-    activity=".gui.MainActivity",
-    build=_vlc,
+    "vlc", "org.videolan.vlc", ".gui.MainActivity", _vlc,
     databases=(LIBRARY,),
     folders=(f"{SHARED}/VLCVideos",),
-)
+)  # fmt: skip

@@ -18,30 +18,24 @@ from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen
 
 
-class FormField(msgspec.Struct, frozen=True):
-    """One field of a record."""
-
-    key: str
-    label: str
-    choices: tuple[str, ...] = ()
-    """The values to choose from. Without choices the user types a text."""
-    is_valid: Callable[[str], bool] = lambda text: True
-
-
 class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     """The screens of an app that keeps records of one kind."""
 
     app: str
     title: str
     table: str
-    fields: tuple[FormField, ...]
-    """The first field is the name of the record and is required."""
-    add: str = ""
-    """Text of the button that opens an empty form. Empty: records cannot be added by hand."""
+    fields: Mapping[str, str]
+    """Labels of the fields. The first field is the name of the record and is required."""
     row: Callable[[Row], tuple[str, str | None]]
     """Text and value that the list shows of a record."""
     sort_key: Callable[[int, Row], str | int]
     """Sort key of the list, from the identity and the record."""
+    choices: Mapping[str, tuple[str, ...]] = {}
+    """The values of fields to choose from; other fields are typed."""
+    is_valid: Mapping[str, Callable[[str], bool]] = {}
+    """Checks of typed fields."""
+    add: str = ""
+    """Text of the button that opens an empty form. Empty: records cannot be added by hand."""
     on_insert: Callable[[Handset], Mapping[str, str]] = lambda handset: {}
     """Further fields of a new record."""
     detail: Callable[[Row], list[tuple[str, str]]] | None = None
@@ -51,25 +45,18 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
 
     def spec(self, package: str, activity: str, database: db.Database) -> AppSpec:
         """The app with these screens and one database."""
-        return AppSpec(
-            name=self.app,
-            package=package,
-            activity=activity,
-            build=self.page,
-            databases=(database,),
-        )
+        return AppSpec(self.app, package, activity, self.page, (database,))
 
     def page(self, handset: Handset, screen: Screen) -> Page:
         match screen.kind:
             case "form":
                 return self._form(handset)
             case "choose":
-                field = next(field for field in self.fields if field.key == screen.of)
-                return ui.choice_page(field.label, field.key, field.choices)
+                return ui.choice_page(self.fields[screen.of], screen.of, self.choices[screen.of])
             case "detail":
                 return self._detail(handset.tables[self.table][screen.row], screen.row)
             case "delete":
-                name = handset.tables[self.table][screen.row].get(self.fields[0].key, "")
+                name = handset.tables[self.table][screen.row].get(next(iter(self.fields)), "")
                 delete = ui.delete_record(self.table, screen.row, "Deleted")
                 return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
         return self._list(handset, screen.of)
@@ -92,7 +79,7 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
         return Page(title=self.title, rows=rows, top=[search], bottom=add)
 
     def _detail(self, record: Row, row: int) -> Page:
-        name, *shown = ((field.label, record.get(field.key, "")) for field in self.fields)
+        name, *shown = ((label, record.get(key, "")) for key, label in self.fields.items())
         if self.detail is not None:
             shown = self.detail(record)
         rows = [ui.text_row(name[1]), *(ui.text_row(*pair) for pair in shown)]
@@ -101,23 +88,23 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
 
     def _form(self, handset: Handset) -> Page:
         rows = []
-        for field in self.fields:
-            if field.choices:
-                chosen = handset.draft.get(field.key) or field.choices[0]
-                choose = ui.open_screen(self.app, "choose", field.key)
-                rows.append(ui.button(chosen, choose, field.label))
+        for key, label in self.fields.items():
+            if key in self.choices:
+                chosen = handset.draft.get(key) or self.choices[key][0]
+                choose = ui.open_screen(self.app, "choose", key)
+                rows.append(ui.button(chosen, choose, label))
             else:
-                rows.append(ui.field(handset, field.label, field.key))
+                rows.append(ui.field(handset, label, key))
         return Page(title=self.add, rows=rows, bottom=[ui.button("Save", self._save)])
 
     def _save(self, handset: Handset) -> str:
         record: dict[str, str] = {}
-        for number, field in enumerate(self.fields):
-            default = field.choices[0] if field.choices else ""
-            text = (handset.draft.get(field.key) or default).strip()
-            if (number == 0 and not text) or not field.is_valid(text):
-                return f"{field.label} is not right"
-            record[field.key] = text
+        for key, label in self.fields.items():
+            default = self.choices.get(key, ("",))[0]
+            text = (handset.draft.get(key) or default).strip()
+            if not (record or text) or (key in self.is_valid and not self.is_valid[key](text)):
+                return f"{label} is not right"
+            record[key] = text
         handset.insert(self.table, {**record, **self.on_insert(handset)})
         handset.back()
         return "Saved"
@@ -166,12 +153,9 @@ EXPENSE = RecordListApp(
     app="pro expense",
     title="Pro Expense",
     table="expense",
-    fields=(
-        FormField("item", "Name"),
-        FormField("amount", "Amount", (), _amount),
-        FormField("category", "Category", CATEGORIES),
-        FormField("note", "Note"),
-    ),
+    fields={"item": "Name", "amount": "Amount", "category": "Category", "note": "Note"},
+    choices={"category": CATEGORIES},
+    is_valid={"amount": _amount},
     add="Add expense",
     row=_expense,
     sort_key=lambda key, record: -int(record.get("created", "0")),
@@ -192,20 +176,15 @@ RECIPES = RecordListApp(
     app="broccoli",
     title="Broccoli",
     table="recipe",
-    fields=(
-        FormField("dish", "Title"),
-        FormField("description", "Description"),
-        FormField("source", "Source"),
-        FormField("servings", "Servings"),
-        FormField("duration", "Preparation time"),
-        FormField("ingredients", "Ingredients"),
-        FormField("directions", "Directions"),
-    ),
+    fields={
+        "dish": "Title", "description": "Description", "source": "Source", "servings": "Servings",
+        "duration": "Preparation time", "ingredients": "Ingredients", "directions": "Directions",
+    },
     add="New recipe",
     row=lambda record: (record["dish"], record.get("description", "")),
     sort_key=lambda key, record: record["dish"].casefold(),
     on_insert=lambda handset: {"starred": "off", "image": ""},
-).spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity", COOKBOOK)
+).spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity", COOKBOOK)  # fmt: skip
 
 
 PRIORITIES = ("high", "medium", "low", "none")
@@ -215,14 +194,11 @@ TASK_LIST = db.single_table(
     "tasks", "_id", "todo",
     (
         db.text("title", "task", None), db.integer("importance", "", 3),
-        db.integer("dueDate", "due"), db.integer("hideUntil"), db.integer("created"),
-        db.integer("modified"), db.integer("completed"), db.integer("deleted"),
-        db.text("notes", "", None),
-        db.integer("estimatedSeconds"), db.integer("elapsedSeconds"), db.integer("timerStart"),
-        db.integer("notificationFlags"), db.integer("lastNotified"),
-        db.text("recurrence", "", None), db.integer("repeat_from"),
-        db.text("calendarUri", "", None), db.text("remoteId", "", None), db.integer("collapsed"),
-        db.integer("parent"), db.integer("order", "", None), db.integer("read_only"),
+        db.integer("dueDate", "due"), *db.integers("hideUntil created modified completed deleted"),
+        db.text("notes", "", None), *db.integers("estimatedSeconds elapsedSeconds timerStart"),
+        *db.integers("notificationFlags lastNotified"), db.text("recurrence", "", None),
+        db.integer("repeat_from"), db.text("calendarUri", "", None), db.text("remoteId", "", None),
+        *db.integers("collapsed parent"), db.integer("order", "", None), db.integer("read_only"),
     ),
 )  # fmt: skip
 
@@ -243,7 +219,7 @@ TASKS = RecordListApp(
     app="tasks",
     title="My Tasks",
     table="todo",
-    fields=(FormField("task", "Title"), FormField("notes", "Description")),
+    fields={"task": "Title", "notes": "Description"},
     add="Create task",
     row=_todo,
     sort_key=lambda key, record: int(record.get("due", "0")),
@@ -257,13 +233,11 @@ TRACKS = db.single_table(
     "/data/data/de.dennisguse.opentracks/databases/database.db",
     "tracks", "_id", "track",
     (
-        db.text("name"), db.text("description"), db.text("category"), db.text("activity_type"),
-        db.integer("starttime"), db.integer("stoptime"), db.integer("numpoints"),
-        db.real("totaldistance"), db.integer("totaltime"), db.integer("movingtime"),
-        db.real("avgspeed"), db.real("avgmovingspeed"), db.real("maxspeed"),
-        db.real("minelevation"), db.real("maxelevation"), db.real("elevationgain"),
-        db.text("icon", "", None), db.blob("uuid"), db.real("elevationloss"),
-        db.integer("starttime_offset"),
+        *db.texts("name description category activity_type"),
+        *db.integers("starttime stoptime numpoints"), db.real("totaldistance"),
+        *db.integers("totaltime movingtime"), *db.reals("avgspeed avgmovingspeed maxspeed"),
+        *db.reals("minelevation maxelevation elevationgain"), db.text("icon", "", None),
+        db.blob("uuid"), db.real("elevationloss"), db.integer("starttime_offset"),
     ),
 )  # fmt: skip
 
@@ -286,45 +260,38 @@ SPORTS = RecordListApp(
     app="opentracks",
     title="OpenTracks",
     table="track",
-    fields=(
-        FormField("name", "Name"),
-        FormField("category", "Activity type"),
-        FormField("description", "Description"),
-    ),
+    fields={"name": "Name", "category": "Activity type", "description": "Description"},
     row=_track,
     sort_key=lambda key, record: -int(record["starttime"]),
 ).spec("de.dennisguse.opentracks", "de.dennisguse.opentracks.TrackListActivity", TRACKS)
 
 
 _SHARED = (
-    db.integer("created_time"), db.integer("updated_time"), db.integer("user_created_time"),
-    db.integer("user_updated_time"), db.text("encryption_cipher_text"),
-    db.integer("encryption_applied"), db.text("parent_id"), db.integer("is_shared"),
-    db.text("share_id"), db.text("master_key_id"), db.text("user_data"),
+    *db.integers("created_time updated_time user_created_time user_updated_time"),
+    db.text("encryption_cipher_text"), db.integer("encryption_applied"), db.text("parent_id"),
+    db.integer("is_shared"), *db.texts("share_id master_key_id user_data"),
 )  # fmt: skip
 _NORMALIZED = (
-    db.text("id"), db.text("parent_id"), db.text("title"), db.text("body"), db.integer("is_todo"),
-    db.integer("todo_completed"), db.integer("user_created_time"), db.integer("user_updated_time"),
-    db.real("latitude"), db.real("longitude"), db.real("altitude"), db.text("source_url"),
-    db.integer("todo_due"),
+    *db.texts("id parent_id title body"),
+    *db.integers("is_todo todo_completed user_created_time user_updated_time"),
+    *db.reals("latitude longitude altitude"), db.text("source_url"), db.integer("todo_due"),
 )  # fmt: skip
 NOTES = db.Database(
     "/data/data/net.cozic.joplin/databases/joplin.sqlite",
     (
         db.SqlTable(
             name="folders", key="rowid", phone_table="notebook",
-            columns=(*_SHARED, db.text("id"), db.text("title"), db.integer("deleted_time"),
-                     db.text("icon")),
+            columns=(*_SHARED, *db.texts("id title"), db.integer("deleted_time"), db.text("icon")),
         ),
         db.SqlTable(
             name="notes", key="rowid", phone_table="joplin note",
             columns=(
-                *_SHARED, db.text("id"), db.text("title"), db.text("body"), db.integer("is_todo"),
-                db.integer("todo_due"), db.integer("todo_completed"), db.integer("is_conflict"),
-                db.real("latitude"), db.real("longitude"), db.real("altitude"), db.text("author"),
-                db.text("source_url"), db.text("source"), db.text("source_application"),
-                db.text("application_data"), db.real("order"),
-                db.integer("markup_language", "", 1), db.text("conflict_original_id"),
+                *_SHARED, *db.texts("id title body"),
+                *db.integers("is_todo todo_due todo_completed is_conflict"),
+                *db.reals("latitude longitude altitude"),
+                *db.texts("author source_url source source_application application_data"),
+                db.real("order"), db.integer("markup_language", "", 1),
+                db.text("conflict_original_id"),
             ),
         ),
         # The index for the search is derived from the notes, so its table is always empty.
@@ -343,7 +310,7 @@ NOTE_LIST = RecordListApp(
     app="joplin",
     title="Notes",
     table="joplin note",
-    fields=(FormField("title", "Title"), FormField("body", "Body")),
+    fields={"title": "Title", "body": "Body"},
     row=lambda note: (note["title"], _note_kind(note)),
     sort_key=lambda key, note: note["title"].casefold(),
     detail=lambda note: [("Kind", _note_kind(note)), ("Body", note.get("body", ""))],
@@ -363,9 +330,6 @@ def _joplin(handset: Handset, screen: Screen) -> Page:
 
 
 JOPLIN = AppSpec(
-    name="joplin",
-    package="net.cozic.joplin",
-    activity=".MainActivity",
-    build=_joplin,
+    "joplin", "net.cozic.joplin", ".MainActivity", _joplin,
     databases=(NOTES,),
-)
+)  # fmt: skip

@@ -40,13 +40,10 @@ def _clipper(handset: Handset, screen: Screen) -> Page:
 
 
 SETTINGS = AppSpec(
-    name="settings",
-    package="com.android.settings",
-    activity="com.android.settings.Settings",
-    build=_settings,
+    "settings", "com.android.settings", "com.android.settings.Settings", _settings,
     settings={key: place.choices[0] for key, place in _SETTINGS.settings.items()}
     | {"brightness": "128"},
-)
+)  # fmt: skip
 CLIPPER = AppSpec(
     name="clipper", package="ca.zgrs.clipper", activity="ca.zgrs.clipper.Main", build=_clipper
 )
@@ -112,12 +109,9 @@ def _pause(handset: Handset) -> None:
 
 
 CLOCK = AppSpec(
-    name="clock",
-    package="com.google.android.deskclock",
-    activity="com.android.deskclock.DeskClock",
-    build=_clock,
+    "clock", "com.google.android.deskclock", "com.android.deskclock.DeskClock", _clock,
     settings={"timer": "", "stopwatch since": "", "stopwatch passed": "0"},
-)
+)  # fmt: skip
 
 
 # -- apps that create files ------------------------------------------------------------------------
@@ -222,15 +216,11 @@ CAMERA = AppSpec(
     build=_camera,
 )  # fmt: skip
 RECORDER = AppSpec(
-    name="audio recorder",
-    package="com.dimowner.audiorecorder",
-    activity="com.dimowner.audiorecorder.app.welcome.WelcomeActivity",
-    build=_recorder,
+    "audio recorder", "com.dimowner.audiorecorder",
+    "com.dimowner.audiorecorder.app.welcome.WelcomeActivity", _recorder,
     folders=(RECORDS,),
-)
+)  # fmt: skip
 DRAW = AppSpec(
-    name="simple draw pro",
-    package="com.simplemobiletools.draw.pro",
-    activity="com.simplemobiletools.draw.pro.activities.MainActivity",
-    build=_draw,
-)
+    "simple draw pro", "com.simplemobiletools.draw.pro",
+    "com.simplemobiletools.draw.pro.activities.MainActivity", _draw,
+)  # fmt: skip
