@@ -153,8 +153,7 @@ async def judged(tmp_path: Path, visit: FakeVisit, *pages: dict[str, Any]) -> bo
 
 
 @pytest.mark.parametrize(
-    ("shown", "wanted", "right"),
-    [(0, "0", True), (False, "false", True), (True, "true", True), (None, "0", False)],
+    ("shown", "wanted", "right"), [(0, "0", True), (False, "false", True), (None, "0", False)]
 )
 async def test_a_number_or_a_truth_value_is_compared_as_text(
     tmp_path: Path, shown: object, wanted: str, right: bool
