@@ -84,29 +84,19 @@ class ProcessEnvironment:
         log: Path | None = None,
     ) -> None:
         self._command = (factory, msgspec.json.encode(arguments or {}).decode())
-        self._name = name or factory
-        self._python = python or sys.executable
-        self._limits = {"step": step_timeout}
-        self._slow = reset_timeout
-        self._log = log
+        self.name = name or factory
+        self.tasks: Sequence[str] = ()
+        """The tasks. Empty before :meth:`start` or :meth:`reset`."""
+        self._python, self._log = python or sys.executable, log
+        self._step_timeout, self._reset_timeout = step_timeout, reset_timeout
         self._process: asyncio.subprocess.Process | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._tasks: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def tasks(self) -> Sequence[str]:
-        """The tasks. Empty before :meth:`start` or :meth:`reset`."""
-        return self._tasks
 
     @property
     def process_id(self) -> int | None:
         """Id of the running process; ``None`` if no process runs."""
-        running = self._process is not None and self._process.returncode is None
-        return self._process.pid if self._process is not None and running else None
+        process = self._process
+        return None if process is None or process.returncode is not None else process.pid
 
     async def start(self) -> None:
         """Start the process and ask it for the tasks. ``reset`` calls this method.
@@ -117,7 +107,7 @@ class ProcessEnvironment:
         if self.process_id is None:
             await self._open()
             try:
-                self._tasks = (await self._ask(Call(do="tasks"))).tasks
+                self.tasks = (await self._ask(Call(do="tasks"))).tasks
             except ConfigError:  # the next start must say it again
                 await self.kill()
                 raise
@@ -156,7 +146,7 @@ class ProcessEnvironment:
             folder.cleanup()
 
     async def _ask(self, call: Call) -> Answer:
-        seconds = self._limits.get(call.do, self._slow)
+        seconds = self._step_timeout if call.do == "step" else self._reset_timeout
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         try:
@@ -214,12 +204,6 @@ def _variables(folder: str) -> dict[str, str]:
 # -- in the process -------------------------------------------------------------------------------
 
 
-def _made(factory: str, arguments: str) -> Environment:
-    module, _, function = factory.partition(":")
-    make: Callable[..., Environment] = getattr(importlib.import_module(module), function)
-    return make(**msgspec.json.decode(arguments))
-
-
 async def _answer(env: Environment, call: Call) -> Answer:
     try:
         if call.do == "tasks":
@@ -236,13 +220,18 @@ async def _answer(env: Environment, call: Call) -> Answer:
         return Answer(fault=str(error))
 
 
-async def _serve(env: Environment | ConfigError, calls: BinaryIO, answers: BinaryIO) -> None:
+async def _serve(factory: str, arguments: str, calls: BinaryIO, answers: BinaryIO) -> None:
     """Answer calls until the input ends, so the process never outlives the one that started it."""
+    module, _, function = factory.partition(":")
+    refused = ""
+    try:
+        make: Callable[..., Environment] = getattr(importlib.import_module(module), function)
+        env = make(**msgspec.json.decode(arguments))
+    except ConfigError as error:  # such as: a package is not installed
+        refused = str(error)
     while line := calls.readline():
-        if isinstance(env, ConfigError):
-            answer = Answer(refused=str(env))
-        else:
-            answer = await _answer(env, msgspec.json.decode(line, type=Call))
+        call = msgspec.json.decode(line, type=Call)
+        answer = Answer(refused=refused) if refused else await _answer(env, call)
         answers.write(msgspec.json.encode(answer) + b"\n")
         answers.flush()
 
@@ -261,12 +250,7 @@ def main(factory: str, arguments: str) -> None:
     """Serve the environment that a function makes; run by :class:`ProcessEnvironment`."""
     calls, answers = _standard_streams()
     with calls, answers:
-        env: Environment | ConfigError
-        try:
-            env = _made(factory, arguments)
-        except ConfigError as error:  # such as: a package is not installed
-            env = error
-        asyncio.run(_serve(env, calls, answers))
+        asyncio.run(_serve(factory, arguments, calls, answers))
 
 
 if __name__ == "__main__":

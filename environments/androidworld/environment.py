@@ -24,7 +24,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.screen import read_screen, to_png
-from swarm_ui.environments.base import Acted, Done, Episodic
+from swarm_ui.environments.base import Acted, Done, Episodic, missing
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
 
@@ -36,7 +36,8 @@ INSTALL_HINT = (
 )
 STEPS_PER_COMPLEXITY = 10
 NO_DATA = "not done: the app has no data yet"
-_START_HINT = (
+_NOT_STARTED = (
+    "AndroidWorld: no emulator answers on localhost, console port {console} and gRPC port {grpc}; "
     "start it with: emulator -avd AndroidWorldAvd -no-snapshot -port {console} -grpc {grpc} "
     "(add -no-window without a display). The AVD and its first set-up are described at "
     "https://github.com/google-research/android_world. Without an emulator, android_world runs on "
@@ -54,7 +55,12 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
 
     def listens(self) -> bool:
         """Whether both ports accept connections."""
-        return all(_open(port) for port in (self.console_port, self.grpc_port))
+        for port in (self.console_port, self.grpc_port):
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex(("localhost", port)) != 0:
+                    return False
+        return True
 
     def expect(self) -> None:
         """Check that the emulator accepts connections.
@@ -63,17 +69,9 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
             EnvironmentFault: it accepts no connection. The message explains how to start it.
         """
         if not self.listens():
-            hint = _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
             raise EnvironmentFault(
-                f"AndroidWorld: no emulator answers on localhost, console port {self.console_port} "
-                f"and gRPC port {self.grpc_port}; {hint}"
+                _NOT_STARTED.format(console=self.console_port, grpc=self.grpc_port)
             )
-
-
-def _open(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("localhost", port)) == 0
 
 
 Device = Emulator | Literal["handset"]
@@ -94,27 +92,18 @@ class AndroidWorldEnvironment(Episodic):
         screenshots: put a PNG into every observation.
     """
 
+    name = "android_world"
     actions = (
         "click", "double_tap", "long_press", "input_text", "scroll", "swipe", "navigate_home",
         "navigate_back", "keyboard_enter", "open_app", "wait", "answer", "status",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        device: Device,
-        *,
-        pause: float = 1.0,
-        screenshots: bool = False,
-    ) -> None:
+    def __init__(self, device: Device, *, pause: float = 1.0, screenshots: bool = False) -> None:
         self._place, self._pause, self._screenshots = device, pause, screenshots
         self._device: Any = None
         self._task: Any = None
         self._state: Any = None
         """Upstream's state of the screen after the last action."""
-
-    @property
-    def name(self) -> str:
-        return "android_world"
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -158,9 +147,7 @@ class AndroidWorldEnvironment(Episodic):
             return "AndroidWorld has no drag: give a 'direction'"
         if action.keycode is not None and not action.keycode.startswith("KEYCODE_"):
             return f"no key {action.keycode!r}; the names of keys begin with KEYCODE_"
-        if action.index is not None and screen.element(action.index) is None:
-            return f"no element {action.index}; the screen has {len(screen.elements)}"
-        return ""
+        return missing(action, screen)
 
     async def act(self, action: Action, element: Any) -> Acted:
         if action.action_type == "status":

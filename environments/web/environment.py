@@ -71,6 +71,7 @@ class WebEnvironment(Episodic):
     function that fails is a fault. A refused host is not a fault: a note tells the agent about it.
     """
 
+    name = "web (real sites)"
     actions = WEB_ACTIONS
 
     def __init__(
@@ -130,10 +131,6 @@ class WebEnvironment(Episodic):
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
         self._answer: str | None = None
-
-    @property
-    def name(self) -> str:
-        return "web (real sites)"
 
     @property
     def session(self) -> Session | None:
