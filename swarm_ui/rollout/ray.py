@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from swarm_ui.environment import check_factory
@@ -49,8 +50,8 @@ def ray_rollouts(
         resources: what Ray reserves for a worker, by Ray's names, such as ``{"CPU": 1, "GPU": 0.5,
             "emulator": 1}``; by default one CPU. Ray only counts them and limits no usage. A node
             declares its own with ``ray start --resources='{"emulator": 4}'``.
-        patience: seconds that a worker waits for resources. If no worker runs then, the stream
-            raises ``ConfigError``.
+        patience: seconds that a worker waits for resources. Then the others play without it; if
+            there are none, the stream raises ``ConfigError``.
         make_environment, slots, retries, losses, warn: see
             :func:`~swarm_ui.rollout.process_rollouts`.
 
@@ -65,64 +66,48 @@ def ray_rollouts(
     if workers is None:
         workers = max(1, fitting(needs, node_resources()))
     setup = (sendable(make_environment, "the environment", ray.put),)
-    starter = _Starter((setup, slots, retries), needs, patience, warn)
+    begin = partial(_begin, (setup, slots, retries), needs, patience, warn)
     # In a tuple, because Ray would read it again for every call.
-    fleet = Fleet(starter.begin, lambda value: (ray.put(value),), slots, losses, warn)
-    return fleet.rollouts(workers)
+    return Fleet(begin, lambda value: (ray.put(value),), slots, losses, warn).rollouts(workers)
 
 
-class _Starter:
-    """Starts actors in one cluster."""
-
-    def __init__(
-        self,
-        arguments: tuple[Any, int, int],
-        needs: dict[str, float],
-        patience: float,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._arguments, self._needs = arguments, needs
-        self._patience, self._warn = patience, warn
-        self.running = 0
-
-    async def begin(self, number: int) -> _Actor:
-        custom = {**self._needs}
-        kind = imported().remote(_Served).options(
-            max_restarts=0, max_concurrency=self._arguments[1] + CONTROL_CALLS,
-            num_cpus=custom.pop("CPU", 0), num_gpus=custom.pop("GPU", 0), resources=custom,
-        )  # fmt: skip
-        handle = kind.remote(os.getcwd(), *self._arguments)
-        report = asyncio.get_running_loop().call_later(
-            REPORT, lambda: self._warn(missing(number, self._needs))
-        )
-        try:
-            hello = _answered(handle.hello.remote(platform.node()), starting=True)
-            node, pid, version = await asyncio.wait_for(hello, self._patience)
-            if version != __version__:
-                raise ConfigError(
-                    f"the worker on {node} has swarm-ui {version}, this process {__version__}; "
-                    "install the same version on every node"
-                )
-        except TimeoutError as error:
-            _kill(handle)
-            # Without resources for it, the other workers play.
-            kind = WorkerLost if self.running else ConfigError
-            raise kind(missing(number, self._needs)) from error
-        except BaseException:
-            _kill(handle)
-            raise
-        finally:
-            report.cancel()
-        self.running += 1
-        return _Actor(handle, pid, f" on {node}", self)
+async def _begin(
+    arguments: tuple[Any, int, int],
+    needs: Mapping[str, float],
+    patience: float,
+    warn: Callable[[str], None],
+    number: int,
+) -> _Actor:
+    custom, calls = dict(needs), arguments[1] + CONTROL_CALLS
+    kind = imported().remote(_Served).options(
+        max_restarts=0, max_concurrency=calls, num_cpus=custom.pop("CPU", 0),
+        num_gpus=custom.pop("GPU", 0), resources=custom,
+    )  # fmt: skip
+    handle = kind.remote(os.getcwd(), *arguments)
+    report = asyncio.get_running_loop().call_later(REPORT, lambda: warn(missing(number, needs)))
+    try:
+        hello = _answered(handle.hello.remote(platform.node()), starting=True)
+        node, pid, version = await asyncio.wait_for(hello, patience)
+        if version != __version__:
+            raise ConfigError(
+                f"the worker on {node} has swarm-ui {version}, this process {__version__}; "
+                "install the same version on every node"
+            )
+    except BaseException as error:
+        _kill(handle)
+        if isinstance(error, TimeoutError):
+            raise ConfigError(missing(number, needs)) from error
+        raise
+    finally:
+        report.cancel()
+    return _Actor(handle, pid, f" on {node}")
 
 
 class _Actor:
     """A worker that runs in the cluster."""
 
-    def __init__(self, handle: Any, pid: int, where: str, starter: _Starter) -> None:
-        self.pid, self.where = pid, where
-        self._handle, self._starter = handle, starter
+    def __init__(self, handle: Any, pid: int, where: str) -> None:
+        self._handle, self.pid, self.where = handle, pid, where
 
     async def ask(self, method: str, *arguments: Any) -> bytes:
         call = getattr(self._handle, method).remote(*arguments)
@@ -134,7 +119,6 @@ class _Actor:
         return answer
 
     def kill(self) -> None:
-        self._starter.running -= 1
         _kill(self._handle)
 
 

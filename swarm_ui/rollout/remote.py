@@ -91,6 +91,7 @@ class RemoteWorker:
         self._remote: Remote | None = None
         self._row = 0  # losses since the last finished episode
         self._last = ""
+        self._refused: ConfigError | None = None
 
     @property
     def pid(self) -> int | None:
@@ -101,6 +102,8 @@ class RemoteWorker:
         """Start the process if it does not run; see :class:`~swarm_ui.rollout.Worker`."""
         async with self._starting:
             while self._remote is None:
+                if self._refused is not None:
+                    raise self._refused
                 if self._row > self._fleet.losses:
                     raise WorkerLost(self._last)
                 if self._row:
@@ -109,6 +112,8 @@ class RemoteWorker:
                     self._remote = await self._fleet.begin(self.number)
                 except WorkerLost as loss:
                     self._lose("", loss)
+                except ConfigError as error:
+                    self._refused = error
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`~swarm_ui.rollout.Worker`."""

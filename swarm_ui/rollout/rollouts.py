@@ -176,13 +176,13 @@ class Rollouts:
         assert self._free is not None
         try:
             await worker.start()
-        except WorkerLost as error:
+        except (WorkerLost, ConfigError) as error:  # the others play
             self._usable -= 1
             if not self._usable:
-                self._free.put_nowait(EnvironmentFault(
-                    f"every worker was lost too often; the last: {error}. All finished episodes "
-                    "were delivered"
-                ))  # fmt: skip
+                told = f"every worker was lost too often; the last: {error}"
+                told += ". All finished episodes were delivered"
+                lost = isinstance(error, WorkerLost)
+                self._free.put_nowait(EnvironmentFault(told) if lost else error)
         except Exception as error:  # raised by those who wait for a worker
             self._free.put_nowait(error)
         else:

@@ -81,7 +81,7 @@ class Worker(Protocol):
 
         Raises:
             WorkerLost: it was lost so often that it is not started again.
-            ConfigError: there is no room for it.
+            ConfigError: there is no room for it, or it cannot play with this process.
         """
         ...
 
