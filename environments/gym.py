@@ -48,10 +48,6 @@ class _Text(str):
     dtype = str
 
 
-async def _made(make: Make) -> Environment:
-    return make()
-
-
 class _Player:
     """The part that both views share: an environment on an event loop in another thread, the
     choice of episodes, and screens and actions in the spaces of Gymnasium."""
@@ -74,7 +70,7 @@ class _Player:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._env = self._wait(_made(make))
+            self._env = self._wait(self._made(make))
             self._tasks = tuple(self._env.tasks if tasks is None else tasks)
             if not self._tasks or not seeds:
                 raise ConfigError(
@@ -84,13 +80,13 @@ class _Player:
             self._end()
             raise
 
+    async def _made(self, make: Make) -> Environment:
+        return make()  # on the event loop
+
     def reset(self, draw: Callable[[int], int], options: Infos | None) -> Infos:
         """Start an episode, and return its infos. ``draw(n)`` draws a number below ``n``."""
-        chosen = {
-            "task": self._tasks[draw(len(self._tasks))],
-            "episode": self._seeds[draw(len(self._seeds))],
-            **(options or {}),
-        }
+        drawn = self._tasks[draw(len(self._tasks))], self._seeds[draw(len(self._seeds))]
+        chosen = dict(zip(("task", "episode"), drawn, strict=True)) | (options or {})
         task, episode = str(chosen["task"]), int(chosen["episode"])
         screen = self._wait(self._env.reset(task=task, seed=episode))
         return {**self._infos(screen, "", over=False), "task": task, "episode": episode}

@@ -14,6 +14,7 @@ import html
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -99,7 +100,7 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
             # Several pages may be open at the start, of which the last one is active.
             url=task.start_url.split(" |AND| ")[-1],
             goal=task.intent,
-            reward=_Judge(task.eval),
+            reward=partial(_judged, task.eval),
             infeasible=_is_infeasible(task.eval),
             storage_state=_state(path, task.storage_state),
         )
@@ -150,29 +151,22 @@ def _compares(wanted: Mapping[str, str | list[str]]) -> bool:
     return any(how != "must_include" or any(phrases) for how, phrases in wanted.items())
 
 
-class _Judge:
+async def _judged(check: _Eval, visit: Visit) -> bool:
     """The checks of a task; all must hold."""
-
-    def __init__(self, check: _Eval) -> None:
-        self._check = check
-
-    async def __call__(self, visit: Visit) -> bool:
-        check = self._check
-        if "string_match" in check.eval_types:
-            for how, wanted in (check.reference_answers or {}).items():
-                if not _contains(how, wanted, visit.answer or "", tokens=True):
-                    return False
-        if "url_match" in check.eval_types and not _same_url(check.reference_url or "", visit.url):
-            return False
-        pages = check.program_html if "program_html" in check.eval_types else []
-        for page in pages:
-            if page.url != "last":
-                await visit.open(page.url)
-            shown = await _shown(visit, page)
-            for how, wanted in page.required_contents.items():
-                if not _contains(how, wanted, shown, tokens=False):
-                    return False
-        return True
+    if "string_match" in check.eval_types:
+        for how, wanted in (check.reference_answers or {}).items():
+            if not _contains(how, wanted, visit.answer or "", tokens=True):
+                return False
+    if "url_match" in check.eval_types and not _same_url(check.reference_url or "", visit.url):
+        return False
+    for page in check.program_html if "program_html" in check.eval_types else ():
+        if page.url != "last":
+            await visit.open(page.url)
+        shown = await _shown(visit, page)
+        for how, wanted in page.required_contents.items():
+            if not _contains(how, wanted, shown, tokens=False):
+                return False
+    return True
 
 
 async def _shown(visit: Visit, page: _Page) -> str:
@@ -194,14 +188,11 @@ def _contains(how: str, wanted: str | list[str], said: str, *, tokens: bool) -> 
     text = _clean(said)
     if how == "exact_match":
         return all(_clean(phrase) == text for phrase in phrases)
-    words = _WORD.findall(text)
-    for phrase in phrases:
+    if tokens and len(phrases) == 1 and len(_clean(phrases[0])) == 1:
         # A single character must be a word, so that 0 is not found in 10 or 0.5.
-        single = tokens and len(phrases) == 1 and len(_clean(phrase)) == 1
-        either = [phrase] if tokens else phrase.split(" |OR| ")
-        if not any(_clean(one) in (words if single else text) for one in either):
-            return False
-    return True
+        return _clean(phrases[0]) in _WORD.findall(text)
+    either = [[phrase] if tokens else phrase.split(" |OR| ") for phrase in phrases]
+    return all(any(_clean(one) in text for one in ones) for ones in either)
 
 
 def _clean(text: str) -> str:

@@ -64,12 +64,7 @@ class FileSystem(msgspec.Struct, frozen=True):
 
     def children(self, path: str) -> list[str]:
         """Paths of the files and folders directly in a folder, sorted by name."""
-        prefix = path.rstrip("/") + "/"
-        return sorted(
-            p
-            for p in self.entries
-            if p.startswith(prefix) and "/" not in p[len(prefix) :] and p != path
-        )
+        return sorted(p for p in self.entries if parent(p) == path)
 
     def walk(self, path: str) -> Iterator[str]:
         """``path`` and everything below it. A folder comes before its contents."""

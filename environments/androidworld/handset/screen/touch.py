@@ -23,8 +23,7 @@ def tap(handset: Handset, x: float, y: float) -> None:
     if len(handset.stack) > 1 and x < 120 and (TOP - 60) * SCALE <= y < TOP * SCALE:
         back(handset)
     elif one is not None and one.widget.field is not None:
-        handset.focus = one.widget.field
-        handset.selecting = False
+        handset.focus, handset.selecting = one.widget.field, False
     elif one is not None and one.widget.effect is not None:
         one.widget.effect.apply(handset)
 
@@ -35,8 +34,7 @@ def long_press(handset: Handset, x: float, y: float) -> None:
     effect = one.widget.long_press if one and isinstance(one.widget, Control) else None
     if one is not None and one.widget.field is not None:
         _touched(handset)
-        handset.focus = one.widget.field
-        handset.selecting = True
+        handset.focus, handset.selecting = one.widget.field, True
     elif effect is not None:
         _touched(handset)
         effect.apply(handset)
@@ -65,7 +63,7 @@ def type_text(handset: Handset, text: str) -> None:
         return
     _touched(handset)
     before = "" if handset.selecting else handset.draft.get(handset.focus, "")
-    handset.draft = {**handset.draft, handset.focus: before + text}
+    handset.fill_in(handset.focus, before + text)
     handset.selecting = False
 
 
@@ -136,5 +134,5 @@ def _delete(handset: Handset) -> None:
     """Delete the selected text, or the last letter."""
     if handset.focus:
         text = handset.draft.get(handset.focus, "")
-        handset.draft = {**handset.draft, handset.focus: "" if handset.selecting else text[:-1]}
+        handset.fill_in(handset.focus, "" if handset.selecting else text[:-1])
         handset.selecting = False
