@@ -16,6 +16,7 @@ import pytest
 from swarm_ui.action import Action
 from swarm_ui.environments import check_environment
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment, Emulator
+from swarm_ui.environments.androidworld.suite import instance_seed, suite
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")
@@ -197,3 +198,11 @@ async def test_errors_say_what_to_do(
     monkeypatch.setitem(sys.modules, "android_world.registry", None)
     with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
         await AndroidWorldEnvironment("handset").reset(task="WifiOn", seed=1)
+
+
+def test_jobs_are_upstreams_in_upstreams_order() -> None:
+    jobs = suite(["WifiOn", "WifiOff"], combinations=2, seed=30)
+    assert [task for task, _ in jobs] == ["WifiOff", "WifiOff", "WifiOn", "WifiOn"]
+    assert len({seed for _, seed in jobs}) == 4
+    # SHA-256 of "30_WifiOn_0" as a number, modulo 2**32.
+    assert instance_seed(30, "WifiOn", 0) == jobs[2][1] == 3403284504
