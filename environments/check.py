@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.engine.scheduler import run_blocking
+from swarm_ui.engine.tasks import run_blocking
 from swarm_ui.environment import Environment, Graded, Restorable, Step, check_factory
 from swarm_ui.environments.action_lists import choices
 from swarm_ui.errors import ConfigError, EnvironmentFault

@@ -25,7 +25,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.engine.scheduler import within
+from swarm_ui.engine.tasks import within
 from swarm_ui.environment import Environment, Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation

@@ -8,8 +8,8 @@ from functools import partial
 
 import msgspec
 
-from swarm_ui.engine.record import Unanswered
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.limits import Unanswered
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import GraphError, ReplyError
 from swarm_ui.graph.check import check_name
 from swarm_ui.graph.dag import Dag

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar, get_args
 import msgspec
 
 from swarm_ui.action import Abstain, Action, ActionKey
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import ScoringModel

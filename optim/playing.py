@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarm_ui.credit import Credit, Critic
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import Failure, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.credit.critic import credit_of

@@ -69,6 +69,3 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the node. A nested node has its full name, such as ``"team/approve"``."""
     round: int
     text: str
-    traceparent: str = ""
-    """W3C trace context of the run that asked, if it made spans: the resumed run continues this
-    trace."""

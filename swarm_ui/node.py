@@ -122,7 +122,7 @@ class NodeContext(msgspec.Struct):
     def seed(self) -> int:
         """Seed of this call, derived from the run seed, node, round, and sample number."""
         seed = derive(self.run_seed, self.node, self.round)
-        sample = self.session.edits.samples.get(self.message_id, 0)
+        sample = self.session.memo.samples.get(self.message_id, 0)
         return derive(seed, "sample", sample) if sample else seed
 
     def rng(self) -> random.Random:
@@ -218,7 +218,7 @@ class NodeContext(msgspec.Struct):
 
     def left_out(self, id: str) -> bool:
         """Whether a replay leaves the message with this id out."""
-        return id in self.session.edits.without
+        return id in self.session.memo.without
 
     def source(self, message: Message) -> Source:
         """The origin of a message that this node receives.

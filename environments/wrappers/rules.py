@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.engine.scheduler import within
+from swarm_ui.engine.tasks import within
 from swarm_ui.environment import Environment, Graded, Step
 from swarm_ui.environments.wrappers.spelling import contains_word
 from swarm_ui.environments.wrappers.wrapper import Wrapper

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions

@@ -17,7 +17,7 @@ from statistics import fmean
 
 from swarm_ui.credit import Credit, Judge
 from swarm_ui.engine.replay import replay, resample
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.critic import name_of, states_of

@@ -25,7 +25,7 @@ import numpy as np
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.adapter_metadata import CRITIC_FILE, AdapterMetadata
 from swarm_ui.credit import Credit, credited, proposals, unreadable
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request

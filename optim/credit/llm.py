@@ -17,7 +17,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Credit
-from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
 from swarm_ui.json_text import encodable, objects
 from swarm_ui.model import ChatMessage, ChatModel, Request

@@ -11,13 +11,11 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.action import Action
-from swarm_ui.errors import Failure
 from swarm_ui.trace.records import Call, Trace
 
 
 class CallEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of all events of a call; ``id`` is that of its message."""
+    """The base of events of a call that has not finished; ``id`` is that of its message."""
 
     run: str
     id: str
@@ -40,29 +38,11 @@ class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
 
 
 class CallFinished(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
-    """A call has finished, and its message (which may be a tombstone) is sent to the successors."""
+    """A call has finished, and its message is sent to the successors. If it failed, the call has
+    an ``error``, and its message is a tombstone."""
 
     run: str
     call: Call
-
-
-class Failed(CallEvent, frozen=True, kw_only=True, tag="error"):
-    """A node failed. A tombstone or the end of the run follows."""
-
-    error: Failure
-
-
-class Skipped(CallEvent, frozen=True, kw_only=True, tag="skipped"):
-    """A node was skipped, because none of its edges delivered a message."""
-
-
-class Voted(msgspec.Struct, frozen=True, kw_only=True, tag="vote"):
-    """The output node has answered."""
-
-    run: str
-    ballot: dict[str, float]
-    """Weight of each proposal, keyed by the action's JSON; empty if the output does not vote."""
-    action: Action | None
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
@@ -72,16 +52,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     trace: Trace
 
 
-class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
-    """The run was cancelled or raises; always the last event of a run that does."""
-
-    run: str
-    error: Failure
-    """The error that it raises; its kind is ``"cancelled"`` if the run was cancelled."""
-    at: float
-
-
-Event = CallStarted | Token | CallFinished | Failed | Skipped | Voted | Finished | Aborted
+Event = CallStarted | Token | CallFinished | Finished
 OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
 

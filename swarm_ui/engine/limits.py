@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.engine.memo import around
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message
 from swarm_ui.node import Answer, NodeContext, NodeReply
 
@@ -30,7 +30,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     ``on_failure``; with tombstones the votes still count all received messages.
     ``None``: no limit."""
     concurrency: int | None = None
-    """Calls of one run at the same time, those in nested graphs too; ``None``: no limit."""
+    """Calls of one run at the same time, those in nested graphs too. All that another kind of node
+    does inside its call is one call. ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"
     """Effect of the failure of a node without a fallback. ``tombstone``: successors see a message
     with an ``error``, and the run raises ``RunFailed`` at its end if no node succeeded. ``abort``:
@@ -58,8 +59,17 @@ class Bound(NamedTuple):
     """It may answer after the end of the run's time."""
 
 
-class Expired(Exception):
-    """The time limit of a call has passed."""
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
+
+
+class Known(Exception):
+    """A failure that no exception of the node caused: its time is over, or it failed in the
+    record."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 class Bounds:
@@ -82,47 +92,43 @@ class Bounds:
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
 
-    def answer(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound
-    ) -> Awaitable[NodeReply | Message]:
+    async def answer(
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound | None
+    ) -> NodeReply | Message:
         """The answer of a node, within its time limit and a slot of the run.
 
+        ``bound``: ``None`` for a step that has only the limits of the call around it.
+
         Raises:
-            Expired: the time limit passed before there was an answer.
+            Known: the time limit passed before there was an answer.
             Exception: whatever the node raises.
         """
+        if bound is None:
+            return await node(inbox, context)
         seconds, composite, closes = bound
-        if composite and seconds is None:
-            return node(inbox, context)
-        end = inf if closes or composite else self._end
-        if seconds is None:
+        if seconds is None and not composite:
             seconds = self.limits.timeout
-        if self._gate is None or composite:
-            return self._timed(node, inbox, context, seconds, end)
-        return self._gated(self._gate, node, inbox, context, seconds, end)
-
-    async def _gated(
-        self, gate: asyncio.Semaphore, node: Answer, inbox: Sequence[Message],
-        context: NodeContext, seconds: float | None, end: float,
-    ) -> NodeReply | Message:  # fmt: skip
-        await gate.acquire()
-        self._holding.add(context.message_id)
-        try:
-            return await self._timed(node, inbox, context, seconds, end)
-        finally:
-            if context.message_id in self._holding:
-                self._holding.discard(context.message_id)
-                gate.release()
+        end = inf if closes or composite else self._end
+        if self._gate is not None and not composite:
+            id, holding = context.message_id, self._holding
+            if not any(each in holding for each in around(id)):
+                async with self._gate:
+                    holding.add(id)
+                    try:
+                        return await self._timed(node, inbox, context, seconds, end)
+                    finally:
+                        holding.discard(id)
+        if seconds is None and end == inf:
+            return await node(inbox, context)
+        return await self._timed(node, inbox, context, seconds, end)
 
     async def _timed(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext,
         seconds: float | None, end: float,
     ) -> NodeReply | Message:  # fmt: skip
-        if seconds is None and end == inf:
-            return await node(inbox, context)
         now = self.clock()
         if now >= end:
-            raise Expired(f"not asked: the run's {self.limits.run_timeout:g} s were over")
+            raise _late(f"not asked: the run's {self.limits.run_timeout:g} s were over")
         due = end if seconds is None else min(end, now + seconds)
         task = asyncio.current_task()
         assert task is not None
@@ -140,26 +146,10 @@ class Bounds:
                 told = f"no answer before the run's {self.limits.run_timeout:g} s were over"
             else:
                 told = f"no answer within {seconds:g} s"
-            raise Expired(told) from None
+            raise _late(told) from None
         finally:
             if self._running.pop(ticket, None) is None:
                 task.uncancel()
-
-    @asynccontextmanager
-    async def without_slot(self, id: str) -> AsyncIterator[None]:
-        """Give the slot of a call to the calls inside it, while the block runs."""
-        gate = self._gate
-        holder = next((each for each in (id, *around(id)) if each in self._holding), None)
-        if gate is None or holder is None:
-            yield
-            return
-        self._holding.discard(holder)
-        gate.release()
-        try:
-            yield
-        finally:
-            await gate.acquire()
-            self._holding.add(holder)
 
     def stop(self) -> None:
         """Cancel the timer."""
@@ -178,14 +168,10 @@ class Bounds:
             if due <= now:
                 del self._running[ticket]
                 task.cancel()
-        self._timer, self._due = None, inf
+        self.stop()
         if self._running:
             self._wake(min(due for due, _ in self._running.values()))
 
 
-def around(id: str) -> Iterator[str]:
-    """Ids of the calls inside of which a call was made, the outermost first."""
-    place = id.find("/")
-    while place >= 0:
-        yield id[:place]
-        place = id.find("/", place + 1)
+def _late(told: str) -> Known:
+    return Known(Failure(kind="timeout", message=told))

@@ -80,13 +80,10 @@ def plan_of(graph: Dag, last_round: int | None = None) -> Plan:
     ``last_round``: the last round of a run whose rounds ended early; ``None``: the graph's.
     """
     last = graph.rounds - 1 if last_round is None else last_round
-    known = _PLANS.get(graph)
-    if known is None:
-        known = _PLANS[graph] = {}
-    plan = known.get(last)
-    if plan is None:
-        plan = known[last] = Plan(graph, last)
-    return plan
+    plans = _PLANS.setdefault(graph, {})
+    if last not in plans:
+        plans[last] = Plan(graph, last)
+    return plans[last]
 
 
 def _inputs(
@@ -118,49 +115,10 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
     """Models with versions and the adapters they use, each pair once."""
     found: dict[tuple[int, str], Lease] = {}
     for _, node in _all_nodes(graph.nodes):
-        adapter: str | None = getattr(node, "adapter", None)
-        if adapter is not None and isinstance(
-            model := getattr(node, "model", None), VersionedModel
-        ):
+        adapter, model = getattr(node, "adapter", None), getattr(node, "model", None)
+        if adapter is not None and isinstance(model, VersionedModel):
             found[id(model), adapter] = (model, adapter)
     return tuple(found.values())
-
-
-# -- adapter versions of an episode -----------------------------------------------------------
-
-_Pins = dict[tuple[int, str], tuple[VersionedModel, str]]
-_PINS: ContextVar[_Pins | None] = ContextVar("adapter pins", default=None)
-"""The versions of one episode, by model and adapter."""
-
-
-@contextmanager
-def same_versions() -> Iterator[None]:
-    """In this context, and in tasks started in it, all runs use the adapter versions of the first
-    run that requests them, even if newer ones are loaded meanwhile. A nested context has no
-    effect."""
-    if _PINS.get() is not None:
-        yield
-        return
-    pins: _Pins = {}
-    token = _PINS.set(pins)
-    try:
-        yield
-    finally:
-        _PINS.reset(token)
-        for model, version in pins.values():
-            model.release(version)
-
-
-def lease(model: VersionedModel, adapter: str) -> str:
-    """Lease the version of an adapter that this context uses; outside a context, its current
-    version. Raises ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
-    pins = _PINS.get()
-    if pins is None:
-        return model.lease(adapter)
-    key = id(model), adapter
-    if key not in pins:
-        pins[key] = model, model.lease(adapter)
-    return model.lease(pins[key][1])
 
 
 def _budgets(graph: Dag) -> dict[str, tuple[Budget, str]]:
@@ -171,6 +129,54 @@ def _budgets(graph: Dag) -> dict[str, tuple[Budget, str]]:
         if isinstance(budget, Budget):
             found[path] = budget, str(getattr(model, "name", ""))
     return found
+
+
+# -- adapter versions ---------------------------------------------------------------------------
+
+
+class Versions:
+    """Versions of adapters, each leased at its first use and released at the end."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], Lease] = {}
+
+    def hold(self, model: VersionedModel, adapter: str) -> None:
+        """Use the current version of an adapter from now on. Raises ``ModelError`` as
+        :meth:`~swarm_ui.model.VersionedModel.lease` does."""
+        key = id(model), adapter
+        if key not in self._held:
+            self._held[key] = model, model.lease(adapter)
+
+    def held(self, model: object, adapter: str) -> str:
+        """The version, if it is held; else the adapter."""
+        return self._held.get((id(model), adapter), ("", adapter))[1]
+
+    def release(self) -> None:
+        """Release all of them."""
+        for model, version in self._held.values():
+            model.release(version)
+        self._held.clear()
+
+
+_EPISODE: ContextVar[Versions | None] = ContextVar("versions of an episode", default=None)
+
+
+@contextmanager
+def same_versions() -> Iterator[Versions]:
+    """In this context, and in tasks started in it, all runs use the adapter versions of the first
+    run that requests them, even if newer ones are loaded meanwhile. A nested context has no
+    effect."""
+    around = _EPISODE.get()
+    if around is not None:
+        yield around
+        return
+    versions = Versions()
+    token = _EPISODE.set(versions)
+    try:
+        yield versions
+    finally:
+        _EPISODE.reset(token)
+        versions.release()
 
 
 # -- what was spent before a run was resumed --------------------------------------------------

@@ -15,11 +15,10 @@ import msgspec
 
 from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import count_spent
 from swarm_ui.engine.run import run, trace_of
-from swarm_ui.engine.scheduler import together
-from swarm_ui.engine.session import Edits
-from swarm_ui.engine.telemetry import in_trace
+from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
@@ -70,17 +69,17 @@ async def replay(
         if id not in past:
             known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
             raise ConfigError(f"no message '{id}' in the trace; it has {known}")
-    changed = {id for id, call in past.items() if _is_changed(call, nodes or {})}
-    edits = Edits(
+    memo = Memo(
+        past,
         messages={id: _said(past[id].message, new) for id, new in edited.items()},
         without=gone,
-        again=repeated | changed | frozenset(drawn),
+        again=repeated | {id for id, call in past.items() if _is_changed(call, nodes or {})},
         samples=drawn,
         answers={id: call.reply for id, call in past.items() if call.model == PERSON},
     )
     running = run(
         graph, trace.observation, seed=trace.seed, run_id=trace.run,
-        edge_logprob=trace.edge_logprob, limits=limits, cached=trace, edits=edits,
+        edge_logprob=trace.edge_logprob, limits=limits, memo=memo,
     )  # fmt: skip
     return await trace_of(running)
 
@@ -142,7 +141,6 @@ async def resume(
     answers: Mapping[str, str] = MappingProxyType({}),
     *,
     journal: Journal | None = None,
-    edge_logprob: float | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
 ) -> Trace:
@@ -154,7 +152,6 @@ async def resume(
         run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
         answers: by message id (``"approve:0"``), or by the node's name for all its questions.
         journal: where the run is.
-        edge_logprob: as in ``run``; for a run in a journal.
         limits: the limits of the run.
         on_event: called with every event.
 
@@ -162,49 +159,35 @@ async def resume(
         RunPaused: a question is still open.
         ConfigError: there is no such run or node, or the question is answered already.
     """
-    cached = run_id if isinstance(run_id, Trace) else None
-    if cached is not None:
-        head: Trace | Head = cached
-        made, parent = cached.recorded(), cached.traceparent
-        count_spent(graph, cached.run, cached.seed, made)
+    if isinstance(run_id, Trace):
+        head: Trace | Head = run_id
+        made, journal = run_id.recorded(), None
+        count_spent(graph, head.run, head.seed, made)
     elif journal is not None:
-        record = journal.read(str(run_id))
+        record = journal.read(run_id)
         head, made = record.head, record.calls
-        parent = next((q.traceparent for q in record.questions.values()), "")
     else:
         raise ConfigError(
             f"resume: to find the run '{run_id}' by its name, set journal=; or pass the attribute "
             "'partial' of the RunPaused error instead of the name"
         )
     for key in answers:
-        _check_answer(graph, key, made, head.run)
-    with in_trace(parent):
-        return await run(
-            graph,
-            head.observation,
-            seed=head.seed,
-            run_id=head.run,
-            edge_logprob=edge_logprob if cached is None else cached.edge_logprob,
-            cached=cached,
-            journal=journal if cached is None else None,
-            limits=limits,
-            on_event=on_event,
-            edits=Edits(answers=dict(answers)),
-        )
-
-
-def _check_answer(graph: Dag, key: str, made: Mapping[str, object], run: str) -> None:
-    """Raise unless an answer is for a node of the graph, by its name or the id of a message that
-    is not made yet."""
-    members: Mapping[str, Node] = graph.nodes
-    for part in key.split("/"):
-        name = part.partition(":")[0]
-        if name in members:
-            members = parts_of(members[name])
-        elif members is graph.nodes or ":" not in part:  # else the name of a run inside a node
-            raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, members)}")
-    if key in made:
-        raise ConfigError(
-            f"resume: '{key}' of run '{run}' is answered already; to change an answer use "
-            f"graph.replay(trace, messages={{'{key}': answer}})"
-        )
+        name = key.partition("/")[0].partition(":")[0]
+        if name not in graph.nodes:
+            raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, graph.nodes)}")
+        if key in made:
+            raise ConfigError(
+                f"resume: '{key}' of run '{head.run}' is answered already; to change an answer use "
+                f"graph.replay(trace, messages={{'{key}': answer}})"
+            )
+    return await run(
+        graph,
+        head.observation,
+        seed=head.seed,
+        run_id=head.run,
+        edge_logprob=run_id.edge_logprob if isinstance(run_id, Trace) else None,
+        journal=journal,
+        limits=limits,
+        on_event=on_event,
+        memo=Memo(made, answers=answers),
+    )

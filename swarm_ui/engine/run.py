@@ -9,28 +9,27 @@ edits. Except for timings, a trace does not depend on the order in which answers
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TypedDict
 
-from swarm_ui.agent_view import View, identity
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.events import Aborted, Finished, OnEvent, Skipped, Voted
-from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.plan import count_spent, plan_of
-from swarm_ui.engine.record import Unanswered, first_failure, node_error, succeeded
-from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.engine.session import UNCHANGED, Edits, Session
+from swarm_ui.engine.events import Finished, OnEvent
+from swarm_ui.engine.limits import Limits, Unanswered
+from swarm_ui.engine.memo import Memo, succeeded, to_keep
+from swarm_ui.engine.plan import count_spent, plan_of, same_versions
+from swarm_ui.engine.session import Session
+from swarm_ui.engine.tasks import in_order
 from swarm_ui.errors import ConfigError, Failure, NodeError, RunFailed, RunPaused, SwarmError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
-from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source, Until, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.journal import Head, Journal
-from swarm_ui.trace.records import Call, Trace, hear
+from swarm_ui.trace.records import Call, Trace, context_of
 
 
 class RunOptions(TypedDict, total=False):
@@ -40,7 +39,6 @@ class RunOptions(TypedDict, total=False):
     run_id: str
     edge_logprob: float | None
     limits: Limits | None
-    cached: Trace | None
     journal: Journal | None
     on_event: OnEvent | None
 
@@ -53,14 +51,13 @@ async def run(
     run_id: str = "",
     edge_logprob: float | None = None,
     limits: Limits | None = None,
-    cached: Trace | None = None,
     journal: Journal | None = None,
     on_event: OnEvent | None = None,
-    edits: Edits = UNCHANGED,
+    memo: Memo | None = None,
 ) -> Trace:
     """Run a graph once on a screen; see :meth:`swarm_ui.graph.graph.CollabGraph.run`.
 
-    ``edits``: changes to make to the run in ``cached``.
+    ``memo``: of a run with this seed and screen.
     """
     if not isinstance(observation, Observation):
         hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
@@ -68,51 +65,31 @@ async def run(
             "a graph runs on an Observation, or on a string as the goal without a screen, "
             f"got an object of type {type(observation).__name__}{hint}"
         )
-    memo = {} if cached is None else _memo_of(cached, seed, observation)
-    kept: Mapping[str, Call] = {}
-    if journal is not None:
-        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
-        kept = journal.open(head)
-        memo |= _to_keep(kept)
-    try:
-        count_spent(graph, run_id, seed, kept)
-        session = Session(
-            run_id, limits or Limits(),
-            on_event=on_event, journal=journal, stored=kept, memo=memo, edits=edits,
-        )  # fmt: skip
-        frame = Frame(session, graph, observation, seed)
-        await _finished(frame, graph, edge_logprob)
+    memo, stored = memo or Memo({}), dict[str, Call]()
+    with ExitStack() as held:
+        if journal is not None:
+            head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
+            stored = journal.open(head)
+            held.callback(journal.close, run_id)
+            memo = Memo(to_keep(stored), answers=memo.answers)
+        count_spent(graph, run_id, seed, stored)
+        versions = held.enter_context(same_versions())
+        session = Session(run_id, limits or Limits(), memo, versions, on_event, journal)
+        held.callback(session.close)
+        held.enter_context(telemetry.span("invoke_workflow", graph.name, run=run_id))
+        frame = Frame(session, graph, observation, seed, order=[])
+        try:
+            await frame.finish()
+            frame.conclude()
+        except SwarmError as error:
+            error.partial = frame.trace(edge_logprob)
+            raise
         if journal is not None:
             journal.finish(run_id)
-    finally:
-        if journal is not None:
-            journal.close(run_id)
     trace = frame.trace(edge_logprob)
     if on_event is not None:
         on_event(Finished(run=run_id, trace=trace))
     return trace
-
-
-async def _finished(frame: Frame, graph: Dag, edge_logprob: float | None) -> None:
-    """Make every call, in a span."""
-    session = frame.session
-    with telemetry.span(
-        "invoke_workflow", graph.name, run=session.run, seed=frame.seed, rounds=graph.rounds
-    ):
-        session.traceparent = telemetry.traceparent()
-        try:
-            session.hold(frame.plan.leases)
-            await frame.finish()
-            frame.conclude()
-        except BaseException as error:  # re-raised: listeners hear how the run ended
-            if isinstance(error, SwarmError):
-                error.partial = frame.trace(edge_logprob)
-            if session.on_event is not None:
-                told, at = Failure.of(error), session.clock() - session.start
-                session.on_event(Aborted(run=session.run, error=told, at=at))
-            raise
-        finally:
-            session.close()
 
 
 async def trace_of(running: Awaitable[Trace]) -> Trace:
@@ -122,31 +99,6 @@ async def trace_of(running: Awaitable[Trace]) -> Trace:
     except RunFailed as failed:
         trace: Trace = failed.partial
         return trace
-
-
-def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, Call]:
-    if trace.seed == seed and trace.observation == observation:
-        return trace.recorded()
-    what, told = "screen", ""
-    if trace.seed != seed:
-        what, told = "seed", f": {trace.seed} instead of {seed}"
-    raise ConfigError(
-        f"the given trace '{trace.run}' was made with another {what}{told}; "
-        f"run with the trace's own {what}, or without it"
-    )
-
-
-def _to_keep(past: Mapping[str, Call]) -> Mapping[str, Call]:
-    """The calls of a stored run that are not made again: all, except those that failed if no node
-    succeeded, because such a run raised. What a later step heard stays, such as a tool's error."""
-    if any(map(succeeded, past.values())):
-        return past
-    heard = {id for call in past.values() if call.step is not None for id in call.heard}
-    return {
-        id: call
-        for id, call in past.items()
-        if call.error is None or (call.step is not None and id in heard)
-    }
 
 
 _APART = 1 << 30  # more inputs than a call can have: it never gets ready
@@ -167,21 +119,24 @@ class Frame:
         around: Sequence[Message] = (),
         path: str = "",
         prefix: str = "",
+        *,
+        order: list[str],
     ) -> None:
         """
         Args:
             around: for a nested graph, the messages that its first nodes receive from outside.
             path: prefix of its node names, such as ``"team/"``.
             prefix: prefix of its message ids, such as ``"team:1/"``.
+            order: gets the ids of its calls, in the order of the trace.
         """
         self.plan = plan = plan_of(graph)
         self.session, self.seed = session, seed
-        self._graph, self._observation = graph, observation
-        self._around, self._path, self._prefix = tuple(around), path, prefix
+        self._graph, self._observation, self._around = graph, observation, tuple(around)
+        self._path, self._prefix, self._order = path, prefix, order
         self._said: list[Message | None] = [None] * plan.size
         #: whether calls may be taken from the memo
-        self._memo = bool(session.memo)
-        self._gaps = bool(plan.conditions or session.edits.without)
+        self._memo = bool(session.memo.calls)
+        self._gaps = bool(plan.conditions or session.memo.without)
         #: calls that wait for a person, and those that depend on them
         self.waiting: set[int] = set()
 
@@ -193,25 +148,20 @@ class Frame:
         answers arrive. What comes after the last round is the same as in a graph with only so many
         rounds.
         """
-        graph, until = self._graph, self._graph.until
-        if until is None:
-            await self._part(range(self.plan.size))
-            return
-        team, newest = self.plan.team, dict[str, Message]()
-        for round in range(graph.rounds):
-            first, stop = round * team, (round + 1) * team
-            await self._part(range(first, stop))
-            if self.waiting:
-                return
-            for k in range(first, stop):
-                message = self._said[k]
-                if message is not None:
-                    newest[self.plan.names[k]] = message
-            if round < graph.rounds - 1 and self._over(until, newest, round):
-                self.plan = plan_of(graph, round)
-                self._said[stop:] = [None] * (self.plan.size - stop)
-                break
-        await self._part(range(stop, self.plan.size))
+        for model, adapter in self.plan.leases:
+            self.session.versions.hold(model, adapter)
+        graph, until, team, done = self._graph, self._graph.until, len(self._graph.agents), 0
+        if until is not None:
+            for round in range(graph.rounds):
+                await self._part(range(done, done + team))
+                done += team
+                if self.waiting:
+                    return
+                if round < graph.rounds - 1 and self._over(until, done, round):
+                    self.plan = plan_of(graph, round)
+                    self._said[done:] = [None] * (self.plan.size - done)
+                    break
+        await self._part(range(done, self.plan.size))
 
     async def _part(self, part: range) -> None:
         """Make the calls of some consecutive numbers, once all calls before them are made."""
@@ -222,10 +172,14 @@ class Frame:
                 sum(j in part for j in inputs) if k in part else _APART
                 for k, inputs in enumerate(plan.inputs)
             ]
+        self._order += [self._prefix + plan.ids[k] for k in part]
         if part:
-            await Scheduler(self._make, part, waiting, plan.successors).finish()
+            await in_order(self._make, part, waiting, plan.successors)
 
-    def _over(self, until: Until, newest: dict[str, Message], round: int) -> bool:
+    def _over(self, until: Until, done: int, round: int) -> bool:
+        """Whether the rounds end, given the newest message of each agent."""
+        said = [message for message in self._said[:done] if message is not None]
+        newest = {message.sender.removeprefix(self._path): message for message in said}
         try:
             return bool(until(MappingProxyType(newest)))
         except Exception as failure:
@@ -233,18 +187,17 @@ class Frame:
                 f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
                 f"after round {round}: {Failure.of(failure)}"
             )
-            log, run = self.session.log, self.session.run
             for message in newest.values():  # it may have read the message of a failed node
                 if message.error is not None:
-                    told = f"{message.error}; {told}"
-                    raise node_error(NodeError, told, log[message.id], run) from failure
+                    call = self.session.log[message.id]
+                    raise self._node_error(NodeError, f"{message.error}; {told}", call) from failure
             raise ConfigError(
                 f"{told}. It gets the newest message of each agent that has answered: "
                 f"{', '.join(newest)}"
             ) from failure
 
     def conclude(self) -> None:
-        """Report the result of the outermost graph.
+        """Raise if the outermost graph has no result.
 
         Raises:
             RunPaused: a question is open.
@@ -254,16 +207,21 @@ class Frame:
         if self.waiting:
             questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
             raise RunPaused(session.run, tuple(questions))
-        if not any(map(succeeded, session.log.values())):  # nearly always the first
-            first = first_failure(session.collected(self.plan.ids)[0])
-            if first is not None:
-                told = f"no node of the run succeeded; the first failure: {first.error}"
-                cause = session.raised.get(first.id)
-                raise node_error(RunFailed, told, first, session.run) from cause
-        if session.on_event is not None:
-            answer = self.answer()
-            action = None if answer is None else answer.action
-            session.on_event(Voted(run=session.run, ballot=self.ballot(), action=action))
+        if any(map(succeeded, session.log.values())):  # nearly always the first
+            return
+        for call in session.collected(self._order)[0]:
+            if call.error is not None:
+                told = f"no node of the run succeeded; the first failure: {call.error}"
+                raise self._node_error(RunFailed, told, call) from session.raised.get(call.id)
+
+    def _node_error(self, kind: type[NodeError], told: str, call: Call) -> NodeError:
+        """The error of a run that a node's failure ends, of the failure's kind."""
+        error = kind(told, node=call.node, round=call.round, run=self.session.run)
+        if call.error is not None:
+            error.kind = call.error.kind
+        elif call.completion is not None:
+            error.kind = "reply"
+        return error
 
     # -- one call -----------------------------------------------------------------------------
 
@@ -305,16 +263,16 @@ class Frame:
         )
         whole = not (self._gaps or self._around or self._prefix)
         heard = plan.heard[k] if whole else tuple([message.id for message in inbox])
-        call = session.traced_call if session.traced else session.call
         try:
-            said[k] = (await call(plan.nodes[k], inbox, context, heard, bound, broken)).message
+            call = await session.call(plan.nodes[k], inbox, context, heard, bound, broken)
+            said[k] = call.message
         except Unanswered:
             self.waiting.add(k)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
         plan, session = self.plan, self.session
-        without = session.edits.without
+        without = session.memo.without
         if id in without:
             return None
         inbox: list[Message] = []
@@ -329,9 +287,6 @@ class Frame:
                 closed = True
         if closed and not arrived:
             session.skipped.add(id)
-            if session.on_event is not None:
-                node, round = self._path + plan.names[k], plan.rounds[k]
-                session.on_event(Skipped(run=session.run, id=id, node=node, round=round))
             return None
         return inbox
 
@@ -344,35 +299,20 @@ class Frame:
         if not (call.id.startswith(self._prefix) and call.node.startswith(self._path)):
             raise KeyError(message.id)
         node = self._graph.nodes[call.node.removeprefix(self._path)]
-        view = identity(screen) if call.order is None else View(screen, call.order)
         around = {m.id: m for m in self._around}
-        heard = tuple(
-            hear(around[id] if id in around else log[id].message, view, listener=call.node)
-            for id in call.heard
-        )
-        decision = Decision(
-            observation=view.observation,
-            heard=heard,
-            partial=view.partial,
-            dropped=call.completion.dropped if call.completion else None,
-        )
-        return Source(node, call, view, decision)
+        heard = [around[id] if id in around else log[id].message for id in call.heard]
+        return Source(node, call, *context_of(call, screen, heard))
 
     def answer(self) -> Message | None:
         """The output's message; ``None`` if it has not answered or was skipped."""
         return self._said[self.plan.final]
 
-    def ballot(self) -> dict[str, float]:
-        """Weight of each proposal, if the output has voted."""
-        answer = self.answer()
-        return {} if answer is None else self.session.log[answer.id].ballot or {}
-
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
-        calls, skipped = self.session.collected(self.plan.ids)
+        calls, skipped = self.session.collected(self._order)
         answer, graph = self.answer(), self._graph
-        rounds = self.plan.rounds[-1] + 1
-        late = graph.delays
+        rounds, late = self.plan.rounds[-1] + 1, graph.delays
+        ballot = None if answer is None else self.session.log[answer.id].ballot
         return Trace(
             run=self.session.run,
             seed=self.seed,
@@ -385,10 +325,9 @@ class Frame:
             edge_logprob=edge_logprob,
             calls=tuple(calls),
             skipped=tuple(skipped),
-            ballot=self.ballot(),
+            ballot=ballot or {},
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
-            traceparent=self.session.traceparent if self.waiting else "",
         )
 
     async def run_inside(
@@ -401,28 +340,17 @@ class Frame:
             seed = derive(context.run_seed, around)
         else:
             seed = derive(context.run_seed, context.node, context.round)
-        path, prefix = f"{context.node}/", f"{around}/"
-        frame = Frame(session, graph, context.observation, seed, inbox, path, prefix)
-        if context.observation is not self._observation:  # which depends on the inbox, for items
-            memo = session.memo
-            frame._memo = all(m.id in memo and memo[m.id].message == m for m in inbox)
-        outer, inside = session.inside.setdefault(context.message_id, []), list[str]()
+        order = session.inside.setdefault(context.message_id, [])
         if name:  # a step of that name may be recalled with the calls inside it
-            session.inside[around] = inside
-            if around not in outer:
-                outer.append(around)
-        else:
-            inside = outer
-        before = len(inside)
-        inside += [prefix + id for id in frame.plan.ids]
-        session.hold(frame.plan.leases)
-        async with session.bounds.without_slot(context.message_id):
-            try:
-                await frame.finish()
-            finally:  # the rounds may have ended early
-                inside[before : before + len(plan_of(graph).ids)] = [
-                    prefix + id for id in frame.plan.ids
-                ]
+            if around not in order:
+                order.append(around)
+            order = session.inside[around] = []
+        path, prefix = f"{context.node}/", f"{around}/"
+        frame = Frame(session, graph, context.observation, seed, inbox, path, prefix, order=order)
+        frame._memo = self._memo
+        if frame._memo and context.observation is not self._observation:  # it depends on the inbox
+            frame._memo = session.memo.knows(inbox)
+        await frame.finish()
         if frame.waiting:
             raise Unanswered(context.message_id)
         answer = frame.answer()

@@ -10,7 +10,7 @@ from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
 from swarm_ui.engine.events import Event, OnEvent, stream_of
 from swarm_ui.engine.run import RunOptions, run
-from swarm_ui.engine.scheduler import run_blocking
+from swarm_ui.engine.tasks import run_blocking
 from swarm_ui.graph import convert
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag

@@ -293,14 +293,11 @@ def _failures(rows: Sequence[Tested], shown: Sequence[Failed], *, kept: bool) ->
     head = tag("thead", tag("tr", tag("th", "episodes", scope="col"), *names))
     which = "A run may keep a selection of its episodes. " if kept else ""
     rules = [join(tag("dt", FAILURE_NAMES[why]), tag("dd", FAILURE_RULES[why])) for why in found]
-    solver = note("Only the environment's own solver, which knows the simulated task, says what is "
-                  "right; estimates of other critics are not used.")  # fmt: skip
     return join(
         tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
         note(f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
              "count as failed. Examples lead to the last step in the viewer."),
-        tag("details", tag("summary", "How failed episodes are classified"), tag("dl", *rules),
-            solver),
+        tag("details", tag("summary", "How failed episodes are classified"), tag("dl", *rules)),
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.engine import telemetry
 from swarm_ui.engine.plan import same_versions
 from swarm_ui.engine.run import trace_of
 from swarm_ui.environment import Environment, checker_version
@@ -101,21 +100,15 @@ async def rollout(
     started, acting = clock(), as_policy(policy)
     steps: list[StepRecord] = []
     notes: list[object] = []
-    into = steps, notes
     spent: BudgetExceeded | None = None
-    with telemetry.span("play_episode", task, seed=seed) as span:
-        try:
-            with same_versions():
-                into = steps, notes
-                fault = await _play(
-                    environment, acting, (task, seed), intervention, max_steps, into
-                )
-        except BudgetExceeded as error:
-            spent, fault = error, Failure.of(error)
-        except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
-            fault = _fault_of(error, steps)
-        if span is not None and fault is not None:
-            telemetry.set_failed(span, fault)
+    try:
+        with same_versions():
+            into = steps, notes
+            fault = await _play(environment, acting, (task, seed), intervention, max_steps, into)
+    except BudgetExceeded as error:
+        spent, fault = error, Failure.of(error)
+    except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
+        fault = _fault_of(error, steps)
     episode = Episode(
         environment=environment.name,
         checker=checker_version(environment),

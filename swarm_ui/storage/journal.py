@@ -148,11 +148,12 @@ class Journal:
             return dict(record.calls)
 
     def write(self, run: str, call: Call, inside: tuple[str, ...] = ()) -> None:
-        """Write a call. Raises ``ConfigError`` if that is not possible.
+        """Write a call that is not there yet. Raises ``ConfigError`` if that is not possible.
 
         ``inside``: ids of the calls inside it, in the order of the trace.
         """
-        self._write(_Line(run=run, call=call, inside=inside))
+        if self._runs[run].calls.get(call.id) is not call:
+            self._write(_Line(run=run, call=call, inside=inside))
 
     def ask(self, run: str, question: Question) -> None:
         """Write that a call waits for a person."""

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.credit import SOLVER_CREDIT
-from swarm_ui.errors import UNREADABLE
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
-FailureClass = Literal[
-    "world_fault", "reply_not_parsed", "loop", "declaration", "vote_overruled", "wrong_element",
-    "wrong_text", "other", "not_known",
-]  # fmt: skip
+FailureClass = Literal["world_fault", "reply_not_parsed", "loop", "declaration", "other"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 """The classes of failures, in the order of tables."""
 FAILURE_NAMES: Mapping[FailureClass, str] = {
     "world_fault": "world fault",
     "reply_not_parsed": "reply not parsed",
     "loop": "loop",
-    "declaration": "early or missing declaration",
-    "vote_overruled": "vote overruled a right proposal",
-    "wrong_element": "wrong element",
-    "wrong_text": "wrong text",
+    "declaration": "wrong declaration",
     "other": "other",
-    "not_known": "not known",
 }
 """Labels of the classes in tables."""
 FAILURE_RULES: Mapping[FailureClass, str] = {
@@ -39,20 +29,11 @@ FAILURE_RULES: Mapping[FailureClass, str] = {
     "had none",
     "loop": "when its steps ran out, an action was executed for at least the third time on one "
     "screen",
-    "declaration": "after its last right action, it declared an end that the task did not have, or "
-    "went on where the solver would have declared the end",
-    "vote_overruled": "after its last right action, it executed a wrong one, and a right one was "
-    "in the vote",
-    "wrong_element": "after its last right action, it acted on the wrong element",
-    "wrong_text": "after its last right action, it wrote a wrong text",
-    "other": "the solver's grades are known, and no other class applies",
-    "not_known": "the solver's grades are not known, and no class that needs none applies",
+    "declaration": "it declared an end that the task did not have",
+    "other": "no other class applies",
 }
-"""The rule of each class, shortened; see :func:`failure_class`."""
-_WRITING = frozenset({"input_text", "select", "answer"})
+"""The rule of each class."""
 _REPEATS = 3
-_RIGHT = 0.5
-"""Actions with a grade above this are right."""
 _NAMED = 8
 """Maximum number of named elements; the others are only counted."""
 _LABEL = 40
@@ -60,67 +41,22 @@ _LABEL = 40
 
 
 def failure_class(episode: Episode) -> FailureClass | None:
-    """Why an episode failed; ``None`` if it was solved: the first class of
-    :data:`FAILURE_RULES` that applies, ``declaration`` before ``vote_overruled`` only without
-    grades.
-
-    The *deciding step* of a mistake is the first after the last right action. Only the
-    environment's own solver says what is right: grades are read from credit whose source is
-    :data:`~swarm_ui.credit.SOLVER_CREDIT`, and from :attr:`StepRecord.expert`. Without grades, only
-    ``world_fault``, ``reply_not_parsed``, ``loop``, an early ``declaration`` and ``not_known`` can
-    be found.
-    """
+    """Why an episode failed: the first class of :data:`FAILURE_RULES` that applies; ``None`` if it
+    was solved."""
     if episode.success is not False:
         return None if episode.success else "world_fault"
     if not episode.steps:
-        return "not_known"
+        return "other"
     steps, last = episode.steps, episode.steps[-1]
-    ended = last.terminated or _done(last) is None
+    done = _done(last)
+    ended = last.terminated or done is None
     if (ended and unusable(last)) or 2 * sum(map(unusable, steps)) >= len(steps):
         return "reply_not_parsed"
     if not ended and _loops(steps):
         return "loop"
-    found = _mistake(steps)
-    if found == "not_known" and last.terminated and _declares(_done(last)):
+    if last.terminated and done is not None and done.action_type == "status":
         return "declaration"
-    return found
-
-
-def _mistake(steps: Sequence[StepRecord]) -> FailureClass:
-    """The mistake of the deciding step."""
-    wrong: StepRecord | None = None
-    for step in reversed(steps):
-        if unusable(step):
-            continue
-        right = _right(step)
-        if right is None:
-            return "not_known"
-        if right:
-            break
-        wrong = step
-    if wrong is None:
-        return "other"
-    if any((grade(wrong, action) or 0.0) > _RIGHT for action in _voted(wrong.trace)):
-        return "vote_overruled"
-    done, expert = _done(wrong), wrong.expert
-    if _declares(done) or _declares(expert):
-        return "declaration"
-    if done is None:
-        return "other"
-    if done.action_type in _WRITING:
-        elsewhere = expert is not None and done.text is not None and expert.text == done.text
-        return "wrong_element" if elsewhere else "wrong_text"
-    pointing = done.index is not None or done.x is not None
-    return "wrong_element" if pointing else "other"
-
-
-def _right(step: StepRecord) -> bool | None:
-    """Whether the executed action was right, or ``None`` if it is not graded."""
-    value = grade(step, _done(step))
-    if value is not None:
-        return value > _RIGHT
-    # If every agent abstained, the step waited, which nobody proposed and nobody graded.
-    return False if step.trace.action is None and graded(step) else None
+    return "other"
 
 
 def _loops(steps: Sequence[StepRecord]) -> bool:
@@ -142,40 +78,6 @@ def _done(step: StepRecord) -> Action | None:
 def _screen(step: StepRecord) -> Observation:
     """The screen without its picture and without the past actions."""
     return msgspec.structs.replace(step.trace.observation, history=(), png=None)
-
-
-def _voted(trace: Trace) -> Iterator[Action]:
-    """The actions in the vote; none if there was no vote."""
-    for text in trace.ballot:
-        with suppress(*UNREADABLE):  # another vote than ours may count other texts
-            yield msgspec.json.decode(text, type=Action)
-
-
-def _declares(action: Action | None) -> bool:
-    return action is not None and action.action_type == "status"
-
-
-def graded(step: StepRecord) -> bool:
-    """Whether the solver's grades of a step are recorded."""
-    return step.credit is not None and step.credit_source == SOLVER_CREDIT
-
-
-def grade(step: StepRecord, action: Action | None) -> float | None:
-    """The solver's grade of an action (above 0.5 is right), or ``None`` if none is recorded."""
-    if action is None:
-        return None
-    if step.expert is not None and step.expert.key == action.key:
-        return 1.0
-    if step.credit is None or not graded(step):
-        return None
-    for message in step.trace.messages:
-        if message.action is None or message.action.key != action.key:
-            continue
-        if message.sender in step.trace.agents and message.round < len(step.credit):
-            row, column = step.credit[message.round], step.trace.agents.index(message.sender)
-            if column < len(row) and row[column] is not None:
-                return row[column]
-    return None
 
 
 def unusable(step: StepRecord) -> bool:

@@ -7,7 +7,7 @@ decision, and each call keeps only the order in which its agent saw the elements
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -125,8 +125,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Id of the last message of the output node; empty: it has not answered."""
     action: Action | None = None
     """The decision; ``None`` if no node proposed a valid action."""
-    traceparent: str = ""
-    """Of a run that waits for a person and made spans: its W3C trace context."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -193,9 +191,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def view(self, call: Call) -> View:
         """The screen as the agent of this call saw it."""
-        if call.order is None:
-            return identity(self.observation)
-        return View(self.observation, call.order)
+        return _view(call, self.observation)
 
     def decision(self, call: Call | str) -> Decision:
         """The exact context of a call: the agent's view of the screen, and its messages.
@@ -206,15 +202,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if isinstance(call, str):
             id = self.message(call).id
             call = next(each for each in self.calls if each.id == id)
-        view = self.view(call)
-        screen = view.observation
+        _, found = context_of(call, self.observation, [self.message(id) for id in call.heard])
         if "/item:" in call.id:  # the goal of a run of a map is its item
             around = [m for m in self.messages if call.id.startswith(f"{m.id}/")]
             goal = max((m for m in around if m.sender.endswith("/item")), key=lambda m: len(m.id))
-            screen = msgspec.structs.replace(screen, goal=goal.content)
-        heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
-        dropped = call.completion.dropped if call.completion else None
-        return Decision(observation=screen, heard=heard, partial=view.partial, dropped=dropped)
+            screen = msgspec.structs.replace(found.observation, goal=goal.content)
+            found = msgspec.structs.replace(found, observation=screen)
+        return found
 
     def __repr__(self) -> str:
         """One line: the run, its size, what failed, and the result."""
@@ -296,6 +290,22 @@ class Episode(
     seconds: float = 0.0
     notes: tuple[Any, ...] = ()
     """What the intervention noted at each step; objects of this process, which files leave out."""
+
+
+def _view(call: Call, screen: Observation) -> View:
+    return identity(screen) if call.order is None else View(screen, call.order)
+
+
+def context_of(call: Call, screen: Observation, heard: Iterable[Message]) -> tuple[View, Decision]:
+    """What an agent saw of a screen and of the messages that its call received."""
+    view = _view(call, screen)
+    decision = Decision(
+        observation=view.observation,
+        heard=tuple(hear(message, view, listener=call.node) for message in heard),
+        partial=view.partial,
+        dropped=call.completion.dropped if call.completion else None,
+    )
+    return view, decision
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:

@@ -22,7 +22,6 @@ from swarm_ui import (
     Step,
     rollout_many,
 )
-from swarm_ui.engine.events import Aborted, Event
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import Fallback
 
@@ -87,16 +86,12 @@ def test_the_run_ends_with_it(
 
 
 @pytest.mark.parametrize("kind", [Odd, GeneratorExit])
-def test_a_stream_tells_how_it_ended_and_a_run_in_a_journal_can_go_on(
-    kind: type[BaseException], tmp_path: Path
-) -> None:
-    journal, seen = Journal(tmp_path / "runs.jsonl"), list[Event]()
-    with pytest.raises(kind):
-        first(kind, 0).run_sync(BLANK, run_id="r", journal=journal, on_event=seen.append)
-    assert isinstance(seen[-1], Aborted) and seen[-1].error.error == kind.__name__
-    assert journal.read("r").calls == {}
-    with pytest.raises(kind):  # the run is not left open
-        first(kind, 0).run_sync(BLANK, run_id="r", journal=journal)
+def test_a_run_in_a_journal_can_go_on(kind: type[BaseException], tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "runs.jsonl")
+    for _ in range(2):  # the run is not left open
+        with pytest.raises(kind):
+            first(kind, 0).run_sync(BLANK, run_id="r", journal=journal)
+        assert journal.read("r").calls == {}
 
 
 class Breaks(PhoneEnvironment):

@@ -33,12 +33,11 @@ from swarm_ui import (
     ReplyError,
     Request,
     RunFailed,
-    RunPaused,
     Step,
     Trace,
     rollout_many,
 )
-from swarm_ui.nodes import AgentNode, Ask, ChatNode, MajorityVote, OpenAIModel, function_node
+from swarm_ui.nodes import AgentNode, ChatNode, MajorityVote, OpenAIModel, function_node
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
 
@@ -265,39 +264,6 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", provider)
     return exporter
-
-
-@pytest.mark.parametrize("kept", ["journal", "trace"])
-async def test_the_spans_of_a_resumed_run_belong_to_the_same_trace(
-    spans: InMemorySpanExporter, kept: str, tmp_path: Path
-) -> None:
-    model = Failing(ModelError("unused"))
-    nodes = [AgentNode("a", model), Ask("first", "Go on?"), Ask("second", "Sure?")]
-    graph = CollabGraph(nodes, [("a", "first"), ("first", "second")])
-    journal = Journal(tmp_path / "runs.jsonl")
-    with pytest.raises(RunPaused) as paused:
-        await graph.run(SCREEN, run_id="r", journal=journal)
-    for answered in ("first", "second"):
-        run = "r" if kept == "journal" else paused.value.partial
-        resuming = graph.resume(
-            run,
-            {answered: "yes"},
-            journal=journal if kept == "journal" else None,
-        )
-        if answered == "first":
-            with pytest.raises(RunPaused) as paused:
-                await resuming
-        else:
-            assert (await resuming).traceparent == ""
-    finished = spans.get_finished_spans()
-    assert len([span for span in finished if span.name.startswith("invoke_workflow")]) == 3
-    assert len({span.context.trace_id for span in finished}) == 1
-    spans.clear()
-    with pytest.raises(RunPaused):
-        await graph.run(SCREEN)
-    assert {span.context.trace_id for span in spans.get_finished_spans()}.isdisjoint(
-        span.context.trace_id for span in finished
-    )
 
 
 async def test_model_turns_and_tool_calls_have_the_names_and_kinds_of_the_conventions(

@@ -246,17 +246,6 @@ def test_a_nested_team_decides_and_its_context_can_be_rebuilt() -> None:
     assert {msgspec.json.encode(trace.decision(call)) for call in inside} == asked
 
 
-def test_given_messages_are_taken_as_said() -> None:
-    model = HashModel()
-    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, edges=[])
-    whole = team.run_sync(SCREEN, seed=5)
-    first = CollabGraph({"agent_0": team.nodes["agent_0"]}).run_sync(SCREEN, seed=5)
-    model.requests.clear()
-    again = in_virtual_time(team.run(SCREEN, seed=5, cached=first))
-    assert timeless(again) == timeless(whole)
-    assert len(model.requests) == 5
-
-
 def test_it_works_inside_a_running_loop() -> None:
     async def notebook() -> Trace:
         return CollabGraph([Sleeper("a")]).run_sync("hello")

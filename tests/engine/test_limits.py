@@ -208,7 +208,7 @@ def test_slots_are_shared_with_nested_graphs_which_hold_none_themselves(slots: i
     assert (now, most) == (0, slots)
 
 
-async def test_a_plain_node_gives_its_slot_to_the_graph_that_it_runs() -> None:
+async def test_what_a_plain_node_runs_is_a_part_of_its_call() -> None:
     inner = CollabGraph([Sleeper("x", 0.001), Sleeper("y")], [("x", "y")], name="inner")
 
     @function_node

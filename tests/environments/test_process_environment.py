@@ -8,7 +8,7 @@ import time
 import pytest
 
 from swarm_ui import Action, Element
-from swarm_ui.engine.scheduler import within
+from swarm_ui.engine.tasks import within
 from swarm_ui.environments import Done, Episodic, ProcessEnvironment, contract_report
 from swarm_ui.errors import ConfigError
 

@@ -203,12 +203,12 @@ def test_failures_are_counted_and_examples_lead_to_episodes(run: RunDirectory) -
     run.write_episodes("apps", [episode("x"), *lost])
     run.write_episodes("templates", [episode("x", success=None)])
     assert rows(page(run.path), "why-episodes-failed") == [
-        ["episodes", "world fault", "not known"],
+        ["episodes", "world fault", "other"],
         ["apps", "–", "3"],
         ["templates", "1", "–"],
         ["examples", "#5", "#2 #3 #4"],
     ]
-    tested = arm("apps", "", [0.0, 0.0, 1.0], name="apps", failures=("loop", "not_known", None))
+    tested = arm("apps", "", [0.0, 0.0, 1.0], name="apps", failures=("loop", "other", None))
     Results(arms=[tested]).save(run.path)
     assert rows(page(run.path), "why-episodes-failed")[1] == ["apps", "1", "1"], "of all tested"
 

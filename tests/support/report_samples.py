@@ -140,7 +140,7 @@ def full_run(folder: Path, text: str = "Ada") -> Path:
     work = Cost(decisions=5, calls=7, prompt_tokens=90, completion_tokens=9, seconds=1.5)
     results = Results(labels=("phone: simulated", text))
     for split in ("new", "known"):
-        failures = (None, None, "loop", "not_known", None, None)
+        failures = (None, None, "loop", "other", None, None)
         results.arms += [
             arm(split, f"one {text}", [1.0, 0.0, 0.0, None, 1.0, 1.0], work=work),
             arm(

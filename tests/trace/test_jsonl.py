@@ -127,7 +127,6 @@ traces = st.builds(
     ended_by=text,
     delays=st.lists(count, max_size=2).map(tuple),
     output_id=text,
-    traceparent=text,
     edges=st.lists(st.tuples(text, text), max_size=2).map(tuple),
     edge_logprob=logprob,
     calls=st.lists(calls, max_size=2).map(tuple),

@@ -27,7 +27,7 @@ from swarm_ui.addresses import (
     without_credentials,
 )
 from swarm_ui.budget import Budget, Hold, Price
-from swarm_ui.engine.scheduler import within
+from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures

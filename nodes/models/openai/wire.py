@@ -17,7 +17,7 @@ from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from swarm_ui.budget import guess_tokens, most_tokens
-from swarm_ui.engine.scheduler import within
+from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage

@@ -124,6 +124,6 @@ def test_a_swarm_can_be_replayed_from_its_trace() -> None:
     team = import_swarm(made).graph
     trace = team.run_sync("q")
     asked = len(llm.asked)
-    again = asyncio.run(team.run("q", cached=trace))
+    again = asyncio.run(team.replay(trace))
     assert [m.content for m in again.messages] == [m.content for m in trace.messages]
     assert len(llm.asked) == asked

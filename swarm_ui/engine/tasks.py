@@ -1,0 +1,192 @@
+"""Tasks of asyncio: jobs that depend on each other, several at once, and runs from plain code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_PIECE = 1.0
+"""Seconds."""
+
+
+async def in_order(
+    do: Callable[[int], Awaitable[None]],
+    jobs: range,
+    waiting: Sequence[int],
+    successors: Sequence[Sequence[int]],
+) -> None:
+    """Do numbered jobs, each as soon as those are done that it depends on. No task is left running
+    when this returns or raises.
+
+    A job that never awaits needs no separate task: one worker does jobs one after another, without
+    recursion. When a job has to wait, the other ready jobs get workers. A task for each job takes
+    1.6 to 3 times the CPU time per node on every shape but chains (``python -m
+    benchmarks.speed.engine --quick``).
+
+    Args:
+        waiting: for each job, on how many others it waits; if it is not in ``jobs``, a large
+            number.
+        successors: for each job, which ones wait for it.
+
+    Raises:
+        BaseException: the exception of a job; if several jobs failed, that of the lowest number.
+    """
+    missing, ready = [*waiting], deque(k for k in jobs if waiting[k] == 0)
+    left, hired, relaying = len(jobs), 0, False
+    tasks, failures = set[asyncio.Task[None]](), dict[int, BaseException]()
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def hire(workers: int) -> None:
+        nonlocal hired
+        hired += workers
+        tasks.update([asyncio.create_task(work()) for _ in range(workers)])
+
+    async def relay() -> None:
+        """Give every ready job a worker; runs when the worker that started it has to wait."""
+        nonlocal relaying
+        relaying = False
+        hire(len(ready))
+
+    async def work() -> None:
+        nonlocal left, hired, relaying
+        hired -= 1
+        k, task = -1, asyncio.current_task()
+        assert task is not None
+        try:
+            while ready and not over.done():
+                k = ready.popleft()
+                if ready and not hired and not relaying:
+                    relaying = True
+                    tasks.add(asyncio.create_task(relay()))
+                await do(k)
+                for successor in successors[k]:
+                    missing[successor] -= 1
+                    if missing[successor] == 0:
+                        ready.append(successor)
+                left -= 1
+            if not left and not over.done():
+                over.set_result(None)
+        except asyncio.CancelledError:
+            over.cancel()  # if only this task was cancelled, the others cannot go on
+            raise
+        except BaseException as failure:  # raised below: no exception may leave it waiting
+            if not (over.done() and task.cancelling()):  # not a failure to stop
+                failures[k] = failure
+            if not over.done():
+                over.set_result(None)
+            if isinstance(failure, KeyboardInterrupt | SystemExit):
+                raise  # it ends the event loop too
+        tasks.discard(task)
+
+    hire(1)
+    try:
+        await over
+    finally:
+        await _stopped(tasks)
+    if failures:
+        failure = failures[min(failures)]
+        raise failure from failure.__cause__
+
+
+async def _stopped(tasks: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended, even if cancelled meanwhile."""
+    again = False
+    for task in tasks:
+        task.cancel()
+    while tasks:
+        try:
+            done, _ = await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            again = True
+        else:
+            tasks -= done
+    if again:
+        raise asyncio.CancelledError
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of coroutines that run concurrently. No task is left running when this returns or
+    raises.
+
+    If one fails, the others are cancelled, and its exception is raised.
+    """
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:  # re-raised: no part may outlive the whole
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for ``work`` for at most ``seconds``.
+
+    The time is counted in short pieces. While something else blocks the event loop, such as the
+    forward pass of a model, at most one piece passes, so a result that has arrived is not lost.
+
+    Raises:
+        TimeoutError: the time is over; the work was cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    left = seconds
+    try:
+        while not task.done() and left > 0:
+            piece = min(left, _PIECE, seconds / 4)
+            await asyncio.wait({task}, timeout=piece)
+            left -= piece
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from synchronous code.
+
+    Inside a running event loop (a notebook) it runs in a thread with a separate loop, and with a
+    copy of the context variables. An interrupt cancels it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # run below, so that errors of the run do not have this one as their context
+    else:
+        return _run_in_thread(coroutine)
+    return asyncio.run(coroutine)
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop, done = runner.get_loop(), Future[T]()
+    task = loop.create_task(coroutine)
+
+    def run() -> None:
+        try:
+            with runner:
+                done.set_result(loop.run_until_complete(task))
+        except BaseException as error:  # raised by the caller
+            done.set_exception(error)
+
+    thread = Thread(target=run)  # a pool would not wait for a thread whose start was interrupted
+    try:
+        thread.start()
+        return done.result()
+    except KeyboardInterrupt:
+        with suppress(RuntimeError):  # the loop is closed: the run has just ended
+            loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
