@@ -58,6 +58,13 @@ class Memo:
             return None
         return found if self.hears_the_same(found, inbox) else None
 
+    def kept(self, call: Call, inbox: Sequence[Message]) -> Call:
+        """The recorded call, if this one of a composite node heard and says the same."""
+        found = self.calls.get(call.id)
+        if found is None or found.message != call.message or not self.hears_the_same(found, inbox):
+            return call
+        return found
+
     def hears_the_same(self, call: Call, inbox: Sequence[Message]) -> bool:
         """Whether a recorded call received exactly these messages."""
         return call.heard == tuple([m.id for m in inbox]) and self.knows(inbox)

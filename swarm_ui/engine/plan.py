@@ -53,8 +53,6 @@ class Plan:
             _inputs(graph, name, r, own, number)
             for (name, r), own in zip(places, self.own, strict=True)
         )
-        #: ids of the inputs
-        self.heard = tuple(tuple([self.ids[j] for j in inputs]) for inputs in self.inputs)
         #: for each input, which of its messages are received; ``None``: all
         self.conditions: tuple[tuple[Condition | None, ...], ...] = tuple(
             tuple([graph.when.get((self.names[j], self.names[k])) for j in inputs])

@@ -26,7 +26,7 @@ from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
-from swarm_ui.node import NodeContext, NodeReply, Source, Until, derive
+from swarm_ui.node import Answer, NodeContext, NodeReply, Source, Until, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Call, Trace, context_of
@@ -232,12 +232,12 @@ class Frame:
             return
         plan, session, said = self.plan, self.session, self._said
         id = self._prefix + plan.ids[k]
-        broken: Exception | None = None
+        node: Answer | Exception = plan.nodes[k]
         if self._gaps:
             try:
                 passing = self._passing(k, id)
             except Exception as failure:  # a failure of the listener
-                passing, broken = [], failure
+                passing, node = [], failure
             if passing is None:
                 return
             inbox = passing
@@ -246,7 +246,7 @@ class Frame:
         if self._around and plan.open[k]:
             inbox.extend(self._around)
         bound = plan.bounds[k]
-        if self._memo and broken is None:
+        if self._memo and node is plan.nodes[k]:
             said[k] = session.recalled(id, inbox, bound.composite)
             if said[k] is not None:
                 return
@@ -261,11 +261,8 @@ class Frame:
             said[own] if own >= 0 else None,
             self,
         )
-        whole = not (self._gaps or self._around or self._prefix)
-        heard = plan.heard[k] if whole else tuple([message.id for message in inbox])
         try:
-            call = await session.call(plan.nodes[k], inbox, context, heard, bound, broken)
-            said[k] = call.message
+            said[k] = (await session.call(node, inbox, context, bound)).message
         except Unanswered:
             self.waiting.add(k)
 

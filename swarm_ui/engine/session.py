@@ -70,21 +70,18 @@ class Session:
 
     async def call(
         self,
-        node: Answer,
+        node: Answer | Exception,
         inbox: Sequence[Message],
         context: NodeContext,
-        heard: tuple[str, ...],
         bound: Bound | None,
-        broken: Exception | None = None,
         arguments: str | None = None,
         kind: tuple[str, str] | None = None,
     ) -> Call:
         """Call a node, or make a step inside a call, and record it. A failure becomes a tombstone.
 
         Args:
-            heard: ids of the inbox.
+            node: or why the call fails before it is asked.
             bound: its limits; ``None``: none but those of the call around it.
-            broken: why the call fails before the node is called.
             arguments: those of a step; ``None``: it is the call of a node.
             kind: operation and name of its span; ``None``: those of a node.
 
@@ -92,30 +89,22 @@ class Session:
             Unanswered: the node asked a person.
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
-        started = self._clock() - self._start
+        id, started = context.message_id, self._clock() - self._start
+        heard = tuple([message.id for message in inbox])
         if self.on_event is not None:
-            self.on_event(
-                CallStarted(
-                    run=self.run, id=context.message_id, node=context.node, round=context.round,
-                    heard=heard, at=started,
-                )
-            )  # fmt: skip
+            self._tell_start(context, heard, started)
         error: Failure | None = None
-        reply: NodeReply | Message | None = None
-        if self.memo.messages:
-            reply = self.memo.messages.get(context.message_id)
         try:
-            if broken is not None:
-                raise broken
-            if reply is None:
-                if self._traced:
-                    operation, name = kind or ("invoke_agent", context.node)
-                    with telemetry.span(operation, name, id=context.message_id):
-                        reply = await self.bounds.answer(node, inbox, context, bound)
-                else:
+            reply: NodeReply | Message | None = self.memo.messages.get(id)
+            if isinstance(node, Exception):
+                raise node
+            if reply is None and self._traced:
+                with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
                     reply = await self.bounds.answer(node, inbox, context, bound)
-                if type(reply) is not NodeReply and not isinstance(reply, Message):
-                    raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+            elif reply is None:
+                reply = await self.bounds.answer(node, inbox, context, bound)
+            if type(reply) is not NodeReply and not isinstance(reply, Message):
+                raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
         except Unanswered:
             raise
         except Exception as failure:
@@ -123,10 +112,7 @@ class Session:
             reply = NodeReply(error=str(error))
         call = self._record(reply, context, heard, started, error, arguments)
         if bound is not None and bound.composite:
-            # If the calls inside gave the recorded answer again, the call is the recorded one.
-            found = self.memo.calls.get(call.id)
-            if found is not None and found.message == call.message:
-                call = found if self.memo.hears_the_same(found, inbox) else call
+            call = self.memo.kept(call, inbox)
         self._add(call)
         if self.on_event is not None:
             self.on_event(CallFinished(run=self.run, call=call))
@@ -175,12 +161,16 @@ class Session:
                 return found
         seconds = getattr(answer, "timeout", None) if limited else None
         bound = Bound(seconds, composite) if limited or composite else None
-        ids = tuple([message.id for message in heard])
         kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
-        call = await self.call(answer, heard, context, ids, bound, None, arguments, kind)
+        call = await self.call(answer, heard, context, bound, arguments, kind)
         if id in self.raised and not tolerant:
             raise self.raised[id]
         return call
+
+    def _tell_start(self, context: NodeContext, heard: tuple[str, ...], at: float) -> None:
+        id, node, round = context.message_id, context.node, context.round
+        assert self.on_event is not None
+        self.on_event(CallStarted(run=self.run, id=id, node=node, round=round, heard=heard, at=at))
 
     def _failed(self, context: NodeContext, failure: Exception, *, abort: bool) -> Failure:
         """The reason for a failure, for the tombstone; raises if the run must end."""

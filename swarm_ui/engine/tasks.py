@@ -15,27 +15,17 @@ _PIECE = 1.0
 """Seconds."""
 
 
+# A job that never awaits needs no separate task: one worker does jobs one after another, without
+# recursion. When a job has to wait, a relay gives the other ready jobs workers. A task for each job
+# takes 1.6 to 3 times the CPU time on every shape but chains (python -m benchmarks.speed.engine).
 async def in_order(
-    do: Callable[[int], Awaitable[None]],
-    jobs: range,
-    waiting: Sequence[int],
+    do: Callable[[int], Awaitable[None]], jobs: range, waiting: Sequence[int],
     successors: Sequence[Sequence[int]],
-) -> None:
-    """Do numbered jobs, each as soon as those are done that it depends on. No task is left running
-    when this returns or raises.
+) -> None:  # fmt: skip
+    """Do numbered jobs, each as soon as the jobs that it depends on are done. No task is left
+    running when this returns or raises. If jobs fail, the failure of the lowest number is raised.
 
-    A job that never awaits needs no separate task: one worker does jobs one after another, without
-    recursion. When a job has to wait, the other ready jobs get workers. A task for each job takes
-    1.6 to 3 times the CPU time per node on every shape but chains (``python -m
-    benchmarks.speed.engine --quick``).
-
-    Args:
-        waiting: for each job, on how many others it waits; if it is not in ``jobs``, a large
-            number.
-        successors: for each job, which ones wait for it.
-
-    Raises:
-        BaseException: the exception of a job; if several jobs failed, that of the lowest number.
+    ``waiting``: on how many jobs each one waits; if it is not in ``jobs``, a large number.
     """
     missing, ready = [*waiting], deque(k for k in jobs if waiting[k] == 0)
     left, hired, relaying = len(jobs), 0, False
@@ -48,7 +38,6 @@ async def in_order(
         tasks.update([asyncio.create_task(work()) for _ in range(workers)])
 
     async def relay() -> None:
-        """Give every ready job a worker; runs when the worker that started it has to wait."""
         nonlocal relaying
         relaying = False
         hire(len(ready))
@@ -72,9 +61,6 @@ async def in_order(
                 left -= 1
             if not left and not over.done():
                 over.set_result(None)
-        except asyncio.CancelledError:
-            over.cancel()  # if only this task was cancelled, the others cannot go on
-            raise
         except BaseException as failure:  # raised below: no exception may leave it waiting
             if not (over.done() and task.cancelling()):  # not a failure to stop
                 failures[k] = failure
@@ -89,8 +75,7 @@ async def in_order(
         await over
     finally:
         await _stopped(tasks)
-    if failures:
-        failure = failures[min(failures)]
+    for _, failure in sorted(failures.items()):
         raise failure from failure.__cause__
 
 
