@@ -85,8 +85,9 @@ class _Player:
 
     def reset(self, draw: Callable[[int], int], options: Infos | None) -> Infos:
         """Start an episode, and return its infos. ``draw(n)`` draws a number below ``n``."""
-        drawn = self._tasks[draw(len(self._tasks))], self._seeds[draw(len(self._seeds))]
-        chosen = dict(zip(("task", "episode"), drawn, strict=True)) | (options or {})
+        drawn: Infos = {"task": self._tasks[draw(len(self._tasks))]}
+        drawn["episode"] = self._seeds[draw(len(self._seeds))]
+        chosen = drawn | (options or {})
         task, episode = str(chosen["task"]), int(chosen["episode"])
         screen = self._wait(self._env.reset(task=task, seed=episode))
         return {**self._infos(screen, "", over=False), "task": task, "episode": episode}
