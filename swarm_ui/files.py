@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, Self
@@ -28,7 +29,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-_BLOCK = 65536
 _TRIES, _PAUSE = 5, 0.02
 """Number of attempts to get a lock, and the seconds between them: :func:`being_written` holds it
 briefly."""
@@ -160,15 +160,10 @@ def whole_lines(path: Path) -> list[bytes]:
 
 def whole_size(file: FileIO) -> int:
     """Number of bytes of the complete lines of a file."""
-    end = file.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
+    if not os.fstat(file.fileno()).st_size:
+        return 0  # an empty file has no map
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return data.rfind(b"\n") + 1
 
 
 def sync_folder(folder: Path) -> None:
@@ -223,12 +218,10 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
     """
     path = folder / f".{part}.lock"
     try:
-        file = claim(path)
-        for _ in range(_TRIES - 1):
-            if file is not None:
+        for _ in range(_TRIES):
+            if (file := claim(path)) is not None:
                 break
             time.sleep(_PAUSE)
-            file = claim(path)
     except OSError as error:
         raise ConfigError(f"'{folder}' cannot be written: {error}") from error
     if file is None:

@@ -114,6 +114,7 @@ class RemoteWorker:
                     self._lose("", loss)
                 except ConfigError as error:
                     self._refused = error
+                    self._fleet.warn(f"worker {self.number} does not play: {error}")
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`~swarm_ui.rollout.Worker`."""

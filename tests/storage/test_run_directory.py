@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -17,7 +16,6 @@ from swarm_ui.files import (
     whole_lines,
     write_atomic,
 )
-from swarm_ui.storage import run_directory
 from swarm_ui.storage.run_directory import RunDirectory, without_secrets
 
 
@@ -33,13 +31,8 @@ def test_created_run_can_be_taken_up_again(run: RunDirectory) -> None:
     assert again.status()["iteration"] == 2
     for folder in (again.traces, again.adapters, again.edges, again.plots):
         assert folder.is_dir()
-
-
-def test_config_tells_versions_and_machine(run: RunDirectory) -> None:
-    document = json.loads((run.path / "config.json").read_text())
-    assert document["packages"]["msgspec"]
-    assert document["python"].startswith("3.")
-    assert document["platform"]
+    document = again.document()
+    assert "msgspec" in document["packages"] and document["platform"]  # type: ignore[operator]
 
 
 def test_default_path_holds_the_name_and_is_never_taken_twice(
@@ -49,23 +42,6 @@ def test_default_path_holds_the_name_and_is_never_taken_twice(
     paths = [RunDirectory.create(None, name="My Phone!", config={}).path for _ in range(3)]
     assert len(set(paths)) == 3
     assert all(p.parent == Path("runs") and "-my-phone" in p.name for p in paths)
-
-
-def test_runs_that_begin_in_the_same_moment_have_folders_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    second: list[RunDirectory] = []
-
-    def meanwhile(packages: object) -> dict[str, str]:
-        """Another process begins, before this one has written anything."""
-        monkeypatch.setattr(run_directory, "installed", lambda packages: {})
-        second.append(RunDirectory.create(None, name="phone", config={"number": 2}))
-        return {}
-
-    monkeypatch.setattr(run_directory, "installed", meanwhile)
-    first = RunDirectory.create(None, name="phone", config={"number": 1})
-    assert (first.config(), second[0].config()) == ({"number": 1}, {"number": 2})
 
 
 def test_full_directory_is_refused_with_the_way_on(run: RunDirectory) -> None:
@@ -130,16 +106,13 @@ def test_only_the_secrets_of_an_address_is_left_out(address: str, kept: str) -> 
     assert without_secrets({"url": address}) == {"url": kept}
 
 
-def test_metrics_survive_a_torn_line(run: RunDirectory) -> None:
+def test_metrics_survive_a_torn_line_and_damage_in_the_middle_is_told(run: RunDirectory) -> None:
     run.log({"iteration": 0, "success": 0.5})
     with (run.path / "metrics.jsonl").open("ab") as file:
         file.write(b'{"iteration": 1, "succ')
     assert [m["iteration"] for m in run.metrics()] == [0]
     run.log({"iteration": 1, "success": 0.6})
     assert [m["iteration"] for m in run.metrics()] == [0, 1]
-
-
-def test_damage_in_the_middle_is_an_error(run: RunDirectory) -> None:
     (run.path / "metrics.jsonl").write_bytes(b'{"a": 1}\nnonsense\n')
     with pytest.raises(TraceError, match=r"metrics\.jsonl"):
         run.metrics()
