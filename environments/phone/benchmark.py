@@ -6,9 +6,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar, Literal
 
 from swarm_ui.environments.benchmark import (
     DEFAULT_EPISODES,
@@ -28,9 +26,9 @@ from swarm_ui.environments.phone.invented import (
     blind_tasks,
     of_kinds,
 )
-from swarm_ui.environments.phone.split import LEAST_AGENTS, MOST_AGENTS, SplitPhone, split_tasks
-from swarm_ui.environments.phone.splits import draw_jobs, tasks
-from swarm_ui.rollout import Job, MakeEnvironment
+from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.environments.phone.splits import tasks
+from swarm_ui.rollout import Job, MakeEnvironment, spread_jobs
 
 
 class _Phones(Benchmark):
@@ -38,20 +36,20 @@ class _Phones(Benchmark):
 
     trains_on: ClassVar[str | None] = "train"
 
-    def phone(self, split: str, **look: bool) -> Callable[[], PhoneEnvironment]:
+    def phone(self, split: str) -> Callable[..., PhoneEnvironment]:
         """Makes a phone of a split."""
         raise NotImplementedError
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
-        look = {"screenshots": True} if self.screenshots_given else {}
-        yield Opened(self.phone(split, **look))
+        make = self.phone(split)
+        yield Opened(partial(make, screenshots=True) if self.screenshots_given else make)
 
     def solver(self) -> MakeEnvironment:
         return self.phone("train")
 
     def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
-        return draw_jobs(names, count, seed, seeds=self.seeds_of(split))
+        return spread_jobs(names, count, seed, self.seeds_of(split))
 
     def test_count(self, names: Sequence[str]) -> int:
         return DEFAULT_EPISODES
@@ -59,7 +57,7 @@ class _Phones(Benchmark):
     def training_jobs(
         self, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds = "train"
     ) -> list[Job]:
-        return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=self.seeds_of(seeds))
+        return spread_jobs(tuple(names), count, rng.getrandbits(32), self.seeds_of(seeds))
 
 
 class Phone(_Phones):
@@ -72,8 +70,8 @@ class Phone(_Phones):
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
-    def phone(self, split: str, **look: bool) -> Callable[[], PhoneEnvironment]:
-        return partial(PhoneEnvironment, **look)
+    def phone(self, split: str) -> Callable[..., PhoneEnvironment]:
+        return PhoneEnvironment
 
     def known_tasks(self) -> Sequence[str]:
         return PhoneEnvironment().tasks
@@ -109,21 +107,19 @@ class Invented(_Phones):
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
-    def phone(self, split: str, **look: bool) -> Callable[[], InventedPhone]:
+    def phone(self, split: str) -> Callable[..., InventedPhone]:
         first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, self.first)
         devices = BLIND_DEVICES if first == BLIND else self.devices
-        return partial(InventedPhone, devices=devices, first=first, wordings=self.wordings, **look)
+        return partial(InventedPhone, devices=devices, first=first, wordings=self.wordings)
 
     def split_tasks(self, split: str) -> Sequence[str]:
         tasks = self.phone(split)().tasks
         return of_kinds(tasks, SIMPLE_KINDS) if self.single else tasks
 
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-        yield from super().mistakes(())
-        for split in splits:
-            if split not in ("", *self.splits):
-                yield from super().mistakes((split,))
-                continue
+        known = [split for split in splits if split in ("", *self.splits)]
+        yield from super().mistakes([split for split in splits if split not in known])
+        for split in known:
             phone = self.phone(split)()
             for task in self.tasks:
                 if not phone.has(task):
@@ -147,11 +143,9 @@ class SplitScreen(_Phones):
     splits: ClassVar[tuple[str, ...]] = ("parameters", "templates", "validation", "train")
 
     name: Literal["phone-split"] = "phone-split"
-    apps: Annotated[int, Field(ge=LEAST_AGENTS, le=MOST_AGENTS)] = MOST_AGENTS
-    """Number of apps on the screen."""
 
-    def phone(self, split: str, **look: bool) -> Callable[[], SplitPhone]:
-        return partial(SplitPhone, agents=self.apps)
+    def phone(self, split: str) -> Callable[..., SplitPhone]:
+        return SplitPhone
 
     def known_tasks(self) -> Sequence[str]:
         return SplitPhone().tasks

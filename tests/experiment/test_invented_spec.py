@@ -8,7 +8,7 @@ import pytest
 
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.phone.benchmark import Invented, SplitScreen
+from swarm_ui.environments.phone.benchmark import Invented
 from swarm_ui.environments.phone.invented import (
     BLIND,
     BLIND_DEVICES,
@@ -88,5 +88,4 @@ def test_an_unknown_task_is_named_with_one_that_exists() -> None:
 
 
 def test_a_solver_has_the_settings_of_its_environment() -> None:
-    assert "5 apps" in str(SplitScreen(apps=5).solver()().name)  # type: ignore[union-attr]
     assert "few wordings" in str(Invented(wordings="few").solver()().name)  # type: ignore[union-attr]
