@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView, Pane
-from swarm_ui.engine.limits import Limits
 from swarm_ui.environments.coordination.environment import written
 from swarm_ui.environments.coordination.problem import Problem, draw_problem
 from swarm_ui.errors import ModelError
@@ -23,9 +22,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope
-from swarm_ui.observation import Observation
-from swarm_ui.rollout import Decide
-from swarm_ui.trace.records import Trace
+from swarm_ui.rollout import GraphPolicy
 
 ANSWERS = "answers"
 """Name of the node that gathers the answers."""
@@ -62,13 +59,9 @@ class GatherAnswers:
                 )
         last = max((message.round for message in inbox), default=0)
         said = {m.sender: m.action for m in inbox if m.round == last and m.action is not None}
-        texts = {name: action.text or "" for name, action in said.items() if _answers(action)}
+        texts = {n: a.text or "" for n, a in said.items() if a.action_type == "answer"}
         action = Action(action_type="answer", text=written(texts))
         return NodeReply(content=action.json(), action=action)
-
-
-def _answers(action: Action) -> bool:
-    return action.action_type == "answer"
 
 
 def message_graph(
@@ -96,38 +89,25 @@ def message_graph(
     )
 
 
-class CoordinationPolicy:
+class CoordinationPolicy(GraphPolicy):
     """One agent for each name of a task, in synchronous rounds over its network.
 
     The task determines the names, the edges and the number of rounds, so the team differs from
     episode to episode.
+
+    Args:
+        make_agent: makes an agent, such as ``lambda name, view: AgentNode(name, model,
+            view=view)``; called for every name in every episode.
+        name: for tables.
     """
 
-    def __init__(
-        self,
-        make_agent: MakeAgent,
-        *,
-        name: str = "one agent for each name",
-        limits: Limits | None = None,
-    ) -> None:
-        """
-        Args:
-            make_agent: makes an agent, such as ``lambda name, view: AgentNode(name, model,
-                view=view)``; called for every name in every episode.
-            name: for tables.
-            limits: the limits of each decision.
-        """
-        self.make_agent, self._limits = make_agent, limits
-        self.name = name
+    def __init__(self, make_agent: MakeAgent, *, name: str = "one agent for each name") -> None:
+        self.make_agent = make_agent
+        super().__init__(self._of_task, name=name)
+
+    def _of_task(self, task: str, seed: int) -> tuple[CollabGraph, None]:
+        return self.graph(draw_problem(task, seed), seed), None
 
     def graph(self, problem: Problem, seed: int) -> CollabGraph:
         """The team of a problem."""
         return message_graph(problem, self.make_agent)
-
-    def begin(self, *, task: str, seed: int) -> Decide:
-        graph = self.graph(draw_problem(task, seed), seed)
-
-        async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            return await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
-
-        return decide
