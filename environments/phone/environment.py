@@ -57,6 +57,8 @@ class PhoneEnvironment(Stateful):
     episode and screen.
     """
 
+    name = "phone (simulated)"
+    tasks: Sequence[str] = tuple(TEMPLATES)
     actions = ACTIONS
     checker = CHECKER
     """Version of the success check."""
@@ -69,15 +71,7 @@ class PhoneEnvironment(Stateful):
             screenshots: add a picture to every observation.
         """
         self._screenshots = screenshots
-        self._distance: int | None = None
-
-    @property
-    def name(self) -> str:
-        return "phone (simulated)"
-
-    @property
-    def tasks(self) -> Sequence[str]:  # type: ignore[override]
-        return tuple(TEMPLATES)
+        self._graded: tuple[State, int] | None = None
 
     @classmethod
     def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
@@ -94,7 +88,7 @@ class PhoneEnvironment(Stateful):
     def begin(self, task: str, rng: random.Random) -> str:
         assignment = self.assign(task, self.seed)
         device = assignment.start.clone()
-        self.budget, self._distance = assignment.template.budget, None
+        self.budget = assignment.template.budget
         self.state = State(assignment, device, self._view(device, assignment.salt))
         return assignment.text
 
@@ -127,17 +121,7 @@ class PhoneEnvironment(Stateful):
         device = state.device.clone()
         note = self._operate(state.assignment, device, state.view, action)
         self.state = State(state.assignment, device, self._view(device, state.assignment.salt))
-        self._distance = None
         return note
-
-    def restore(self, state: object) -> Observation:
-        """Continue an episode from a :meth:`snapshot` of this or another phone.
-
-        Raises:
-            EnvironmentFault: it is not a snapshot of a phone.
-        """
-        self._distance = None
-        return super().restore(state)
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task; equal arguments give equal assignments."""
@@ -174,14 +158,14 @@ class PhoneEnvironment(Stateful):
             return float(intent.kind == action.goal_status)
         after = state.device.clone()
         self._operate(assignment, after, state.view, action)
-        return float(self._steps_left(assignment, after) < self.distance())
+        return float(_steps_left(assignment, after) < self.distance())
 
     def distance(self) -> int:
         """Number of actions the reference solver still needs, the final ``status`` included."""
-        if self._distance is None:
-            state = self._running
-            self._distance = self._steps_left(state.assignment, state.device)
-        return self._distance
+        state = self._running
+        if self._graded is None or self._graded[0] is not state:
+            self._graded = state, _steps_left(state.assignment, state.device)
+        return self._graded[1]
 
     @property
     def _running(self) -> State:
@@ -197,15 +181,16 @@ class PhoneEnvironment(Stateful):
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
         return act(device, seen, action)
 
-    def _steps_left(self, assignment: Assignment, device: Device) -> int:
-        """Number of actions that the reference solver needs from a device on."""
-        now = device.clone()
-        for done in range(1, UNREACHABLE):
-            intent = solve(assignment.goal, assignment.start, now)
-            if intent.kind in ("complete", "infeasible"):
-                return done
-            perform(now, intent)
-        return UNREACHABLE
+
+def _steps_left(assignment: Assignment, device: Device) -> int:
+    """Number of actions that the reference solver needs from a device on."""
+    now = device.clone()
+    for done in range(1, UNREACHABLE):
+        intent = solve(assignment.goal, assignment.start, now)
+        if intent.kind in ("complete", "infeasible"):
+            return done
+        perform(now, intent)
+    return UNREACHABLE
 
 
 def _success(state: State, declared: Action) -> bool:

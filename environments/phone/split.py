@@ -310,6 +310,8 @@ class SplitPhone(PhoneEnvironment):
     :class:`~swarm_ui.environments.phone.PhoneEnvironment`. It is a simulation.
     """
 
+    tasks = tuple(SPLIT_TEMPLATES)
+
     def __init__(self, *, agents: int = MOST_AGENTS, whole: bool = False) -> None:
         """
         Args:
@@ -327,15 +329,7 @@ class SplitPhone(PhoneEnvironment):
                 f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
             )
         self._agents, self._whole = agents, whole
-
-    @property
-    def name(self) -> str:
-        kind = "one agent" if self._whole else "split facts"
-        return f"phone (simulated, {kind}, {self._agents} apps)"
-
-    @property
-    def tasks(self) -> Sequence[str]:  # type: ignore[override]
-        return tuple(SPLIT_TEMPLATES)
+        self.name = f"phone (simulated, {'one agent' if whole else 'split facts'}, {agents} apps)"
 
     @classmethod
     def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:

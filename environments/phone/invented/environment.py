@@ -60,11 +60,7 @@ class InventedPhone(PhoneEnvironment):
         if wordings not in ("few", "many"):
             raise ConfigError(f"invented: no wordings {wordings!r}; expected 'few' or 'many'")
         self._first, self._devices, self._wordings = first, devices, wordings
-
-    @property
-    def name(self) -> str:
-        few = ", few wordings" if self._wordings == "few" else ""
-        return f"invented phone (simulated{few})"
+        self.name = f"invented phone (simulated{', few wordings' * (wordings == 'few')})"
 
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
