@@ -6,7 +6,7 @@ import calendar
 from datetime import UTC, date, datetime, timedelta
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
@@ -33,7 +33,10 @@ EVENTS = db.single_table(
 def _build(handset: Handset, screen: Screen) -> Page:
     match screen.kind:
         case "day":
-            return _day(handset, date.fromisoformat(screen.of))
+            day = date.fromisoformat(screen.of)
+            rows = [_line(k, row) for k, row in _on(handset, day)] or [ui.text_row("No events")]
+            title = f"{day:%A}, {day:%B} {day.day} {day.year}"
+            return Page(title=title, rows=rows, bottom=[_new_event(day)])
         case "detail":
             return _event(handset, screen.row)
         case "delete":
@@ -42,8 +45,13 @@ def _build(handset: Handset, screen: Screen) -> Page:
             return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
         case "form":
             return _form(handset)
-        case "agenda":
-            return _agenda(handset)
+        case "agenda":  # all events that have not ended, the earliest first
+            ahead = {
+                k: e for k, e in handset.tables["event"].items() if int(e["end"]) >= handset.now
+            }
+            events = sorted(ahead.items(), key=lambda pair: (int(pair[1]["start"]), pair[0]))
+            rows = [_line(k, row, dated=True) for k, row in events]
+            return Page(title="Event list", rows=rows or [ui.text_row("No events")])
     shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
     return _month(handset, shown.replace(day=1))
 
@@ -54,8 +62,8 @@ def _month(handset: Handset, first: date) -> Page:
     for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
         weeks.append(tuple(_tile(handset, day, day.month == first.month) for day in week))
     turn = (
-        ui.icon("Previous month", Call(_turn, first - timedelta(days=1))),
-        ui.icon("Next month", Call(_turn, first + timedelta(days=31))),
+        ui.icon("Previous month", ui.show(APP, "list", f"{first - timedelta(days=1)}")),
+        ui.icon("Next month", ui.show(APP, "list", f"{first + timedelta(days=31)}")),
         ui.button("List", ui.open_screen(APP, "agenda")),
     )
     add = _new_event(handset.when().date())
@@ -65,10 +73,6 @@ def _month(handset: Handset, first: date) -> Page:
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
     events = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events" if inside else ""
     return ui.cell(str(day.day), ui.open_screen(APP, "day", day.isoformat()), events)
-
-
-def _turn(handset: Handset, to: date) -> None:
-    handset.show((Screen(APP, "list", to.isoformat()),))
 
 
 def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:
@@ -87,25 +91,12 @@ def _moment(seconds: str) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def _day(handset: Handset, day: date) -> Page:
-    rows = [_line(k, row) for k, row in _on(handset, day)] or [ui.text_row("No events")]
-    title = f"{day:%A}, {day:%B} {day.day} {day.year}"
-    return Page(title=title, rows=rows, bottom=[_new_event(day)])
-
-
 def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
     start, end = _moment(row["start"]), _moment(row["end"])
     span = f"{start:%H:%M} - {end:%H:%M}"
     parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
     detail = ui.open_screen(APP, "detail", row=identity)
     return ui.item(row["title"], " ".join(filter(None, parts)), detail)
-
-
-def _agenda(handset: Handset) -> Page:
-    """All events that have not ended, the earliest first."""
-    events = sorted(handset.tables["event"].items(), key=lambda p: (int(p[1]["start"]), p[0]))
-    rows = [_line(k, row, dated=True) for k, row in events if int(row["end"]) >= handset.now]
-    return Page(title="Event list", rows=rows or [ui.text_row("No events")])
 
 
 def _event(handset: Handset, identity: int) -> Page:

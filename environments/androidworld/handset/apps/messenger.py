@@ -32,7 +32,10 @@ def _contacts(handset: Handset, screen: Screen) -> Page:
         case "label":
             return ui.choice_page("Select label", "label", LABELS)
         case "detail":
-            return _detail(handset.tables["contact"][screen.row])
+            record = handset.tables["contact"][screen.row]
+            rows = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
+            rows += [ui.text_row(record["email"], "Email")] if record["email"] else []
+            return Page(title=record["name"], rows=rows)
     people = sorted(handset.tables["contact"].items(), key=lambda pair: pair[1]["name"].casefold())
     rows = [
         ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=k)) for k, row in people
@@ -64,12 +67,6 @@ def _save(handset: Handset) -> str:
     identity = handset.insert("contact", {**record, "favorite": "off"})
     handset.show((*handset.stack[:-1], Screen("contacts", "detail", "", identity)))
     return "Contact saved"
-
-
-def _detail(record: Row) -> Page:
-    rows = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
-    rows += [ui.text_row(record["email"], "Email")] if record["email"] else []
-    return Page(title=record["name"], rows=rows)
 
 
 def _insert(handset: Handset, intent: Intent) -> None:

@@ -55,18 +55,14 @@ CLOCK_TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
 
 
 def _clock(handset: Handset, screen: Screen) -> Page:
-    tab = screen.of or "Alarm"
-    body = {"Alarm": _alarms, "Clock": _now, "Timer": _timer, "Stopwatch": _stopwatch}[tab]
-    tabs = tuple(ui.tab(one, one == tab, Screen("clock", "list", one)) for one in CLOCK_TABS)
-    return Page(title=tab, rows=body(handset), bottom=[tabs])
-
-
-def _alarms(handset: Handset) -> list[Line]:
-    return [ui.text_row("No alarms")]
-
-
-def _now(handset: Handset) -> list[Line]:
-    return [ui.text_row(f"{handset.when():%H:%M}", f"{handset.when():%a, %b} {handset.when().day}")]
+    tab, when = screen.of or "Alarm", handset.when()
+    tabs = tuple(ui.tab(one, one == tab, ui.show("clock", "list", one)) for one in CLOCK_TABS)
+    rows: list[Line] = [ui.text_row("No alarms")]
+    if tab == "Clock":
+        rows = [ui.text_row(f"{when:%H:%M}", f"{when:%a, %b} {when.day}")]
+    elif tab != "Alarm":
+        rows = _timer(handset) if tab == "Timer" else _stopwatch(handset)
+    return Page(title=tab, rows=rows, bottom=[tabs])
 
 
 def _timer(handset: Handset) -> list[Line]:

@@ -62,14 +62,18 @@ def image(description: str) -> Widget:
     return Control("image", "", description=description)
 
 
-def tab(text: str, active: bool, screen: Screen) -> Widget:
-    """A tab, which shows a screen in place of the app's screens."""
-    return Control("tab", text, checked=active, effect=Call(Handset.show, (screen,)))
+def show(app: str, kind: str, of: str = "") -> Effect:
+    """Put a screen in place of the app's screens."""
+    return Call(Handset.show, (Screen(app, kind, of),))
+
+
+def tab(text: str, active: bool, effect: Effect) -> Widget:
+    return Control("tab", text, checked=active, effect=effect)
 
 
 def tabs(app: str, kinds: Mapping[str, str], shown: str) -> Line:
     """A row of tabs, each with the kind of screen that it shows."""
-    return tuple(tab(text, kind == shown, Screen(app, kind)) for text, kind in kinds.items())
+    return tuple(tab(text, kind == shown, show(app, kind)) for text, kind in kinds.items())
 
 
 def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
