@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from miniwob_browser import click, needs_browser, quoted, script
+from miniwob_player import Player
+from PIL import Image
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, Direction
 from swarm_ui.environment import Environment
-from swarm_ui.environments.miniwob import (
-    REFERENCE_TASKS,
-    MiniWobBrowser,
-    MiniWobEnvironment,
-)
+from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.observation import Observation, render
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
 
@@ -25,7 +26,7 @@ NASTY = 'it\'s "quoted" </script><b>`${1+1}`\\n \\u0041 \u2028 é'
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[MiniWobBrowser]:
-    async with MiniWobBrowser(pages=8) as opened:
+    async with MiniWobBrowser(pages=2, budget=60) as opened:
         yield opened
 
 
@@ -117,3 +118,164 @@ async def test_the_clock_of_the_page_is_off(env: MiniWobEnvironment) -> None:
     step = await env.step(click(screen, "Click Me!"))
     assert await script(env, "[WOB_REWARD_GLOBAL, WOB_RAW_REWARD_GLOBAL]") == [0, 1]
     assert step.reward == 1.0
+
+
+# -- what is listed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "role", "label", "count"),
+    [
+        ("find-greatest", "item", "card hidden", 3),
+        ("use-slider", "field", "slider", 1),
+        ("use-slider-2", "field", "slider", 3),
+        ("form-sequence", "field", "slider", 1),
+        ("use-spinner", "button", "up", 1),
+        ("use-spinner", "button", "down", 1),
+        ("number-checkboxes", "image", "picture", 1),
+        ("count-sides", "image", "canvas", 1),
+        ("draw-line", "image", "drawing", 1),
+    ],
+)
+async def test_what_can_be_seen_is_listed_with_its_bounds(
+    env: MiniWobEnvironment, task: str, role: str, label: str, count: int
+) -> None:
+    screen = await env.reset(task=task, seed=1)
+    found = [e for e in screen.elements if (e.role, e.label) == (role, label)]
+    assert len(found) == count, screen.elements
+    for element in found:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        assert right - left > 5 and bottom - top > 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_sliders_take_numbers(env: MiniWobEnvironment, seed: int) -> None:
+    player = Player(env, await env.reset(task="use-slider", seed=seed))
+    (wanted,) = player.match(r"Select (-?\d+)")
+    screen = await player.fill(player.find("slider"), wanted)
+    assert player.find("slider").value == wanted and player.has(wanted, "text")
+    assert screen.geometry == "box"
+    await player.submit()
+    assert player.step is not None and player.step.reward == 1.0
+    player = Player(env, await env.reset(task="use-slider-2", seed=seed))
+    for place, number in enumerate(re.findall(r"\d+", player.goal)):
+        await player.fill([e for e in player.screen.elements if e.label == "slider"][place], number)
+    await player.submit()
+    assert player.step is not None and player.step.reward == 1.0
+
+
+@pytest.mark.parametrize("text", ["9999", "many", ""])
+async def test_a_slider_says_what_it_takes(env: MiniWobEnvironment, text: str) -> None:
+    screen = await env.reset(task="use-slider", seed=1)
+    step = await env.step(Action(action_type="input_text", index=0, text=text))
+    assert step.note == "the slider takes a number from -100 to -95"
+    assert step.observation.elements[0].value == screen.elements[0].value == "-97"
+
+
+async def test_arrow_keys_move_the_slider_that_is_named(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="use-slider-2", seed=1)
+    sliders = [e for e in screen.elements if e.label == "slider"]
+    for slider in sliders:
+        assert slider.value is not None
+        up = int(slider.value) < 20
+        key = "KEYCODE_DPAD_RIGHT" if up else "KEYCODE_DPAD_LEFT"
+        action = Action(action_type="keyboard_enter", index=slider.index, keycode=key)
+        step = await env.step(action)
+        moved = step.observation.elements[slider.index]
+        assert moved.value == str(int(slider.value) + (1 if up else -1)) and moved.focused
+    lost = await env.step(Action(action_type="keyboard_enter", index=sliders[0].index + 1))
+    assert lost.note == "the element takes no keys"
+
+
+# -- long lists -------------------------------------------------------------------------------
+
+
+async def pages(env: MiniWobEnvironment, screen: Observation, way: Direction) -> list[Observation]:
+    """The screens from here to the end, or to the beginning, of a long list."""
+    found = [screen]
+    while (found[-1].more or (0, 0))[way == "down"]:
+        step = await env.step(Action(action_type="scroll", direction=way))
+        assert step.note == "" and not step.ended
+        found.append(step.observation)
+        assert len(found) < 40
+    return found
+
+
+def names(screens: list[Observation]) -> set[str]:
+    return {e.label for screen in screens for e in screen.elements}
+
+
+async def test_a_list_that_is_cut_says_so_and_goes_on(env: MiniWobEnvironment) -> None:
+    player = Player(env, await env.reset(task="book-flight", seed=1))
+    field = next(e for e in player.screen.elements if e.editable)
+    screen = await player.fill(field, "a")
+    options = await script(env, "[...document.querySelectorAll('.ui-menu-item')].length")
+    assert isinstance(options, int) and options > 500
+    assert len(screen.elements) == 70 and screen.more is not None
+    assert screen.more[0] == 0 and screen.more[1] > 400
+    assert render(screen).endswith(f"({screen.more[1]} more elements follow: scroll down)")
+    down = await pages(env, screen, "down")
+    suggested = await script(
+        env, "[...document.querySelectorAll('.ui-menu-item')].map((one) => one.textContent.trim())"
+    )
+    assert isinstance(suggested, list) and set(suggested) <= names(down)
+    assert "(" in render(down[-1]).splitlines()[0] and "scroll up" in render(down[-1])
+    up = await pages(env, down[-1], "up")
+    assert up[-1].more is not None and up[-1].more[0] == 0
+    assert names(up) == names(down)
+    last = down[-1].elements[-1]
+    assert last.bounds is not None
+
+
+async def test_an_episode_starts_at_the_top_of_its_list(env: MiniWobEnvironment) -> None:
+    for _ in range(2):
+        screen = await env.reset(task="social-media", seed=3)
+        again = await env.reset(task="social-media", seed=3)
+        assert again == screen
+        await pages(env, again, "down")
+    assert await env.reset(task="social-media", seed=3) == screen
+
+
+# -- bounds and pictures ----------------------------------------------------------------------
+
+
+async def test_marks_are_drawn_where_the_elements_are() -> None:
+    pictures = []
+    for marks in (False, True):
+        async with MiniWobBrowser(pages=1, marks=marks, screenshots=True) as browser:
+            screen = await browser.environments[0].reset(task="click-shape", seed=1)
+            assert screen.png is not None
+            pictures.append(Image.open(io.BytesIO(screen.png)).convert("RGB"))
+    plain, marked = pictures
+    assert plain.size == marked.size == (160, 210)
+    for element in screen.elements:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        edge = [(x, top) for x in range(left, min(right, 160))]
+        assert bottom <= 210 or element.role == "image"
+        assert any(marked.getpixel(at) != plain.getpixel(at) for at in edge), element
+
+
+# -- what an act starts -----------------------------------------------------------------------
+
+
+async def test_the_screen_is_read_after_what_the_act_started(env: MiniWobEnvironment) -> None:
+    """Timers of timers, and changes of the selection; not the page's own clockwork."""
+    screen = await env.reset(task="click-button", seed=1)
+    await script(
+        env,
+        """(() => {
+          const told = document.createElement("p"), button = document.createElement("button");
+          button.textContent = "start", told.textContent = "idle";
+          document.querySelector("#area").append(button, told);
+          button.addEventListener("click", () => setTimeout(
+            () => setTimeout(() => { told.textContent = "done"; }, 120), 90));
+          (function clockwork() { setTimeout(clockwork, 50); })();
+          return 1;
+        })()""",
+    )
+    screen = (await env.step(Action(action_type="scroll", direction="up"))).observation
+    assert any(e.label == "idle" for e in screen.elements)
+    for _ in range(2):
+        screen = (await env.step(click(screen, "start"))).observation
+        assert any(e.label == "done" for e in screen.elements)
+        await script(env, "document.querySelector('#area > p').textContent = 'idle'")
