@@ -55,8 +55,6 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True):
     """Rationale of the credit: a text for each round."""
     execute: Action | None = None
     """Action to execute instead of the decision; ``None``: the decision itself."""
-    expert: Action | None = None
-    """A right action in this state, by the environment's own solver; it is only recorded."""
     note: Any = None
     """Anything picklable; see :attr:`~swarm_ui.trace.records.Episode.notes`."""
 
@@ -174,7 +172,6 @@ async def _play(
                 credit=guidance.credit,
                 credit_source=guidance.credit_source,
                 rationale=guidance.rationale,
-                expert=guidance.expert,
             )
         )
         notes.append(guidance.note)

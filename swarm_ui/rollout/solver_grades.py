@@ -1,4 +1,4 @@
-"""Records what an environment's own solver says about each decision of an episode."""
+"""Records how an environment's own solver grades each decision of an episode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swarm_ui.trace.records import Trace
 
 
 async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
-    """Grade every proposal, and record the solver's own action; the executed action is not changed.
+    """Grade every proposal; the executed action is not changed.
 
     It is an :class:`~swarm_ui.rollout.Intervene`. The credit of a message is 1.0 if
     its action brings the state nearer to success, else 0.0, also for a reply without a valid
@@ -26,7 +26,6 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
         for message in trace.messages:
             if message.action is not None and message.action.key not in grades:
                 grades[message.action.key] = environment.grade(message.action)
-        expert = environment.expert()
     except EnvironmentFault as error:
         return Intervention(rationale=(f"not graded: {error}",))
     failed = {call.id for call in trace.calls if call.error is not None}
@@ -35,4 +34,4 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
         for m in trace.messages
         if m.id not in failed and not m.abstains
     }
-    return Intervention(credit=as_matrix(trace, values), credit_source=SOLVER_CREDIT, expert=expert)
+    return Intervention(credit=as_matrix(trace, values), credit_source=SOLVER_CREDIT)

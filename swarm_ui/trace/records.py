@@ -265,8 +265,6 @@ class StepRecord(
     """The source of the credit; empty: not known."""
     rationale: tuple[str, ...] = ()
     """The reasons that the source of the credit gave, a text for each round; may be empty."""
-    expert: Action | None = None
-    """A right action in this state, by the environment's own solver; ``None``: not known."""
 
 
 class Episode(

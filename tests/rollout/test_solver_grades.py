@@ -44,17 +44,14 @@ def played(
     return asyncio.run(rollout(world, policy, task="write", seed=1, intervention=intervention))
 
 
-def test_grades_and_the_solvers_action_are_recorded_and_nothing_else_changes() -> None:
+def test_grades_are_recorded_and_nothing_else_changes() -> None:
     graded = played(Notebook(), intervention=solver_grades)
     plain = played(Notebook())
     assert [s.credit for s in graded.steps] == [((0.0,),)] * 4
     assert {s.credit_source for s in graded.steps} == {SOLVER_CREDIT}
-    assert [s.expert and s.expert.action_type for s in graded.steps] == ["input_text"] * 4
     for seen, other in zip(graded.steps, plain.steps, strict=True):
         assert timeless(seen.trace) == timeless(other.trace)
-        bare = msgspec.structs.replace(
-            seen, trace=other.trace, credit=None, credit_source="", expert=None
-        )
+        bare = msgspec.structs.replace(seen, trace=other.trace, credit=None, credit_source="")
         assert bare == other
 
 
@@ -68,7 +65,7 @@ def test_grades_are_those_of_the_scripted_critic() -> None:
 
 def test_an_environment_that_cannot_grade_is_played_as_before() -> None:
     episode = played(Bare(), intervention=solver_grades)
-    assert all(s.credit is None and s.expert is None for s in episode.steps)
+    assert all(s.credit is None for s in episode.steps)
 
 
 class Broken(Notebook):

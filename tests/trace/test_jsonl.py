@@ -149,7 +149,6 @@ steps = st.builds(
     advantages=credit,
     credit_source=text,
     rationale=st.lists(text, max_size=2).map(tuple),
-    expert=st.none() | actions,
 )
 episodes = st.builds(
     Episode,
