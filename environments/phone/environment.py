@@ -89,7 +89,7 @@ class PhoneEnvironment(Stateful):
         assignment = self.assign(task, self.seed)
         device = assignment.start.clone()
         self.budget = assignment.template.budget
-        self.state = State(assignment, device, self._view(device, assignment.salt))
+        self.state = State(assignment, device, view(device, assignment.salt))
         return assignment.text
 
     def screen(self) -> Observation:
@@ -120,7 +120,7 @@ class PhoneEnvironment(Stateful):
             return Done(float(_success(state, action)))
         device = state.device.clone()
         note = self._operate(state.assignment, device, state.view, action)
-        self.state = State(state.assignment, device, self._view(device, state.assignment.salt))
+        self.state = State(state.assignment, device, view(device, state.assignment.salt))
         return note
 
     def assign(self, task: str, seed: int) -> Assignment:
@@ -172,10 +172,6 @@ class PhoneEnvironment(Stateful):
         """The state of the running episode. Raises ``EnvironmentFault`` if there is none."""
         _ = self.progress
         return self.state
-
-    def _view(self, device: Device, salt: int) -> View:
-        """The screen of a device as it is shown."""
-        return view(device, salt)
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""

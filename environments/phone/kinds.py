@@ -64,6 +64,10 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     """Apps that may be installed besides."""
     shown: tuple[int, ...] = (6, 7, 8)
     """Possible numbers of installed apps."""
+    catalogue: Catalogue = PHONE
+    install: Callable[[Sampler], Device] | None = None
+    """Makes a device of its own, with the apps and records that it has besides those of the task.
+    """
 
     @property
     def budget(self) -> int:
@@ -86,25 +90,12 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """Decides order and decoys of this episode's screens."""
 
 
-Install = Callable[[Sampler], Device]
-"""Makes a device, with the apps and records that it has besides those of a task."""
-
-
-def draw(
-    template: Template,
-    seed: int,
-    catalogue: Catalogue = PHONE,
-    *,
-    install: Install | None = None,
-    number: int | None = None,
-) -> Assignment:
+def draw(template: Template, seed: int, *, number: int | None = None) -> Assignment:
     """Draw the parameters of a task; equal arguments give equal assignments.
 
     Args:
         template: the task.
         seed: decides the split that all random values are from.
-        catalogue: the apps that may be installed.
-        install: makes the device; by default it has the apps of the template and some others.
         number: seed of all random choices, if not ``seed``.
 
     Raises:
@@ -113,7 +104,7 @@ def draw(
     number = seed if number is None else number
     salt = crc32(template.name.encode(), number & 0xFFFFFFFF)
     sampler = Sampler(random.Random(salt << 32 | number), parameter_split(seed))
-    device = install(sampler) if install else _device(template, sampler, catalogue)
+    device = template.install(sampler) if template.install else _device(template, sampler)
     drawn = template.draw(sampler, device)
     return Assignment(
         template=template,
@@ -125,14 +116,15 @@ def draw(
     )
 
 
-def _device(template: Template, sampler: Sampler, catalogue: Catalogue) -> Device:
+def _device(template: Template, sampler: Sampler) -> Device:
+    """A device with the apps of the template and some others."""
     others = [name for name in template.others if name not in template.apps]
     count = max(0, sampler.pick(template.shown) - len(template.apps))
     chosen = sampler.rng.sample(others, min(count, len(others)))
-    device = Device((*template.apps, *chosen), catalogue)
+    device = Device((*template.apps, *chosen), template.catalogue)
     for name in device.installed:
         least, most = template.rows if name in template.apps else (1, 3)
-        catalogue.apps[name].fill(device, sampler, least, most)
+        template.catalogue.apps[name].fill(device, sampler, least, most)
     return device
 
 

@@ -213,8 +213,9 @@ def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
         draw=partial(_draw, spec, seed, whole),
         steps=steps,
         texts=("{text}",),
+        install=partial(_install, spec, agents),
     )
-    return draw(template, seed, install=partial(_install, spec, agents), number=seed >> 1)
+    return draw(template, seed, number=seed >> 1)
 
 
 def _install(spec: SplitTemplate, agents: int, sampler: Sampler) -> Device:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN, invent
+from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN
 from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.environments.phone.invented.wordings import Wordings
 from swarm_ui.environments.phone.kinds import Assignment, Template, draw
@@ -98,7 +98,7 @@ class InventedPhone(PhoneEnvironment):
         template = _templates(task, self._wordings).get(task)
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
-        return draw(template, seed, invent(number))
+        return draw(template, seed)
 
 
 def blind_tasks() -> tuple[str, ...]:

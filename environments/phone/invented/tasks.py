@@ -49,7 +49,7 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     A template is a kind of goal in one app, or a pair of goals. If the app has several tables, the
     goal is about one of them. Parameters and wording are drawn for each episode.
     """
-    apps, voice = invent(number).apps, Voice("blind" if number >= BLIND else wordings)
+    device, voice = invent(number), Voice("blind" if number >= BLIND else wordings)
     made: dict[str, Template] = {}
     halves: dict[str, _Task] = {}
 
@@ -62,18 +62,19 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
             draw=draw,
             steps=steps,
             texts=("{text}",),
-            others=tuple(apps),
+            others=tuple(device.apps),
             shown=_SHOWN,
+            catalogue=device,
             **options,
         )
 
-    for app in apps.values():
+    for app in device.apps.values():
         for one in _tasks_of(app, words_of(number).setting_switches):
             add(one.name, (one.about,), one.draw(voice), one.steps, kind=one.kind, rows=one.rows)
             if one.kind in _PAIRED:
                 halves[one.name] = one
     rng = random.Random(f"invented tasks {number}")
-    for kind, origin, into in _crossings(apps, rng):
+    for kind, origin, into in _crossings(device.apps, rng):
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
         name = f"{kind}-{origin.records.name}-{into.records.name}"
         add(name, (origin, into), partial(crossed, kind, origin, into, voice), steps, kind=kind)
