@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers.wrapper import Wrapper
@@ -74,14 +76,8 @@ class Recorder(Wrapper):
         except EnvironmentFault as error:
             self._end(running._replace(steps=(*running.steps, record)), str(error))
             raise
-        record = StepRecord(
-            trace=record.trace,
-            executed=action,
-            reward=step.reward,
-            terminated=step.terminated,
-            truncated=step.truncated,
-            note=step.note,
-        )
+        ends = {"terminated": step.terminated, "truncated": step.truncated}
+        record = replace(record, reward=step.reward, note=step.note, **ends)
         running = running._replace(steps=(*running.steps, record))
         self.state = running
         if step.ended:

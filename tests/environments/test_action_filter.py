@@ -99,13 +99,16 @@ TRICKS = [
     "de1ete", "d3l3t3", "de|ete", "de!ete", "deIete", "delet€", "d€lete", "delete!", "delete2",
     "\u202eeteled", "\u2067eteled\u2069", "🗑", "🗑️ empty", "Clear all", "clear  ALL", "clearall",
     "c l e a r a l l", "Factory\u00a0reset", "UNINSTALL",
+    "Pay now", "pаy", "PayPal", "Buy it", "Check out", "💳", "Checkout (2)", "Place   order",
+    "0rder n0w", "Send", "Ѕend", "✉️", "Reply all", "5hare",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("label", TRICKS)
 def test_a_denied_label_is_found_however_it_is_written(label: str) -> None:
-    assert "'deletion'" in refusal(click(1), shown("Keep", label))
-    assert not refusal(click(0), shown("Keep", label))
+    every = (PAYMENT, DELETION, SENDING)
+    assert "refused by the rule" in refusal(click(1), shown("Keep", label), deny=every)
+    assert not refusal(click(0), shown("Keep", label), deny=every)
 
 
 OTHERS = [
@@ -119,16 +122,6 @@ OTHERS = [
 def test_other_words_are_not_taken_for_denied_ones(label: str) -> None:
     everything = (PAYMENT, replace(DELETION, words=("delet*", "wipe", "clear all")), SENDING)
     assert not refusal(click(0), shown(label), deny=everything)
-
-
-@pytest.mark.parametrize(
-    ("rule", "label"),
-    [(PAYMENT, label) for label in ("Pay now", "pаy", "PayPal", "Buy it", "Check out", "💳",
-                                    "Checkout (2)", "Place   order", "0rder n0w")]
-    + [(SENDING, label) for label in ("Send", "Ѕend", "✉️", "Reply all", "5hare")],
-)  # fmt: skip
-def test_rules_that_come_with_the_library(rule: Rule, label: str) -> None:
-    assert f"'{rule.name}'" in refusal(click(0), shown(label), deny=[rule])
 
 
 def test_words_of_scripts_without_spaces_and_of_other_languages() -> None:

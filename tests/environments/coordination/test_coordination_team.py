@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from benchmarks.support.coordination_agents import distributed, silent
 from swarm_ui import rollout_many
 from swarm_ui.environments.coordination import (
-    KINDS,
     CoordinationEnvironment,
     CoordinationPolicy,
     draw_problem,
-    message_graph,
 )
 from swarm_ui.errors import ModelUnavailable, ReplyError
 from swarm_ui.model import ChatModel, Request
@@ -57,17 +54,6 @@ async def test_a_message_reaches_the_neighbours_of_its_sender_in_the_next_round(
         assert list(call.heard) == expected
 
 
-async def test_each_agent_is_asked_about_its_own_part_of_the_screen() -> None:
-    model = ScriptedModel(lambda request: '{"action_type": "answer", "text": "1"}')
-    problem = draw_problem(*JOB)
-    await play(model)
-    assert len(model.requests) == len(problem.names) * problem.rounds
-    for request in model.requests:
-        assert request.decision is not None and request.decision.partial
-        name, _, *others = [element.value for element in request.decision.observation.elements]
-        assert tuple(others) == problem.neighbours[str(name)]
-
-
 # -- bounds -----------------------------------------------------------------------------------
 
 
@@ -81,27 +67,13 @@ def successes(episodes: list[Episode]) -> float:
     return sum(bool(episode.success) for episode in episodes) / len(episodes)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=() if kind in ("leader", "cover") else pytest.mark.slow)
-        for kind in KINDS
-    ],
-)
+@pytest.mark.parametrize("kind", ["leader", "cover"])
 async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
-    told = await play(distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2)])
+    told = await play(distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2), *jobs(kind, 100, 1)])
     assert successes(told) == 1.0
     some = jobs(kind, 16, 4)
     alone = successes(await play(silent(), some))
     assert alone <= 0.35
-
-
-@pytest.mark.parametrize("kind", ["leader", "matching"])
-async def test_a_hundred_agents_solve_each_kind(kind: str) -> None:
-    task = (f"{kind}-preferential-100", 20_000_001)
-    (episode,) = await play(distributed(), [task])
-    assert episode.success is True
-    assert len(decision(episode).messages) == 100 * draw_problem(*task).rounds + 1
 
 
 # -- agents that cannot be relied on ----------------------------------------------------------
@@ -160,15 +132,3 @@ async def test_a_lost_call_masks_the_episode(round: int) -> None:
     assert episode.fault.kind == "model" and f"agent '{name}' failed" in str(episode.fault)
     (episode,) = await play(failing(ReplyError("a reply without end"), lost))
     assert episode.fault is None and episode.success in (True, False)
-
-
-async def test_a_decision_can_be_replayed_with_one_message_changed() -> None:
-    problem = draw_problem("leader-geometric-4", 20_000_002)
-    model = distributed()
-    graph = message_graph(problem, lambda name, view: AgentNode(name, model, view=view))
-    trace = await graph.run(problem.observation(), seed=1)
-    first = problem.names[0]
-    changed = await graph.replay(trace, messages={f"{first}:0": "The last name is Zzzz."})
-    assert trace.action is not None and changed.action is not None
-    answers = json.loads(changed.action.json())["text"]
-    assert "yes" in (trace.action.text or "") and "yes" not in answers
