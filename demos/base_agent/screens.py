@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from swarm_ui.action import Abstain, Action, ActionType
+from swarm_ui.action import Action, ActionType
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation, Past, Role
 
@@ -66,7 +66,7 @@ class ActionSample:
     """A decision and its correct action; a sample of level 2 or 3."""
 
     decision: Decision
-    action: Action | Abstain
+    action: Action
     level: int
 
 

@@ -14,8 +14,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from swarm_ui.errors import ModelError
 
@@ -25,23 +25,6 @@ Answer = TypeVar("Answer")
 _IDLE_TURNS = 12
 """Turns of the event loop without a new item before a batch is closed. This is more than the turns
 between a finished forward and the next request of the same episode."""
-
-
-@dataclass(slots=True, eq=False)
-class _Call(Generic[Answer]):
-    """The answers to one call so far, and the future that its caller awaits."""
-
-    missing: int
-    done: asyncio.Future[None]
-    answers: dict[int, Answer] = field(default_factory=dict)
-
-
-class _Entry(NamedTuple, Generic[Item, Answer]):
-    """One item in the queue, and its number in the call."""
-
-    item: Item
-    number: int
-    call: _Call[Answer]
 
 
 @dataclass(slots=True)
@@ -79,7 +62,7 @@ class Batcher(Generic[Item, Answer]):
         """
         self._answer, self._length, self._inline = answer, length, inline
         self._max_rows, self._max_tokens = max_rows, max_tokens
-        self._queue: deque[_Entry[Item, Answer]] = deque()
+        self._queue: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="swarm-ui model")
 
@@ -94,7 +77,6 @@ class Batcher(Generic[Item, Answer]):
         if not items:
             return []
         loop = asyncio.get_running_loop()
-        call: _Call[Answer] = _Call(len(items), loop.create_future())
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._work())
         elif self._worker.get_loop() is not loop:
@@ -102,13 +84,16 @@ class Batcher(Generic[Item, Answer]):
                 "this model is answering on another event loop (another thread); "
                 "use one loop for all runs, or load a model for each"
             )
-        self._queue.extend(_Entry(item, number, call) for number, item in enumerate(items))
+        answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
+        self._queue.extend(zip(items, answers, strict=True))
         try:
-            await call.done
+            return await asyncio.gather(*answers)
         finally:
-            if call.missing:  # cancelled, or a batch with some of the items failed
-                self._queue = deque(entry for entry in self._queue if entry.call is not call)
-        return [call.answers[number] for number in range(len(items))]
+            # Cancelled (then all are done), or a batch with some of the items failed.
+            if not all(answer.done() and not answer.cancelled() for answer in answers):
+                for answer in answers:
+                    answer.cancel()
+                self._queue = deque(entry for entry in self._queue if not entry[1].done())
 
     async def _work(self) -> None:
         while self._queue:
@@ -117,37 +102,34 @@ class Batcher(Generic[Item, Answer]):
                 await self._serve(batch)
             await asyncio.sleep(0)  # let the callers run before looking for more items
 
-    def _taken(self) -> list[_Entry[Item, Answer]]:
+    def _taken(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
         """The next batch, removed from the queue."""
-        batch: list[_Entry[Item, Answer]] = []
+        batch: list[tuple[Item, asyncio.Future[Answer]]] = []
         longest = 0
         while self._queue and len(batch) < self._max_rows:
-            longest = max(longest, self._length(self._queue[0].item))
+            longest = max(longest, self._length(self._queue[0][0]))
             if batch and longest * (len(batch) + 1) > self._max_tokens:
                 break
             batch.append(self._queue.popleft())
         return batch
 
-    async def _serve(self, batch: Sequence[_Entry[Item, Answer]]) -> None:
-        items = [entry.item for entry in batch]
+    async def _serve(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        items, waiting = zip(*batch, strict=True)
         try:
             if self._inline():
                 answers = self._answer(items)
             else:
                 loop = asyncio.get_running_loop()
                 answers = await loop.run_in_executor(self._thread, self._answer, items)
-            answered = list(zip(batch, answers, strict=True))
+            answered = list(zip(waiting, answers, strict=True))
         except Exception as error:
-            for entry in batch:
-                if not entry.call.done.done():
-                    entry.call.done.set_exception(error)
+            for done in waiting:
+                if not done.done():
+                    done.set_exception(error)
             return
-        for entry, answer in answered:
-            call = entry.call
-            call.answers[entry.number] = answer
-            call.missing -= 1
-            if call.missing == 0 and not call.done.done():
-                call.done.set_result(None)
+        for done, answer in answered:
+            if not done.done():
+                done.set_result(answer)
 
     async def _wait_until_idle(self) -> None:
         """Return when the queue holds a whole batch, or has stopped growing."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,9 +18,9 @@ from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 from swarm_ui.nodes.models.versions import VersionBook, not_sent, parsed_version
-from swarm_ui.prompts import as_chat, format_named
+from swarm_ui.prompts import format_named
 
 
 class VLLMModel:
@@ -65,7 +64,7 @@ class VLLMModel:
             "max_cpu_loras": 2 * max_loras, **(settings or {}),
         }  # fmt: skip
         self._engine: Any = _started(arguments)
-        self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
+        self._reader = ChatReader(tokenizer=self._engine.get_tokenizer(), name=self.name)
         self._book = VersionBook[Any]()
         """vLLM's LoRA request of each version that can be asked."""
         self.lease, self.release = self._book.lease, self._book.release
@@ -104,16 +103,14 @@ class VLLMModel:
 
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the model reads them."""
-        return self._chats.prompt(chat).ids
+        return self._reader.prompt(chat).ids
 
     async def close(self) -> None:
         """Stop the engine. It cannot be used again."""
         self._engine.shutdown()
 
     def _read(self, request: Request) -> ChatPrompt:
-        chat = as_chat(request, format_named(self.prompt_format).chat)
-        read = self._chats.prompt(chat)
-        return replace(read, prompt_format=self.prompt_format, decision=request.decision)
+        return self._reader.read(request, self.prompt_format)
 
     async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:
         from vllm import SamplingParams
@@ -139,13 +136,11 @@ class VLLMModel:
             raise ModelError(f"vLLM's engine of '{self.name}' cannot answer: {error}") from error
         return Completion(
             text=last.text,
-            prompt=prompt.text,
             usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(last.token_ids)),
             logprob=last.cumulative_logprob,
             model=self.name,
             adapter=request.adapter,
-            prompt_format="json" if prompt.decision is None else prompt.prompt_format,
-            dropped=None if prompt.decision is None else prompt.decision.dropped,
+            **prompt.told(),
         )
 
     # -- adapters -----------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from swarm_ui import (
     Completion,
     Request,
 )
-from swarm_ui.nodes import AgentNode
 
 
 @settings(max_examples=30)
@@ -95,11 +94,3 @@ def test_a_reply_without_a_valid_action_is_a_value_with_a_reason(reply: str, rea
     assert message.content == reply and message.action is None
     assert message.error is not None and reason in message.error
     assert trace.calls[0].error is None  # nothing failed
-
-
-def test_the_settings_of_an_agent_reach_its_model() -> None:
-    model = FixedModel({"lora": click(0)})
-    agent = AgentNode("a", model, adapter="lora", temperature=0.7, max_tokens=9)
-    CollabGraph([agent]).run_sync(SCREEN)
-    request = model.requests[0]
-    assert (request.adapter, request.temperature, request.max_tokens) == ("lora", 0.7, 9)

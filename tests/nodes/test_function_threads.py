@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 import time
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from swarm_ui import CollabGraph, ConfigError, Limits, Message, NodeContext, RunFailed
+from swarm_ui import CollabGraph, Limits, Message, NodeContext, RunFailed
 from swarm_ui.nodes import function_node
 
 GOAL: contextvars.ContextVar[str] = contextvars.ContextVar("goal")
@@ -62,27 +61,3 @@ def test_neither_a_deadline_nor_the_end_of_the_run_waits_for_the_function() -> N
     assert not ended.is_set()
     free.set()
     assert ended.wait(10)  # it goes on to its end, and nobody hears what it returns
-
-
-async def test_a_cancelled_run_does_not_wait_for_the_function() -> None:
-    free, began = threading.Event(), threading.Event()
-
-    @function_node(thread=True)
-    def stuck(inbox: Sequence[Message], context: NodeContext) -> None:
-        began.set()
-        free.wait(30)
-
-    task = asyncio.create_task(CollabGraph([stuck]).run("go"))
-    assert await asyncio.to_thread(began.wait, 10)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    free.set()
-
-
-def test_a_coroutine_needs_no_thread() -> None:
-    async def wait(inbox: Sequence[Message], context: NodeContext) -> str:
-        return "waited"
-
-    with pytest.raises(ConfigError, match="'wait': thread=True is for functions that block"):
-        function_node(thread=True)(wait)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui.action import ACTION_TYPES, Action, Unparsed
+from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.prompts import FORMATS, FreeText, reason_of, utterance
+from swarm_ui.prompts import FORMATS, FreeText
 
 COMPACT = FORMATS["compact"]
 both = pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
@@ -134,25 +134,3 @@ def test_a_compact_prompt_is_what_its_documentation_shows() -> None:
         "you: click save [1]\n"
         "agent_1: the item is missing; input_text item [0] : oil"
     )
-
-
-def test_a_compact_reply_may_leave_out_the_index_of_the_only_element_with_a_label() -> None:
-    screen = Observation(goal="g", elements=(
-        Element(index=0, role="button", text="Save"), Element(index=1, role="button", text="ok"),
-        Element(index=2, role="button", text="ok"),
-    ))  # fmt: skip
-    read = COMPACT.parse("click save", screen)
-    assert isinstance(read, Action) and read.index == 0
-    for unclear in ("click ok", "click", "click nothing", "click it now", "fly", ""):
-        assert isinstance(COMPACT.parse(unclear, screen), Unparsed), unclear
-
-
-def test_a_message_in_one_format_is_heard_in_the_other() -> None:
-    click = Action(action_type="click", index=3)
-    for indent in ("", "  "):
-        reply = f"It is blue.\n{indent}click save [1]"
-        assert reason_of(reply, "compact") == "It is blue."
-    said = utterance("It is blue.\nclick save [1]", click, prompt_format="compact")
-    assert said == 'It is blue.\nAction: {"action_type":"click","index":3}'
-    assert reason_of('Reason: It is blue.\nAction: {"action_type":"wait"}') == "It is blue."
-    assert reason_of("I do not know", "compact") == "I do not know"

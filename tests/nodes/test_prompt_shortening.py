@@ -135,34 +135,6 @@ def replaced(decision: Decision, dropped: Dropped) -> Decision:
     )
 
 
-def long_page(**more: bool) -> Decision:
-    """Two hundred links; a few of them matter."""
-    elements = [Element(index=k, role="link", text=f"headline number {k}") for k in range(200)]
-    elements[150] = Element(index=150, role="link", text="Weather in Ulm")
-    elements[160] = Element(index=160, role="field", text="search", editable=True)
-    elements[170] = Element(index=170, role="link", text="sport", focused=True)
-    heard = Heard(sender="agent_1", round=0, content="I would go there: 180",
-                  action=Action(action_type="click", index=180))  # fmt: skip
-    screen = Observation(goal="show me the weather of the day", elements=tuple(elements))
-    return Decision(observation=screen, heard=(heard,))
-
-
-@both
-def test_what_the_goal_names_and_what_can_be_typed_into_stays(form: PromptFormat) -> None:
-    decision, reader = long_page(), Reader()
-    whole = reader(form.chat(decision))
-    empty = replaced(decision, Dropped(reasons=(0,), elements=tuple(range(200))))
-    limit = tokens(reader(form.chat(empty))) + 120
-    reader.calls = 0
-    made, prompt = shortened(decision, limit, form.chat, reader, tokens)
-    assert made.dropped is not None and tokens(whole) > 2 * limit
-    left = set(range(200)) - set(made.dropped.elements)
-    assert {150, 160, 170, 180} < left
-    assert left - {150, 160, 170, 180} == set(range(len(left) - 4))  # then the first on the page
-    assert tokens(prompt) >= 0.9 * limit
-    assert reader.calls <= 10  # of more than 200 possible prompts
-
-
 @both
 def test_history_goes_before_reasons_and_reasons_before_elements(form: PromptFormat) -> None:
     past = tuple(

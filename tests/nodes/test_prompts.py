@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.errors import ModelError, TraceError
+from swarm_ui.errors import TraceError
 from swarm_ui.message import Heard
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import ChatMessage, Decision
 from swarm_ui.observation import Element, Observation, Past, render
-from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat
 from swarm_ui.prompts import (
-    as_chat,
     chat_of,
     decision_chat,
     transcript,
@@ -104,24 +102,6 @@ def test_history_is_numbered_summarised_and_cut_from_the_front() -> None:
         '4. click the button "B3"',
         '5. click the button "B4"',
     ]
-
-
-def test_adversary_sees_the_right_action_and_the_screen_but_no_peers() -> None:
-    heard = Heard(sender="agent_2", round=0, content="press the moon", action=CLICK)
-    decision = Decision(observation=screen("Cancel", "Save"), heard=(heard,))
-    text = transcript(adversary_chat(decision, CLICK))
-    assert CLICK.json() in text and render(decision.observation) in text
-    assert "moon" not in text
-
-
-def test_a_request_needs_a_decision_or_a_chat_but_not_both() -> None:
-    chat = (ChatMessage("user", "hi"),)
-    decision = Decision(observation=screen("Save"))
-    assert as_chat(Request(chat=chat)) == chat
-    assert as_chat(Request(decision=decision)) == decision_chat(decision)
-    for wrong in (Request(), Request(chat=chat, decision=decision)):
-        with pytest.raises(ModelError, match="either 'decision' or 'chat'"):
-            as_chat(wrong)
 
 
 def png(width: int, height: int, rest: bytes = b"") -> bytes:

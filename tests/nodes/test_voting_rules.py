@@ -19,7 +19,6 @@ from swarm_ui import (
     Completion,
     ConfigError,
     Message,
-    ModelError,
     NodeContext,
     NodeReply,
     Request,
@@ -91,27 +90,6 @@ def team(replies: Sequence[str], **options: object) -> Trace:
         **options,  # type: ignore[arg-type]
     )
     return graph.run_sync(SCREEN)
-
-
-def test_a_teams_majority_and_its_ballot() -> None:
-    trace = team([click(1), click(2), click(1), "nonsense"])
-    assert trace.action == tap(1)
-    assert trace.ballot == {tap(1).json(): 2.0, tap(2).json(): 1.0}
-    assert team([click(1), click(2), click(1), "x"], vote_scope="all").ballot == {
-        tap(1).json(): 4.0,
-        tap(2).json(): 2.0,
-    }
-
-
-def test_the_vote_over_the_whole_matrix_hears_every_round() -> None:
-    @function_node
-    def fickle(inbox: Sequence[Message], context: NodeContext) -> Action:
-        return tap(0) if context.round < 2 else tap(5)
-
-    last = CollabGraph([fickle, MajorityVote(scope="last")], rounds=3).run_sync(SCREEN)
-    whole = CollabGraph([fickle, MajorityVote(scope="all")], rounds=3).run_sync(SCREEN)
-    assert last.action == tap(5) and whole.action == tap(0)
-    assert whole.calls[-1].heard == ("fickle:0", "fickle:1", "fickle:2")
 
 
 def test_a_team_may_have_a_vote_of_ones_own() -> None:
@@ -202,33 +180,6 @@ def test_each_proposal_weighs_its_probability_under_every_agents_own_view() -> N
     last = {request.adapter: request.decision for request in scorer.requests[3:]}
     assert len(last) == 3
     assert all(request.decision == last[request.adapter] for request, _ in scorer.scored)
-
-
-def test_a_failed_agent_is_not_asked() -> None:
-    class Broken(Scorer):
-        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            if requests[0].adapter == "b":
-                raise ModelError("gone")
-            return await super().generate(requests)
-
-    scorer = Broken({"a": "button 1", "c": "button 2"}, BELIEFS)
-    trace = probability_team(scorer).run_sync(SCREEN)
-    assert trace.ballot == pytest.approx({tap(1).json(): 1.0, tap(2).json(): 0.7})
-
-
-def test_different_models_are_asked_for_their_own_agents() -> None:
-    left = Scorer({"a": "button 1"}, BELIEFS)
-    right = Scorer({"b": "button 2"}, BELIEFS)
-    graph = CollabGraph(
-        {
-            "left": CollabGraph.solo(left, adapter="a").nodes["agent_0"],
-            "right": CollabGraph.solo(right, adapter="b", view="shuffle").nodes["agent_0"],
-            "vote": ProbabilityVote(),
-        }
-    )
-    trace = graph.run_sync(SCREEN)
-    assert trace.ballot == pytest.approx({tap(1).json(): 0.6, tap(2).json(): 1.0})
-    assert left.calls == right.calls == 1
 
 
 def test_who_cannot_be_asked_is_an_error_of_the_user() -> None:

@@ -39,7 +39,7 @@ from swarm_ui.nodes.models.versions import not_sent
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-    from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
+    from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 
 
 class ActorModel:
@@ -223,7 +223,7 @@ class ActorCopy(PublishedCopy):
         self,
         key: str,
         engine: OpenAIModel,
-        prompts: PromptReader,
+        prompts: ChatReader,
         folder: Path,
         current: Mapping[str, str],
         constrained: bool | None,
@@ -244,7 +244,7 @@ class ActorCopy(PublishedCopy):
         await self._engine.close()
 
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
-        prompts = [self._prompts.prompt(request) for request in requests]
+        prompts = [self._prompts.published(request) for request in requests]
         return await ask_engine(
             self._engine, requests, prompts, self._folder, constrained=self._constrained
         )
@@ -295,14 +295,7 @@ async def ask_engine(
             await engine.load_version(version, folder / version)
         replies = await engine.generate(asked)
     return [
-        msgspec.structs.replace(
-            reply,
-            prompt=prompt.text,
-            adapter=request.adapter,
-            model=engine.name,
-            prompt_format="json" if prompt.decision is None else prompt.prompt_format,
-            dropped=None if prompt.decision is None else prompt.decision.dropped,
-        )
+        msgspec.structs.replace(reply, adapter=request.adapter, model=engine.name, **prompt.told())
         for reply, prompt, request in zip(replies, prompts, requests, strict=True)
     ]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,6 +56,8 @@ class ChatCall:
     """The limit of tokens of the reply that is sent; ``None``: none is sent."""
     price: Price | None
     attempts: int = 0
+    streamed: bool = False
+    """Whether pieces of its reply were given."""
     hold: Hold | None = None
     """That of the attempt under way, whose reply is being read."""
 
@@ -177,13 +179,11 @@ class Endpoint:
                 f"sent to workers; set {URL_VARIABLE} in the environment of every worker"
             )
 
-    async def replies(
-        self, body: Mapping[str, Any], call: ChatCall, *, stream: bool
-    ) -> AsyncGenerator[str | ChatReply]:
-        """Make one chat completion; the whole reply comes last.
-
-        With ``stream``, the pieces of the reply come before it. If a reply breaks off after some
-        pieces, the next attempt gives no pieces, only the whole reply.
+    async def chat(
+        self, body: Mapping[str, Any], call: ChatCall, said: Callable[[str], object] | None
+    ) -> ChatReply:
+        """Make one chat completion. With ``said``, it is streamed, and ``said`` is called with each
+        piece of its text. If it breaks off after some pieces, the next attempt gives no pieces.
 
         Raises:
             BudgetExceeded: an attempt could exceed the budget; it was not sent.
@@ -191,18 +191,10 @@ class Endpoint:
             RequestRejected: the endpoint rejected the request.
         """
         connection = await self._connected()
-        shown = 0
-        """The attempt whose pieces were given; 0: none so far."""
         async with connection.slots:
             while True:
                 try:
-                    async with aclosing(self._attempts(connection, body, call, stream)) as pieces:
-                        async for piece in pieces:
-                            if isinstance(piece, str):
-                                shown = shown or call.attempts
-                            if not isinstance(piece, str) or shown == call.attempts:
-                                yield piece
-                    return
+                    return await self._attempt(connection, body, call, said)
                 except Exception as error:
                     broken_off = call.hold is not None
                     failed = self._failure(error, "a chat completion", call.attempts)
@@ -215,27 +207,35 @@ class Endpoint:
                     raise failed
                 await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (call.attempts - 1)))
 
-    async def _attempts(
-        self, connection: _Connection, body: Mapping[str, Any], call: ChatCall, stream: bool
-    ) -> AsyncGenerator[str | ChatReply]:
+    async def _attempt(
+        self,
+        connection: _Connection,
+        body: Mapping[str, Any],
+        call: ChatCall,
+        said: Callable[[str], object] | None,
+    ) -> ChatReply:
         """One reply, after as many attempts as are left until one is answered."""
         client = connection.client.with_options(max_retries=self.max_retries - call.attempts)
         token = _CALL.set(call)
         try:
             create: Any = client.chat.completions.create
-            response = await create(**body, **({"stream": True} if stream else {}))
+            response = await create(**body, **({} if said is None else {"stream": True}))
         finally:
             _CALL.reset(token)
-        if not stream:
+        if said is None:
             reply = read_chat(response, call.longest)
-            self.settle(call, reply.usage)
-            yield reply
-            return
-        async with response, aclosing(read_stream(response, call.longest)) as pieces:
-            async for piece in pieces:
-                if not isinstance(piece, str):
-                    self.settle(call, piece.usage)
-                yield piece
+        else:
+            silent = call.streamed
+
+            def piece(text: str) -> None:
+                call.streamed = True
+                if not silent:
+                    said(text)
+
+            async with response:
+                reply = await read_stream(response, call.longest, piece)
+        self.settle(call, reply.usage)
+        return reply
 
     def settle(self, call: ChatCall, used: Usage | None) -> None:
         """End the attempt under way, if any; see :meth:`swarm_ui.budget.Budget.settle`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -186,9 +186,16 @@ class OpenAIModel:
             BudgetExceeded: it could exceed the budget; it was not sent.
             ModelError: it failed and cannot be retried.
         """
-        async with aclosing(self._replies(request, stream=True)) as pieces:
-            async for piece in pieces:
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        asked = asyncio.create_task(self._complete(request, pieces.put_nowait))
+        asked.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
                 yield piece
+            yield await asked
+        finally:
+            asked.cancel()
+            await asyncio.wait([asked])
 
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
@@ -276,39 +283,18 @@ class OpenAIModel:
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _complete(self, request: Request) -> Completion:
-        async with aclosing(self._replies(request, stream=False)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Completion):
-                    return piece
-        raise AssertionError("the endpoint returned without a reply")
-
-    async def _replies(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Completion]:
-        """Pieces of the reply, then its completion, without fields that the server refuses."""
+    async def _complete(
+        self, request: Request, said: Callable[[str], object] | None = None
+    ) -> Completion:
+        """The completion, requested without fields that the server refuses. ``said``: called with
+        pieces of its text as they arrive."""
         refused: dict[str, RequestRejected] = {}
         while True:
             body, call, prompt, decision = self._prepared(
-                request, self._refused | {*refused}, stream=stream
+                request, self._refused | {*refused}, stream=said is not None
             )
             try:
-                async with aclosing(self._endpoint.replies(body, call, stream=stream)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, str):
-                            yield piece
-                            continue
-                        self._leave_out(refused)
-                        yield Completion(
-                            text=piece.text,
-                            prompt=prompt,
-                            usage=piece.usage or _guessed(piece, call),
-                            logprob=piece.logprob,
-                            model=piece.model or body["model"],
-                            adapter=request.adapter,
-                            prompt_format=self._options.prompt_format if decision else "json",
-                            dropped=decision.dropped if decision else None,
-                            calls=piece.calls,
-                        )
-                return
+                reply = await self._endpoint.chat(body, call, said)
             except RequestRejected as rejection:
                 if rejection.status == 404 and request.adapter in self._loaded:
                     raise AdapterLost(f"{rejection}; load '{request.adapter}' again") from None
@@ -318,6 +304,19 @@ class OpenAIModel:
                 if field is None:
                     raise
                 refused[_key(field, request)] = rejection
+                continue
+            self._leave_out(refused)
+            return Completion(
+                text=reply.text,
+                prompt=prompt,
+                usage=reply.usage or _guessed(reply, call),
+                logprob=reply.logprob,
+                model=reply.model or body["model"],
+                adapter=request.adapter,
+                prompt_format=self._options.prompt_format if decision else "json",
+                dropped=decision.dropped if decision else None,
+                calls=reply.calls,
+            )
 
     def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
         """Omit fields from now on, because a request without them was answered."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -154,10 +154,10 @@ def read_chat(chat: object, most: int | None = None) -> ChatReply:
 
 
 async def read_stream(
-    response: AsyncStream[ChatCompletionChunk], most: int | None
-) -> AsyncGenerator[str | ChatReply]:
-    """Pieces of text as they arrive, then the whole reply. A server that ignores ``stream`` and
-    answers at once gives one piece. ``most``: as in :func:`read_chat`.
+    response: AsyncStream[ChatCompletionChunk], most: int | None, said: Callable[[str], object]
+) -> ChatReply:
+    """The whole reply; ``said`` is called with each piece of its text as it arrives. A server that
+    ignores ``stream`` and answers at once gives one piece. ``most``: as in :func:`read_chat`.
 
     Raises:
         MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.
@@ -169,16 +169,15 @@ async def read_stream(
             ChatCompletion.construct(**body) if isinstance(body, dict) else body, most
         )
         if whole.text:
-            yield whole.text
-        yield whole
-        return
+            said(whole.text)
+        return whole
     parts = _Parts(most)
     async for chunk in response:
         if text := parts.add(chunk):
-            yield text
+            said(text)
     if not parts.complete:
         raise MalformedReply("a stream that ended before the reply was complete")
-    yield parts.reply()
+    return parts.reply()
 
 
 class _Parts:

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
-from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
+from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
@@ -29,8 +29,8 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import (
     SHIPPED_AGENTS,
 )
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer, Trie
-from swarm_ui.nodes.models.transformers.choosing import Allowed
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.decoding import Allowed, Continuation, Row
+from swarm_ui.nodes.models.transformers.forwards import Pictures
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "LocalModel"]
@@ -47,7 +47,7 @@ _UNLOADABLE = (
 
 class WordGrammar:
     """The replies that are possible on one screen, and a position in them; see
-    :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
+    :class:`~swarm_ui.nodes.models.transformers.decoding.Cursor`."""
 
     def __init__(self, trie: Trie | None, free: Sequence[int], stops: Sequence[int]) -> None:
         """``free``: the tokens that free text may use, where the trie allows free text."""
@@ -76,7 +76,9 @@ class ScreenCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of the tiny agents:
     a screen as a few dozen tokens, and an action as a few."""
 
-    any_text, context, pictures = False, None, None
+    any_text: bool = False
+    context: int | None = None
+    pictures: Pictures | None = None
 
     def __init__(self, tokenizer: ScreenTokenizer, constrained: bool) -> None:
         """``constrained``: restrict replies to the actions that are possible on the screen."""
@@ -123,11 +125,8 @@ class ScreenCodec:
         )
 
     def spoken(self, prompt: Encoded, reply: str) -> list[int] | None:
-        action = parse_reply(reply)
-        unknown = isinstance(action, Abstain) and not self.tokenizer.passes
-        if unknown or isinstance(action, Unparsed):
-            return None
-        return self.tokenizer.reply(prompt, action)
+        action = parse_action(reply)
+        return None if isinstance(action, Unparsed) else self.tokenizer.reply(prompt, action)
 
     proposal = spoken
 
@@ -155,7 +154,7 @@ class LocalModel(InProcessModel[Encoded]):
         ``constrained``: restrict replies to the actions that are possible on the screen."""
         codec = ScreenCodec(tokenizer, constrained)
         super().__init__(network, codec, name=name, prefix_bytes=_PREFIX_BYTES, tiny=True)
-        self.tokenizer, self._constrained = tokenizer, constrained
+        self.tokenizer = tokenizer
 
     # -- making, loading, saving --------------------------------------------------------------
 
@@ -201,7 +200,7 @@ class LocalModel(InProcessModel[Encoded]):
     # -- training -----------------------------------------------------------------------------
 
     def lesson(
-        self, decision: Decision, action: Action | Abstain, rng: random.Random
+        self, decision: Decision, action: Action, rng: random.Random
     ) -> tuple[list[int], list[int]]:
         """A sample of stage 1 as token ids, and a mask that is 1 on the reply. The slots of unknown
         words are random."""

@@ -10,9 +10,6 @@ thousand parameters. This tokenizer converts them:
   choosing an element is induction: copy the label, then the index that followed it.
 - A reply becomes raw text again by looking up its words in the goal and on the screen, which
   restores case and punctuation.
-- If ``"<pass>"`` is among the extra words, an agent that sees a part of the screen can abstain. It
-  can also repeat a colleague's action on an element that it does not see, and the prompt names
-  colleagues whose names are words too. The shipped agent does not have this word.
 
 Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
 """
@@ -26,8 +23,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, get_args
 
-from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
-from swarm_ui.message import Heard
+from swarm_ui.action import Action, Unparsed
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation, Role
@@ -73,9 +69,6 @@ _STATEFUL = frozenset({"checkbox", "radio", "option", "switch", "field", "area"}
 """Roles whose elements show a state or a value in the prompt, so they get no ``<seen>`` mark."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
-
-PASS = "<pass>"
-"""The extra word of agents that can abstain."""
 
 Trie = dict[int, "Trie | None"]
 """Allowed next tokens, each with what may follow it; ``None``: free text follows."""
@@ -153,20 +146,9 @@ class ScreenTokenizer:
         ids = self._map(head + body + tail, slots, order)
         return Encoded(ids=ids, decision=decision, slots=slots, shown=shown)
 
-    @property
-    def passes(self) -> bool:
-        """Whether the tokenizer has the word for abstaining."""
-        return PASS in self._ids
-
-    def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:
-        """Token ids of an action under a prompt, with the end token. Raises ``ValueError`` for an
-        abstention, if this tokenizer has no word for it."""
-        if not isinstance(action, Abstain):
-            pieces = _action(action, prompt.decision.observation)
-        elif self.passes:
-            pieces = [PASS]
-        else:
-            raise ValueError(f"this agent cannot abstain: {PASS!r} is not among its words")
+    def reply(self, prompt: Encoded, action: Action) -> list[int]:
+        """Token ids of an action under a prompt, with the end token."""
+        pieces = _action(action, prompt.decision.observation)
         return self._map([*pieces, "<eos>"], prompt.slots, _order(0))
 
     def quiz(
@@ -194,21 +176,11 @@ class ScreenTokenizer:
             where = [f"[{past.role}]", *words(past.label)[:TARGET_WORDS]] if past.role else []
             out += [op, *where, *rest]
         for heard in decision.heard:
-            out += self._heard(heard, decision.observation)
+            if heard.action is not None:
+                mark = "<me>" if heard.own else "<m>"
+                out += [mark, *_action(heard.action, decision.observation)]
         out.append("<act>")
         return out
-
-    def _heard(self, heard: Heard, screen: Observation) -> list[str]:
-        if heard.action is not None:
-            said = _action(heard.action, screen)
-        elif self.passes and isinstance(parse_reply(heard.content), Abstain):
-            said = [PASS]
-        else:
-            return []
-        if heard.own:
-            return ["<me>", *said]
-        named = self.passes and heard.sender in self._ids
-        return ["<m>", heard.sender, *said] if named else ["<m>", *said]
 
     def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
         ids, known = [], self._ids
@@ -232,7 +204,7 @@ class ScreenTokenizer:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Abstain | Unparsed:
+    def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Unparsed:
         """The action that the ids of a reply encode, with the indices of the decision."""
         named = {id_: word for word, id_ in prompt.slots.items()}
         pieces = [named.get(i, self.tokens[i]) for i in ids if i != self.eos_id]
@@ -240,8 +212,6 @@ class ScreenTokenizer:
         if not pieces:
             return Unparsed(reason="empty reply", text=text)
         op, *rest = pieces
-        if op == PASS:
-            return Abstain()
         if op in _STATUS:
             return Action(action_type="status", goal_status=_STATUS[op])
         kind = _TYPES.get(op)
@@ -264,11 +234,9 @@ class ScreenTokenizer:
             if at is None:
                 raise ValueError(f"{kind}: the reply names no element")
             index = int(rest[at][1:])
-            labels = {action.index: action.target for action in reversed(_hidden(prompt.decision))}
-            labels |= {k: element.label for k, element in enumerate(screen.elements)}
-            if index not in labels:
-                raise ValueError(f"{kind}: there is no element {index}, and no colleague named it")
-            target = labels[index]
+            if index >= len(screen.elements):
+                raise ValueError(f"{kind}: there is no element {index}")
+            target = screen.elements[index].label
             has_text = kind in ("input_text", "select")
             text = _raw(rest[at + 1 :], prompt.decision) if has_text else None
             return Action(action_type=kind, target=target, index=index, text=text)  # type: ignore[arg-type]
@@ -316,14 +284,6 @@ class ScreenTokenizer:
             yield from (([ops["scroll"], self._ids[f"<{to}>"]], False) for to in _DIRECTIONS)
         if "status" in allowed:
             yield from (([self._ids[said]], False) for said in ("<done>", "<infeasible>"))
-        if prompt.decision.partial and self.passes:
-            yield [self._ids[PASS]], False
-            for action in _hidden(prompt.decision):
-                kind = action.action_type
-                if kind in _POINTING and action.index is not None:
-                    pieces = [_OPS[kind], *_named(action), f"#{action.index}"]
-                    ids = self._map(pieces, prompt.slots, _order(0))
-                    yield ids, kind in ("input_text", "select")
 
     def free_words(self, prompt: Encoded) -> list[int]:
         """Token ids of free text: the words of the prompt."""
@@ -374,25 +334,14 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
     if element is not None:
         out += [*_target(element), f"#{element.index}"]
     elif screen is not None and action.index is not None and action.index < MAX_ELEMENTS:
-        out += [*_named(action), f"#{action.index}"]  # a colleague's action on a hidden element
+        # A colleague's action on an element that this agent does not see, whose role is unknown.
+        out += [*words(action.target or "")[:TARGET_WORDS], f"#{action.index}"]
     if action.direction:
         out.append(f"<{action.direction}>")
     for text in (action.text, action.app_name):
         if text:
             out += words(text)[:TEXT_WORDS]
     return out
-
-
-def _named(action: Action) -> list[str]:
-    """The label that the colleague gave; the role of a hidden element is unknown."""
-    return list(words(action.target or "")[:TARGET_WORDS])
-
-
-def _hidden(decision: Decision) -> list[Action]:
-    """Actions of colleagues on elements that this agent does not see."""
-    shown = len(decision.observation.elements)
-    heard = [each.action for each in decision.heard if each.action is not None]
-    return [a for a in heard if a.index is not None and shown <= a.index < MAX_ELEMENTS]
 
 
 @lru_cache(maxsize=65536)
@@ -410,8 +359,6 @@ def _raw(pieces: Sequence[str], decision: Decision) -> str:
     sources = [screen.goal, *(e.label for e in screen.elements)]
     sources += [e.value for e in screen.elements if e.value]
     sources += [past.label for past in screen.history]
-    if decision.partial:  # a colleague may have named a word that is not visible here
-        sources += [h.action.text for h in decision.heard if h.action and h.action.text]
     wanted = list(pieces)
     for source in sources:
         spans = _spans(source)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,14 +23,13 @@ from transformers import (
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, brief
-from swarm_ui.model import Request, at_leased_versions
+from swarm_ui.model import Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
-from swarm_ui.nodes.models.transformers.cache import common
 from swarm_ui.nodes.models.transformers.chat_codec import ChatCodec
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
+from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 from swarm_ui.nodes.models.transformers.forwards import accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, Job
-from swarm_ui.nodes.models.transformers.prefill import prefill
+from swarm_ui.nodes.models.transformers.routing import LoraRouting
 from swarm_ui.prompts import format_named
 
 SPREAD = ("auto", "balanced", "sequential")
@@ -44,49 +42,86 @@ _UNLOADABLE = (
 )  # fmt: skip
 
 
-class LanguageModel(InProcessModel[ChatPrompt]):
-    """A model in this process that reads chats, and gives probabilities of short replies
-    (:class:`swarm_ui.model.ChoosingModel`)."""
+class CausalModel(InProcessModel[ChatPrompt]):
+    """A transformers language model with its tokenizer, chat template and named adapters.
+
+    It also gives probabilities of short replies (:class:`swarm_ui.model.ChoosingModel`).
+
+    A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
+    ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
+    has one, and ``Assistant:`` at the end.
+
+    If a chat template refuses system turns, their content begins the user's turn.
+
+    Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
+    ``‹/s>``), and a line like the heading of a turn gets a backslash.
+    """
 
     codec: ChatCodec
-    loaders: ClassVar[tuple[Any, Any, str]]
+    loaders: ClassVar[tuple[Any, Any, str]] = (
+        AutoModelForCausalLM, AutoTokenizer, "causal language model",
+    )  # fmt: skip
     """The classes of transformers that load its network, and its tokenizer or processor; and what
     the model is, for errors."""
 
     def __init__(
         self,
         network: PreTrainedModel,
-        reader: PromptReader,
+        tokenizer: PreTrainedTokenizerBase,
         *,
-        prompt_format: str,
-        constrained: bool | None,
-        **settings: Any,
+        name: str = "",
+        prompt_format: str = "json",
+        prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
-        """``reader``: makes the prompts. ``settings``: of
-        :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel`. Raises
-        ``ConfigError`` if network and tokenizer do not fit together."""
+        """
+        Args:
+            network: a network with a key-value cache.
+            tokenizer: a tokenizer with the network's vocabulary.
+            name: the model's name in traces; the network's own by default.
+            prompt_format: how decisions are written and replies are read; see
+                :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own (``format_of``).
+            prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
+                (:mod:`swarm_ui.prompts.shortening`). ``None``: the context minus the longest reply,
+                but at least half of the context.
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
+            prefix_bytes: memory limit for the keys and values of recent prompts. Prompts with the
+                same prefix and adapter version reuse them. 0: nothing is kept.
+
+        Raises:
+            ConfigError: network and tokenizer do not fit together, there is no end token, the
+                format does not exist, or ``prompt_tokens`` is not positive.
+        """
         if "past_key_values" not in accepts(network):
             raise ConfigError(
                 f"{type(network).__name__} has no key-value cache; a model here must be a causal "
                 "transformer (AutoModelForCausalLM)"
             )
-        embeddings: Any = network.get_input_embeddings()
-        rows, tokenizer = embeddings.weight.shape[0], reader.chats.tokenizer
-        if len(tokenizer) > rows:
-            raise ConfigError(
-                f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
-                "the two do not belong together"
-            )
-        generation = getattr(network, "generation_config", None)
-        codec = ChatCodec(
-            reader,
-            generation=generation,
-            words=rows,
-            device=network.device,
-            constrained=constrained,
+        name = name or Path(network.name_or_path or "").name or type(network).__name__
+        limits = {
+            "context": getattr(network.config.get_text_config(), "max_position_embeddings", None),
+            "prompt_tokens": prompt_tokens,
+        }
+        codec, targets, part = self._parts(network, tokenizer, constrained, name=name, **limits)
+        super().__init__(
+            network,
+            codec,
+            name=name,
+            prompt_format=format_named(prompt_format).name,
+            targets=targets,
+            part=part,
+            prefix_bytes=prefix_bytes,
         )
-        form = format_named(prompt_format).name
-        super().__init__(network, codec, name=reader.name, prompt_format=form, **settings)
+
+    def _parts(
+        self, network: PreTrainedModel, tokenizer: Any, constrained: bool | None, **settings: Any
+    ) -> tuple[ChatCodec, Sequence[str] | str, str]:
+        """The codec, the layers that get an adapter, and the part that they are in. ``settings``:
+        of the reader."""
+        reader = ChatReader(tokenizer=tokenizer, **settings)
+        return ChatCodec(network, reader, constrained=constrained), _adaptable(network), ""
 
     @classmethod
     def from_pretrained(
@@ -138,9 +173,7 @@ class LanguageModel(InProcessModel[ChatPrompt]):
                 f"such as {missing[0]}; save the model again, with all of its files"
             )
         network = network if options else network.to(device)
-        make: Any = cls  # each kind has a constructor of its own
-        model: Self = make(network, reader, name=name or Path(folder_or_name).name, **settings)
-        return model
+        return cls(network, reader, name=name or Path(folder_or_name).name, **settings)
 
     @classmethod
     def named(cls, name: str, *, prompt_format: str = "", **settings: Any) -> Self:
@@ -177,11 +210,6 @@ class LanguageModel(InProcessModel[ChatPrompt]):
         """The most tokens of the prompt of a decision; ``None``: the rest of the context."""
         return self.codec.reader.prompt_tokens
 
-    def prompt(self, request: Request) -> ChatPrompt:
-        """The prompt of a request, as turns, text and tokens. Raises ``ModelError`` if this model
-        cannot answer it."""
-        return self._read(request)
-
     async def probabilities(
         self, requests: Sequence[Request], options: Sequence[str]
     ) -> list[tuple[float, ...]]:
@@ -193,117 +221,24 @@ class LanguageModel(InProcessModel[ChatPrompt]):
                 "probabilities: expected two or more options with different first tokens, got "
                 f"{', '.join(map(repr, options)) or 'none'} with the tokens {list(wanted)}"
             )
-        with at_leased_versions(self, requests) as exact:
-            with self._timed():
-                prompts = [self._read(request) for request in exact]
+        with self._read(requests) as (exact, prompts):
             found = await self._ask(self._choose, exact, prompts, [wanted] * len(exact))
         self.counters.scored += len(requests)
         return found
 
-    def _choose(self, jobs: Sequence[Job]) -> list[tuple[float, ...]]:
-        """The answers to questions, of which the first of those that begin alike is read first."""
-        self.counters.batches += 1
-        first = [jobs[0]] + [
-            job
-            for before, job in pairwise(jobs)
-            if before.adapter is not job.adapter
-            or 2 * common(before.prompt, job.prompt) < min(len(before.prompt), len(job.prompt))
-        ]
-        if self._prefixes.max_bytes and len(first) < len(jobs):
-            self._read_options(first, first[0].what)
-        out = [tuple[float, ...]()] * len(jobs)
+    def _choose(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[tuple[float, ...]]:
+        out: dict[int, tuple[float, ...]] = {}
         for options in dict.fromkeys(job.what for job in jobs):
             own = [k for k, job in enumerate(jobs) if job.what == options]
-            found = self._read_options([jobs[k] for k in own], options)
-            for k, values in zip(own, found, strict=True):
-                out[k] = values
-        return out
+            prompts = {k: jobs[k].prompt for k in own}
+            out |= self.decoder.probabilities(routing, prompts, options)
+        return [out[k] for k in range(len(jobs))]
 
-    def _read_options(self, jobs: Sequence[Job], options: Sequence[int]) -> list[tuple[float, ...]]:
-        with self._set(jobs) as setting:
-            tokens = torch.tensor(options, device=setting.network.device)
-            read = prefill(setting, [job.prompt for job in jobs], tokens)
-        values = read.logits[:, 0].double().softmax(1).tolist()
-        found = {at: tuple(row) for at, row in zip(read.order, values, strict=True)}
-        return [found[k] for k in range(len(jobs))]
-
-
-class CausalModel(LanguageModel):
-    """A transformers language model with its tokenizer, chat template and named adapters.
-
-    A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
-    ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
-    has one, and ``Assistant:`` at the end.
-
-    If a chat template refuses system turns, their content begins the user's turn.
-
-    Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
-    ``‹/s>``), and a line like the heading of a turn gets a backslash.
-    """
-
-    loaders = (AutoModelForCausalLM, AutoTokenizer, "causal language model")
-
-    def __init__(
-        self,
-        network: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        name: str = "",
-        prompt_format: str = "json",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-        prefix_bytes: int = PREFIX_BYTES,
-    ) -> None:
-        """
-        Args:
-            network: a network with a key-value cache.
-            tokenizer: a tokenizer with the network's vocabulary.
-            name: the model's name in traces; the network's own by default.
-            prompt_format: how decisions are written and replies are read; see
-                :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own (``format_of``).
-            prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
-                (:mod:`swarm_ui.prompts.shortening`). ``None``: the context minus the longest reply,
-                but at least half of the context.
-            constrained: whether replies to decisions are restricted to the actions that are
-                possible on the screen; ``None``: those in the compact format are.
-            prefix_bytes: memory limit for the keys and values of recent prompts. Prompts with the
-                same prefix and adapter version reuse them. 0: nothing is kept.
-
-        Raises:
-            ConfigError: network and tokenizer do not fit together, there is no end token, the
-                format does not exist, or ``prompt_tokens`` is not positive.
-        """
-        name = name or own_name(network)
-        super().__init__(
-            network,
-            PromptReader(
-                chats=ChatTokens(tokenizer, name),
-                name=name,
-                context=context_of(network),
-                prompt_tokens=prompt_tokens,
-            ),
-            prompt_format=prompt_format,
-            constrained=constrained,
-            targets=_adaptable(network),
-            prefix_bytes=prefix_bytes,
-        )
-
-    def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
+    def prompt_reader(self, versions: Sequence[str]) -> ChatReader:
         """An object that makes prompts in other processes, for these adapter versions and the base
         model. Raises ``ConfigError`` if there is no such version."""
         formats = {version: self.format_of(version) for version in (None, *versions)}
         return replace(self.codec.reader, formats=formats)
-
-
-def own_name(network: PreTrainedModel) -> str:
-    """The name of a network, for traces."""
-    return Path(network.name_or_path or "").name or type(network).__name__
-
-
-def context_of(network: PreTrainedModel) -> int | None:
-    """The most tokens of prompt and reply together; ``None``: not known."""
-    limit: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    return limit
 
 
 def _adaptable(network: PreTrainedModel) -> Sequence[str] | str:

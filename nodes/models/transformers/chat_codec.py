@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
+from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, PromptReader
+from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures
 from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGrammars
@@ -25,23 +25,30 @@ _TURNS = (("user", "question"), ("assistant", "reply"))
 class ChatCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of chats."""
 
-    any_text = True
-    pictures: Pictures | None = None
+    any_text: bool = True
 
     def __init__(
         self,
-        reader: PromptReader,
+        network: PreTrainedModel,
+        reader: ChatReader,
         *,
-        generation: Any,
-        words: int,
-        device: torch.device,
         constrained: bool | None,
+        pictures: Pictures | None = None,
     ) -> None:
-        """``generation``: the network's ``generation_config``, which may name end tokens.
-        ``words``: number of the network's tokens. Raises ``ConfigError`` without an end token."""
-        self.reader, self.tokenizer, self.context = reader, reader.chats.tokenizer, reader.context
-        self._constrained, self._words, self._device = constrained, words, device
-        self.end, self.stops = _ends(generation, self.tokenizer)
+        """Raises ``ConfigError`` if network and tokenizer do not fit together, or neither names an
+        end token."""
+        embeddings: Any = network.get_input_embeddings()
+        self._words, self._device = int(embeddings.weight.shape[0]), network.device
+        self.reader, self.tokenizer = reader, reader.tokenizer
+        self.context: int | None = reader.context
+        self.pictures: Pictures | None = pictures
+        self._constrained = constrained
+        if len(self.tokenizer) > self._words:
+            raise ConfigError(
+                f"the tokenizer has {len(self.tokenizer)} tokens, the network knows {self._words}; "
+                "the two do not belong together"
+            )
+        self.end, self.stops = _ends(getattr(network, "generation_config", None), self.tokenizer)
         pad = self.tokenizer.pad_token_id
         self.pad_id: int = self.end if pad is None else pad
         self._grammars: ReplyGrammars | None = None
@@ -61,20 +68,19 @@ class ChatCodec:
         )
 
     def completion(self, prompt: ChatPrompt, new: Continuation) -> Completion:
-        decode, decision = self.tokenizer.decode, prompt.decision
+        decode = self.tokenizer.decode
         text = str(decode(new.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         return Completion(
             text=text,
-            prompt=prompt.text,
             usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.tokens)),
             logprob=new.logprob,
-            prompt_format="json" if decision is None else prompt.prompt_format,
-            dropped=None if decision is None else decision.dropped,
             sampled=() if new.tokens == self.spoken(prompt, text) else tuple(new.tokens),
+            **prompt.told(),
         )
 
     def spoken(self, prompt: ChatPrompt, reply: str) -> list[int]:
-        return [*self._tokens(reply), self.end]
+        literal = self.reader.marks.search(reply) is not None  # no token of it is a control token
+        return [*self.reader.tokens(reply, literal=literal), self.end]
 
     def proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
         decision, form = prompt.decision, format_named(prompt.prompt_format)
@@ -89,16 +95,11 @@ class ChatCodec:
 
     def first_token(self, option: str) -> int:
         """The first token of a reply."""
-        ids = self.reader.chats.tokens(option, literal=True)
+        ids = self.reader.tokens(option, literal=True)
         return ids[0] if ids else self.end
 
     def save(self, folder: Path) -> None:
         self.tokenizer.save_pretrained(str(folder))
-
-    def _tokens(self, reply: str) -> list[int]:
-        """The tokens of a reply, none of which is a control token."""
-        chats = self.reader.chats
-        return chats.tokens(reply, literal=chats.marks.search(reply) is not None)
 
     def _grammar(self, request: Request, prompt: ChatPrompt) -> ReplyGrammar | None:
         """The replies that the request or the screen allows; ``None`` if they are not restricted.

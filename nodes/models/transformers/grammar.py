@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from swarm_ui.errors import MissingExtra, ModelError
-from swarm_ui.nodes.models.transformers.choosing import Allowed
+from swarm_ui.nodes.models.transformers.decoding import Allowed
 
 _SCREENS = 256
 """Number of compiled restrictions that are kept."""
@@ -84,7 +84,7 @@ class ReplyGrammars:
 
 class ReplyGrammar:
     """A set of replies, which many rows may use at the same time, and a position in one reply; see
-    :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
+    :class:`~swarm_ui.nodes.models.transformers.decoding.Cursor`."""
 
     def __init__(self, matcher: Any, words: int, device: torch.device) -> None:
         self._matcher, self._words, self._device = matcher, words, device

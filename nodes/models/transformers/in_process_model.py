@@ -3,8 +3,8 @@
 Requests of all agents and all runs that wait at the same moment are answered by one batched
 forward, in which each row uses its own adapter. Training updates the same object.
 
-A model has a network with adapters, a batcher, and a codec, which turns requests into tokens and
-tokens into replies: that of the tiny agents
+A model has a network with adapters, a batcher, a decoder, and a codec, which turns requests into
+tokens and tokens into replies: that of the tiny agents
 (:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), or of chats
 (:mod:`swarm_ui.nodes.models.transformers.chat_codec`), with pictures or without.
 """
@@ -21,24 +21,17 @@ from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 import msgspec
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher, Counters
-from swarm_ui.nodes.models.transformers.cache import PrefixStore
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.forwards import (
-    Pictures,
-    forward_cost,
-    pieces,
-    token_logprobs,
-)
+from swarm_ui.nodes.models.transformers.decoder import Decoder
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.forwards import Pictures, token_logprobs
 from swarm_ui.nodes.models.transformers.lora import PROJECTIONS, LoraNetwork
-from swarm_ui.nodes.models.transformers.prefill import Setting
-from swarm_ui.nodes.models.transformers.routing import FrozenAdapter
+from swarm_ui.nodes.models.transformers.routing import FrozenAdapter, LoraRouting
 from swarm_ui.nodes.models.versions import not_sent
 
 
@@ -55,29 +48,18 @@ P = TypeVar("P", bound=Prompt)
 class Codec(Protocol[P]):
     """Turns requests into tokens, and tokens into replies."""
 
-    @property
-    def pad_id(self) -> int:
-        """The token that fills a batch."""
-        ...
+    pad_id: int
+    """The token that fills a batch."""
+    context: int | None
+    """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
+    any_text: bool
+    """Whether replies without a valid action can be encoded too."""
+    pictures: Pictures | None
+    """Makes the inputs of a network with pictures; ``None``: it reads token ids."""
 
     @property
     def stops(self) -> Collection[int]:
         """Tokens that end a reply."""
-        ...
-
-    @property
-    def context(self) -> int | None:
-        """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
-        ...
-
-    @property
-    def any_text(self) -> bool:
-        """Whether replies without a valid action can be encoded too."""
-        ...
-
-    @property
-    def pictures(self) -> Pictures | None:
-        """Makes the inputs of a network with pictures; ``None``: it reads token ids."""
         ...
 
     def read(self, request: Request, prompt_format: str) -> P:
@@ -106,11 +88,14 @@ class Codec(Protocol[P]):
         ...
 
 
+Kind = Callable[[LoraRouting, "Sequence[Job]"], Sequence[Any]]
+"""Answers questions of one kind, in order."""
+
+
 class Job(NamedTuple):
     """One question to the network, in the queue."""
 
-    kind: Callable[[Sequence[Job]], Sequence[Any]]
-    """Answers questions of this kind, in order."""
+    kind: Kind
     adapter: FrozenAdapter | None
     prompt: list[int]
     what: Any
@@ -159,8 +144,15 @@ class InProcessModel(Generic[P]):
         self.metadata, self.format_of = lora.metadata, lora.format_of
         self.base_weights, self.base_fingerprint = lora.base_weights, lora.base_fingerprint
         self.counters = Counters()
-        self._tiny, self._cost = tiny, forward_cost(network)
-        self._prefixes = PrefixStore(prefix_bytes)
+        self._merged = tiny
+        self.decoder = Decoder(
+            network,
+            pad_id=codec.pad_id,
+            stops=codec.stops,
+            pictures=codec.pictures,
+            prefix_bytes=prefix_bytes,
+            same_in_any_batch=tiny,
+        )
         self._batcher: Batcher[Job, Any] = Batcher(
             self._answer,
             length=lambda job: len(job.prompt) + (len(job.what) if job.kind == self._score else 0),
@@ -226,9 +218,8 @@ class InProcessModel(Generic[P]):
         An adapter's name without a version means the version that is current when this is called,
         also if the adapter is replaced before the answer is ready.
         """
-        with at_leased_versions(self, requests) as exact:
+        with self._read(requests) as (exact, prompts):
             with self._timed():
-                prompts = [self._read(request) for request in exact]
                 # Before they join a batch, so that a request without a possible reply fails alone.
                 rows = [self.codec.row(*pair) for pair in zip(exact, prompts, strict=True)]
             new = await self._ask(self._generate, exact, prompts, rows)
@@ -246,9 +237,8 @@ class InProcessModel(Generic[P]):
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
-        with at_leased_versions(self, requests) as exact:
+        with self._read(requests) as (exact, prompts):
             with self._timed():
-                prompts = [self._read(request) for request in exact]
                 said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
             here = [k for k, ids in enumerate(said) if ids is not None]
             scores = iter(
@@ -267,14 +257,23 @@ class InProcessModel(Generic[P]):
 
     def forget_prompts(self) -> None:
         """Free the memory that holds recent prompts."""
-        self._prefixes.clear()
+        self.decoder.prefixes.clear()
 
-    def _read(self, request: Request) -> P:
+    def prompt(self, request: Request) -> P:
+        """The prompt of a request. Raises ``ModelError`` if this model cannot answer it."""
         return self.codec.read(request, self.format_of(request.adapter))
+
+    @contextmanager
+    def _read(self, requests: Sequence[Request]) -> Iterator[tuple[list[Request], list[P]]]:
+        """Requests for exact versions, which are leased in the block, and their prompts."""
+        with at_leased_versions(self, requests) as exact:
+            with self._timed():
+                prompts = [self.prompt(request) for request in exact]
+            yield exact, prompts
 
     async def _ask(
         self,
-        kind: Callable[[Sequence[Job]], Sequence[Any]],
+        kind: Kind,
         requests: Sequence[Request],
         prompts: Sequence[P],
         what: Sequence[Any],
@@ -294,52 +293,28 @@ class InProcessModel(Generic[P]):
         rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
         with self.lora.exclusive(), self._timed():
             if self.lora.base_changed():
-                self._prefixes.clear()
+                self.forget_prompts()
             for kind in dict.fromkeys(job.kind for job in jobs):
                 order = sorted(
                     (k for k, job in enumerate(jobs) if job.kind == kind),
                     key=lambda k: rank[jobs[k].adapter],
                 )
-                answers = kind([jobs[k] for k in order])
-                found |= zip(order, answers, strict=True)
+                own = [jobs[k] for k in order]
+                adapters = [job.adapter for job in own]
+                self.counters.batches += 1
+                with (
+                    self.lora.routed(adapters, merged=self._merged) as routing,
+                    torch.inference_mode(),
+                ):
+                    found |= zip(order, kind(routing, own), strict=True)
         return [found[k] for k in range(len(jobs))]
 
-    @contextmanager
-    def _set(self, jobs: Sequence[Job]) -> Iterator[Setting]:
-        """The network, prepared for the rows of some questions."""
-        adapters = [job.adapter for job in jobs]
-        with self.lora.routed(adapters, merged=self._tiny) as routing, torch.inference_mode():
-            yield Setting(
-                self.network,
-                self.pad_id,
-                self._cost,
-                routing,
-                self._prefixes,
-                ["" if adapter is None else adapter.digest for adapter in adapters],
-                self.codec.pictures,
-            )
+    def _generate(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[Continuation]:
+        return self.decoder.generate(routing, [job.what for job in jobs])
 
-    def _generate(self, jobs: Sequence[Job]) -> list[Continuation]:
-        self.counters.batches += 1
-        with self._set(jobs) as setting:
-            rows = [job.what for job in jobs]
-            return generate(setting, rows, self.codec.stops, same_in_any_batch=self._tiny)
-
-    def _score(self, jobs: Sequence[Job]) -> list[float]:
-        out = [0.0] * len(jobs)
-        for piece in pieces([len(job.prompt) + len(job.what) for job in jobs], self._cost):
-            self.counters.batches += 1
-            own = [jobs[k] for k in piece]
-            ids = pad_sequence([torch.tensor(j.prompt + j.what) for j in own], True, self.pad_id)
-            marks = torch.zeros_like(ids)
-            for row, job in enumerate(own):
-                marks[row, len(job.prompt) : len(job.prompt) + len(job.what)] = 1
-            with self._set(own) as (network, *_):
-                ids, marks = ids.to(network.device), marks.to(network.device)
-                found = token_logprobs(network, ids, marks, self.codec.pictures)
-            for k, value in zip(piece, found.sum(1).tolist(), strict=True):
-                out[k] = value
-        return out
+    def _score(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[float]:
+        prompts = [job.prompt for job in jobs]
+        return self.decoder.score(routing, prompts, [job.what for job in jobs])
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -371,7 +346,7 @@ class InProcessModel(Generic[P]):
             ModelError: the model cannot write this reply, or the prompt is too long.
         """
         # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
-        prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=1))
+        prompt = self.prompt(Request(decision=decision, adapter=adapter, max_tokens=1))
         ids = self.codec.spoken(prompt, reply)
         if ids is None:
             action = parse_action(reply)
@@ -379,7 +354,7 @@ class InProcessModel(Generic[P]):
             raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
         context = self.codec.context
         if context is not None and len(prompt.ids) + len(ids) > context:
-            prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=len(ids)))
+            prompt = self.prompt(Request(decision=decision, adapter=adapter, max_tokens=len(ids)))
         return prompt.ids, ids
 
     def forward_logprobs(

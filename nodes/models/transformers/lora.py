@@ -6,10 +6,10 @@ import json
 import re
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -50,6 +50,20 @@ class Published(NamedTuple):
     metadata: AdapterMetadata
 
 
+@dataclass(slots=True)
+class _Live:
+    """An adapter."""
+
+    weights: AdapterWeights
+    metadata: AdapterMetadata
+    parameters: list[nn.Parameter]
+    """The weights as a list: their state is asked for with every request."""
+    seen: object = None
+    """The :func:`_state` of the weights when they were last compared with a version."""
+    training: int = 0
+    """Blocks of :meth:`LoraNetwork.activate` that it is in."""
+
+
 class LoraNetwork:
     """A network and its adapters; every row of a batch can use another adapter.
 
@@ -88,17 +102,11 @@ class LoraNetwork:
         self.name, self.prompt_format, self._part = name, prompt_format, part
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
-        self._live: dict[str, AdapterWeights] = {}
-        self._parameters: dict[str, list[nn.Parameter]] = {}
-        """The live weights as lists: their state is asked for with every request."""
-        self._metadata: dict[str, AdapterMetadata] = {}
+        self._live: dict[str, _Live] = {}
         self.book: VersionBook[Published] = VersionBook()
         self._frozen: WeakValueDictionary[str, FrozenAdapter] = WeakValueDictionary()
         """By digest, so that equal weights are one object."""
-        self._seen: dict[str, object] = {}
-        """The :func:`_state` of the live weights when they were last compared with a version."""
         self._base: object = None
-        self._training: Counter[str] = Counter()
         self._layers: dict[str, nn.Module] = {}
         """The modules to which an adapter may add, by name."""
         self._base_parameters = list(network.parameters())
@@ -135,11 +143,9 @@ class LoraNetwork:
     def metadata(self, adapter: str) -> AdapterMetadata:
         """The metadata of an adapter, by its name or a version (``"agent_2@7"``), which keeps its
         metadata when another one is loaded. Raises ``ConfigError`` if there is none."""
-        if adapter not in self._metadata and adapter in self.book:
+        if adapter not in self._live and adapter in self.book:
             return self.book[adapter].metadata
-        name = adapter if adapter in self._metadata else adapter.partition("@")[0]
-        self._check_known(name)
-        return self._metadata[name]
+        return self._known(adapter if adapter in self._live else adapter.partition("@")[0]).metadata
 
     def format_of(self, adapter: str | None) -> str:
         """The prompt format of requests to an adapter: its own, or else the model's. Raises
@@ -154,8 +160,7 @@ class LoraNetwork:
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
         """The live weights of an adapter, in the same order for all adapters of one shape. Raises
         ``ConfigError`` if there is no such adapter."""
-        self._check_known(name)
-        return list(self._parameters[name])
+        return list(self._known(name).parameters)
 
     # -- adding, loading, saving --------------------------------------------------------------
 
@@ -180,12 +185,12 @@ class LoraNetwork:
                 config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
                 metadata = AdapterMetadata(prompt_format=self.prompt_format)
             else:
-                self._check_known(copy_from)
+                metadata = self._known(copy_from).metadata
                 known: Any = self._network.peft_config
-                config, metadata = deepcopy(known[copy_from]), self._metadata[copy_from]
+                config = deepcopy(known[copy_from])
             self._add(name, config, metadata)
             if copy_from is not None:
-                self._fill(name, self._live[copy_from])
+                self._fill(name, self._live[copy_from].weights)
 
     def load_adapters(self, folder: Path | str) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
@@ -227,10 +232,10 @@ class LoraNetwork:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         base = self.base_fingerprint() if self._live else ""
-        for name, weights in self._live.items():
+        for name, live in self._live.items():
             self._refresh(name)
-            write_adapter(folder / name, weights, self.network)
-            write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
+            write_adapter(folder / name, live.weights, self.network)
+            write_metadata(folder / name, live.metadata.saved_with(self.name, base))
         (folder / VERSIONS_FILE).write_text(json.dumps(self.book.numbers), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
@@ -282,8 +287,7 @@ class LoraNetwork:
                     self._network = get_peft_model(network, config, adapter_name=name)
         except ValueError as error:  # peft refuses some layers, such as those of Mamba
             raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
-        self._metadata[name] = metadata
-        self._live[name] = {
+        weights = {
             key: LoraWeights(
                 layer.lora_A[name].weight,  # type: ignore[arg-type]
                 layer.lora_B[name].weight,  # type: ignore[arg-type]
@@ -292,14 +296,15 @@ class LoraNetwork:
             for key, layer in self.network.named_modules()
             if isinstance(layer, LoraLayer) and name in layer.lora_A
         }
-        self._parameters[name] = [part for w in self._live[name].values() for part in w[:2]]  # type: ignore[misc]
+        parameters = [part for each in weights.values() for part in each[:2]]
+        self._live[name] = _Live(weights, metadata, parameters)  # type: ignore[arg-type]
         self._settle()
 
     @torch.no_grad()
     def _fill(self, name: str, weights: AdapterWeights) -> None:
         for layer, (down, up, _) in weights.items():
-            self._live[name][layer].down.copy_(down)
-            self._live[name][layer].up.copy_(up)
+            self._live[name].weights[layer].down.copy_(down)
+            self._live[name].weights[layer].up.copy_(up)
 
     def _delete(self, name: str) -> None:
         network = self._network
@@ -314,8 +319,8 @@ class LoraNetwork:
     def _settle(self) -> None:
         """Bring the network into the state that it has between changes of adapters."""
         self._network.train(False)
-        for parameters in self._parameters.values():
-            for parameter in parameters:  # peft stops the gradients of adapters that are not active
+        for live in self._live.values():
+            for parameter in live.parameters:  # peft stops the gradients of inactive adapters
                 parameter.requires_grad_(True)
         self._base_parameters = [
             parameter for key, parameter in self.network.named_parameters() if ".lora_" not in key
@@ -343,18 +348,19 @@ class LoraNetwork:
                 "with a letter, and do not use the name of a part of a layer"
             )
 
-    def _check_known(self, name: str) -> None:
+    def _known(self, name: str) -> _Live:
         if name not in self._live:
             raise ConfigError(f"no adapter '{name}'; there are: {', '.join(self._live) or 'none'}")
+        return self._live[name]
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """A block that changes adapters. Raises ``ConfigError`` if one is in training."""
         with self.exclusive():
-            if self._training:
+            if training := [name for name, live in self._live.items() if live.training]:
                 raise ConfigError(
-                    f"'{', '.join(sorted(self._training))}' is in training; add or load adapters "
-                    "before or after it"
+                    f"'{', '.join(sorted(training))}' is in training; add or load adapters before "
+                    "or after it"
                 )
             yield
 
@@ -374,22 +380,24 @@ class LoraNetwork:
 
     def _refresh(self, name: str) -> None:
         """Publish the live weights of an adapter if they differ from the current version."""
-        if name not in self._training and self._seen.get(name) != _state(self._parameters[name]):
+        live = self._live[name]
+        if not live.training and live.seen != _state(live.parameters):
             number = self.book.numbers.get(name)
             if number is None or self._freeze(name) is not self.book[f"{name}@{number}"].adapter:
                 self._publish(name, None)
 
     def _publish(self, name: str, number: int | None) -> str:
         """Publish the live weights under a number; ``None``: the next one."""
-        held = Published(self._freeze(name), self._metadata[name])
+        held = Published(self._freeze(name), self._live[name].metadata)
         version = f"{name}@{number}"
         if version in self.book and self.book[version] == held:
             held = self.book[version]
         return self.book.publish(name, held, number)
 
     def _freeze(self, name: str) -> FrozenAdapter:
-        self._seen[name] = _state(self._parameters[name])
-        made = FrozenAdapter(self._live[name], self.network.dtype)
+        live = self._live[name]
+        live.seen = _state(live.parameters)
+        made = FrozenAdapter(live.weights, self.network.dtype)
         return self._frozen.setdefault(made.digest, made)
 
     # -- in use -------------------------------------------------------------------------------
@@ -414,20 +422,19 @@ class LoraNetwork:
 
         Until the context ends, requests are answered with the weights from before it.
         """
-        self._check_known(name)
+        live = self._known(name)
         with self.exclusive():
             network: Any = self._network
             self._refresh(name)
             network.set_adapter(name)
             self._settle()
             network.train()
-            self._training[name] += 1
+            live.training += 1
             try:
                 yield network
             finally:
                 network.train(False)
-                self._training[name] -= 1
-                self._training += Counter()  # without those whose training has ended
+                live.training -= 1
 
     @contextmanager
     def reference(self) -> Iterator[nn.Module]:
@@ -439,10 +446,7 @@ class LoraNetwork:
     def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:
         """A context in which each row of a batch goes through the live weights of its own adapter,
         which get gradients; ``None``: the base model. Dropout of adapters is not applied."""
-        for name in dict.fromkeys(names):
-            if name is not None:
-                self._check_known(name)
-        rows = [None if name is None else self._live[name] for name in names]
+        rows = [None if name is None else self._known(name).weights for name in names]
         with self.exclusive(), LoraRouting(self._layers, rows):
             yield self.network
 
@@ -458,7 +462,8 @@ class LoraNetwork:
         try:
             rows = [None if adapter is None else adapter.weights for adapter in adapters]
             whole = {id(a.weights): a.merged_with(self._layers) for a in adapters if a and merged}
-            with self.exclusive(), LoraRouting(self._layers, rows, whole or None) as routing:
+            names = ["" if adapter is None else adapter.digest for adapter in adapters]
+            with self.exclusive(), LoraRouting(self._layers, rows, whole or None, names) as routing:
                 yield routing
         finally:
             if training:

@@ -1,10 +1,11 @@
 """Pictures as tokens of a prompt.
 
 The vision part of a network turns a picture into vectors, which take the place of word embeddings
-in the prompt. Here each of these vectors has a separate token id, after those of the vocabulary, so
-that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained on
-and compared with others (two prompts share a prefix if the pictures in it are the same).
-:meth:`PictureTokens.inputs` makes embeddings of such ids.
+in the prompt. Here each of these vectors has a token id of its own, after those of the vocabulary:
+it consists of a hash of the picture and the place of the vector. So a prompt with pictures is a
+list of ids like any other: it can be batched, scored, trained on and compared with others (two
+prompts share a prefix if the pictures in it are the same). :meth:`PictureTokens.inputs` makes
+embeddings of such ids.
 
 Adapters change the language layers only. So the vectors of a picture are the same for all adapters
 and versions, and are computed once.
@@ -12,9 +13,8 @@ and versions, and are computed once.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -36,6 +36,8 @@ _UNREADABLE = (
 )  # fmt: skip
 _VECTORS = 64
 """Number of pictures whose vectors are kept; those of others are computed again."""
+_MOST = 2**16
+"""More vectors than a picture has."""
 
 
 @dataclass(slots=True)
@@ -43,13 +45,9 @@ class _Picture:
     """A picture in the prompt."""
 
     png: bytes
-    first: int
-    """Id of its first vector."""
     expansion: list[int]
-    """Token ids of the picture in a prompt: placeholders for its vectors, with tokens of the
-    vocabulary between them."""
-    vectors: int
-    """Number of its vectors."""
+    """Token ids of the picture in a prompt: those of its vectors, with tokens of the vocabulary
+    between them."""
     offsets: Tensor
     """Positions of its vectors minus a count of tokens, ``[3, vectors]``."""
     shift: int
@@ -75,45 +73,43 @@ class PictureTokens:
         self._readable = frozenset(signature(self._body.get_image_features).parameters)
         self._rotates = hasattr(self._body, "get_rope_index")
         """Whether the network numbers the rows and columns of pictures, as Qwen2-VL does."""
-        self._next = self.vocabulary
-        self._known: OrderedDict[str, _Picture] = OrderedDict()
-        self._firsts: list[int] = []
-        self._by_first: dict[int, _Picture] = {}
+        self._known: OrderedDict[int, _Picture] = OrderedDict()
+        """By hash; the one that was used last is at the end."""
         self._vectors = lru_cache(_VECTORS)(self._computed)
 
     def expand(self, png: bytes) -> list[int]:
         """The token ids that represent a picture. Raises ``ModelError`` if the picture cannot be
         read."""
-        key = sha256(png).hexdigest()
-        picture = self._known.get(key)
-        if picture is None:
-            picture = self._known[key] = self._added(png)
-        self._known.move_to_end(key)
+        number = int.from_bytes(sha256(png).digest()[:5])
+        if number not in self._known:
+            self._known[number] = self._added(png, number)
+        self._known.move_to_end(number)
         while len(self._known) > _PICTURES:
-            old = self._known.popitem(last=False)[1]
-            self._firsts.remove(old.first)
-            del self._by_first[old.first]
-        return picture.expansion
+            self._known.popitem(last=False)
+        return self._known[number].expansion
 
     def shift(self, ids: Sequence[int]) -> int:
         """Position minus number of tokens, after a prompt."""
-        return sum(self._by_first[id_].shift for id_ in ids if id_ in self._by_first)
+        places = (divmod(id_ - self.vocabulary, _MOST) for id_ in ids)
+        return sum(self._picture(number).shift for number, place in places if number >= 0 == place)
 
     def inputs(self, ids: Tensor, positions: Tensor | None) -> dict[str, Tensor]:
-        """See :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures`."""
+        """See :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures`. Raises ``ModelError``
+        if a picture is not known any more."""
         seen = ids >= self.vocabulary
         if not bool(seen.any()):
             return {"input_ids": ids} | ({} if positions is None else {"position_ids": positions})
         embeddings: Any = self._network.get_input_embeddings()
         embedded: Tensor = embeddings(ids.masked_fill(seen, self.image_id))
-        wanted = ids[seen]
+        wanted = ids[seen] - self.vocabulary
+        numbers, places = wanted // _MOST, wanted % _MOST
         vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
         offsets, shifts = ids.new_zeros((3, len(wanted))), torch.zeros_like(wanted)
-        for picture, own in self._shown(wanted):
-            places = wanted[own] - picture.first
-            vectors[own] = self._vectors(picture.first)[places].to(vectors.dtype)
-            offsets[:, own] = picture.offsets.to(ids)[:, places]
-            shifts[wanted == picture.first + picture.vectors - 1] = picture.shift
+        for number in set(numbers.tolist()):
+            picture, own = self._picture(number), numbers == number
+            vectors[own] = self._vectors(number)[places[own]].to(vectors.dtype)
+            offsets[:, own] = picture.offsets.to(ids)[:, places[own]]
+            shifts[own & (places == picture.offsets.shape[1] - 1)] = picture.shift
         given = {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
         if self._rotates:
             start = (
@@ -126,23 +122,25 @@ class PictureTokens:
 
     # -- pictures -----------------------------------------------------------------------------
 
-    def _added(self, png: bytes) -> _Picture:
+    def _picture(self, number: int) -> _Picture:
+        if number not in self._known:
+            raise ModelError(
+                "a prompt contains a picture that is no longer in memory; "
+                f"{_PICTURES} pictures are kept. Encode the prompt again"
+            )
+        return self._known[number]
+
+    def _added(self, png: bytes, number: int) -> _Picture:
         words, inputs = self._processed(png)
         here = [k for k, word in enumerate(words) if word == self.image_id]
-        for number, k in enumerate(here):
-            words[k] = self._next + number
+        for place, k in enumerate(here):
+            words[k] = self.vocabulary + number * _MOST + place
         offsets, shift = torch.zeros((3, len(here)), dtype=torch.long), 0
         if self._rotates:
             ids, grid = torch.full((1, len(here)), self.image_id), inputs["image_grid_thw"]
-            places, shift = self._body.get_rope_index(
-                ids, torch.ones_like(ids), image_grid_thw=grid
-            )
-            offsets = places[:, 0] - torch.arange(len(here))
-        picture = _Picture(png, self._next, words, len(here), offsets, int(shift))
-        self._next += len(here)
-        self._firsts.append(picture.first)
-        self._by_first[picture.first] = picture
-        return picture
+            at, shift = self._body.get_rope_index(ids, torch.ones_like(ids), image_grid_thw=grid)
+            offsets = at[:, 0] - torch.arange(len(here))
+        return _Picture(png, words, offsets, int(shift))
 
     def _processed(self, png: bytes) -> tuple[list[int], dict[str, Tensor]]:
         """The tokens of a picture, without ids of vectors, and the input of the vision part."""
@@ -159,23 +157,10 @@ class PictureTokens:
         inputs = {name: value for name, value in read.items() if name in self._readable}
         return read["input_ids"][0].tolist(), inputs
 
-    def _shown(self, ids: Tensor) -> Iterator[tuple[_Picture, Tensor]]:
-        """The pictures to which ids of vectors belong, each with the places of its ids. Raises
-        ``ModelError`` if one is not known any more."""
-        found = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
-        shown = [self._by_first[self._firsts[place]] for place in sorted(found) if place >= 0]
-        places = [(ids >= each.first) & (ids < each.first + each.vectors) for each in shown]
-        if sum(int(own.sum()) for own in places) < len(ids):
-            raise ModelError(
-                "a prompt contains a picture that is no longer in memory; "
-                f"{_PICTURES} pictures are kept. Encode the prompt again"
-            )
-        yield from zip(shown, places, strict=True)
-
-    def _computed(self, first: int) -> Tensor:
+    def _computed(self, number: int) -> Tensor:
         """The vectors of a picture, ``[vectors, width]``, without dropout, gradients and autocast,
         so that training and inference get the same ones."""
-        picture, network = self._by_first[first], self._network
+        picture, network = self._picture(number), self._network
         inputs = self._processed(picture.png)[1]
         there = {name: value.to(network.device) for name, value in inputs.items()}
         training = network.training
@@ -188,9 +173,9 @@ class PictureTokens:
             seen = self._body.get_image_features(**there, return_dict=True).pooler_output
         network.train(training)
         vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
-        if len(vectors) != picture.vectors:
+        if len(vectors) != picture.offsets.shape[1]:
             raise ModelError(
-                f"the processor makes {picture.vectors} tokens for a picture, and the network "
-                f"{len(vectors)} vectors; the two do not belong together"
+                f"the processor makes {picture.offsets.shape[1]} tokens for a picture, and the "
+                f"network {len(vectors)} vectors; the two do not belong together"
             )
         return vectors

@@ -85,6 +85,7 @@ class LoraRouting:
         layers: Mapping[str, nn.Module],
         rows: Sequence[AdapterWeights | None],
         merged: Mapping[int, Mapping[str, Tensor]] | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         """
         Args:
@@ -93,7 +94,9 @@ class LoraRouting:
             rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
             merged: the merged weights of each adapter in ``rows``, by its ``id``; the forwards are
                 then without gradients. ``None``: the terms of the adapters are added.
+            names: a name of the weights that each row uses, for stores of prompts.
         """
+        self.names = names
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())
         number = {id(weights): k for k, weights in enumerate(adapters)}

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Tensor, nn
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.causal_model import LanguageModel, context_of, own_name
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens, PromptReader
+from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.nodes.models.transformers.chat_codec import ChatCodec
+from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 from swarm_ui.nodes.models.transformers.pictures import PictureTokens
+from swarm_ui.nodes.models.versions import not_sent
 from swarm_ui.prompts import picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
@@ -28,7 +30,7 @@ of pictures, such as another attention, and would answer wrongly without an erro
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureReader(PromptReader):
+class PictureReader(ChatReader):
     """Makes prompts with pictures. It stays in the process of the model, which reads them."""
 
     pictures: PictureTokens
@@ -38,13 +40,9 @@ class PictureReader(PromptReader):
         chat, png = super().written(prompt_format, decision), decision.observation.png
         return chat if png is None else with_picture(chat, png)
 
-    def tokens(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        chats, pictures = self.chats, [png for turn in chat for png in turn.images]
-        turns = [
-            ChatMessage(turn.role, chats.unmarked(turn.content), turn.images)
-            for turn in chats.accepted(chat)
-        ]
-        text = chats.written([
+    def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        turns, pictures = self.harmless(chat), [png for turn in chat for png in turn.images]
+        text = self.templated([
             (t.role, [*([{"type": "image"}] * len(t.images)), {"type": "text", "text": t.content}])
             for t in turns
         ])  # fmt: skip
@@ -56,15 +54,15 @@ class PictureReader(PromptReader):
             )
         rest = iter(pictures)
         ids: list[int] = []
-        for token in chats.tokens(text):
+        for token in self.tokens(text):
             image = token == self.pictures.image_id
             ids += self.pictures.expand(next(rest)) if image else [token]
         names = [f"[{picture_name(png)}]" for png in pictures]
         shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
-        return ChatPrompt(ids, shown, turns=tuple(turns), shift=self.pictures.shift(ids))
+        return ChatPrompt(ids, shown, turns=turns, shift=self.pictures.shift(ids))
 
 
-class VisionModel(LanguageModel):
+class VisionModel(CausalModel):
     """A vision-language model with its processor, chat template and named adapters.
 
     Decisions are shown with their screenshot (``Observation.png``), if there is one. Adapters
@@ -74,60 +72,52 @@ class VisionModel(LanguageModel):
 
     loaders = (AutoModelForImageTextToText, AutoProcessor, "vision-language model")
 
-    def __init__(
-        self,
-        network: PreTrainedModel,
-        processor: Any,
-        *,
-        name: str = "",
-        prompt_format: str = "json",
-        prompt_tokens: int | None = None,
-        constrained: bool | None = None,
-    ) -> None:
+    def __init__(self, network: PreTrainedModel, processor: Any, **settings: Any) -> None:
         """
         Args:
             network: a network of one of :data:`KINDS`.
             processor: a processor of transformers, with a tokenizer and a chat template.
-            name, prompt_format, prompt_tokens, constrained: see ``CausalModel``. Tokens of pictures
-                count like all others.
+            settings: name, prompt_format, prompt_tokens and constrained, see ``CausalModel``.
+                Tokens of pictures count like all others.
 
         Raises:
             ConfigError: the network or the processor is of another kind, or the two do not fit
                 together.
         """
-        kind, name = network.config.model_type, name or own_name(network)
-        if kind not in KINDS:
+        self.processor = processor
+        super().__init__(network, processor, prefix_bytes=0, **settings)
+
+    def _parts(
+        self, network: PreTrainedModel, tokenizer: Any, constrained: bool | None, **settings: Any
+    ) -> tuple[ChatCodec, Sequence[str] | str, str]:
+        if (kind := network.config.model_type) not in KINDS:
             raise ConfigError(
                 f"vision-language models of type '{kind}' are not supported; expected one of "
                 f"{', '.join(KINDS)}. Serve other models, and use them with --url"
             )
-        tokenizer = _tokenizer(processor)
-        self.processor = processor
-        pictures = PictureTokens(
-            network, processor, int(tokenizer.convert_tokens_to_ids(processor.image_token))
+        words, image_token = _tokenizer(tokenizer), tokenizer.image_token
+        image_id = int(words.convert_tokens_to_ids(image_token))
+        pictures = PictureTokens(network, tokenizer, image_id)
+        reader = PictureReader(
+            tokenizer=words,
+            content=[{"type": "text", "text": "x"}],
+            pictures=pictures,
+            image_token=image_token,
+            **settings,
         )
         decoder = network.get_decoder()  # type: ignore[no-untyped-call]
         inside = next(f"{key}." for key, part in network.named_modules() if part is decoder)
-        super().__init__(
-            network,
-            PictureReader(
-                chats=ChatTokens(tokenizer, name, [{"type": "text", "text": "x"}]),
-                name=name,
-                context=context_of(network),
-                prompt_tokens=prompt_tokens,
-                pictures=pictures,
-                image_token=processor.image_token,
-            ),
-            prompt_format=prompt_format,
-            constrained=constrained,
-            targets=[
-                key
-                for key, part in network.named_modules()
-                if isinstance(part, nn.Linear) and key.startswith(inside)
-            ],
-            part=inside,
-        )
-        self.codec.pictures = pictures
+        targets = [
+            key
+            for key, part in network.named_modules()
+            if isinstance(part, nn.Linear) and key.startswith(inside)
+        ]
+        codec = ChatCodec(network, reader, constrained=constrained, pictures=pictures)
+        return codec, targets, inside
+
+    def prompt_reader(self, versions: Sequence[str]) -> NoReturn:
+        """Raises ``ConfigError``: only the process of the model reads pictures."""
+        raise not_sent(f"the model '{self.name}'")
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and processor (adapters: ``save_adapters``).

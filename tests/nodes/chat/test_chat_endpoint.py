@@ -7,17 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import Loopback, Reply, failing
-from loopback_client import model, no_proxy
+from loopback_client import model, no_proxy  # noqa: F401  (a fixture)
 
 from swarm_ui import (
     CollabGraph,
-    RunFailed,
     Trace,
 )
 from swarm_ui.engine.events import Event, Token
 from swarm_ui.nodes import ChatNode, OpenAIModel
-
-__all__ = ["no_proxy"]  # a fixture
 
 
 class Sum(msgspec.Struct):
@@ -104,26 +101,3 @@ async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_
     assert "response_format" in second and "response_format" not in third
     assert third["messages"][0]["content"].count('"properties"') == 1
     assert trace.message("calc:0").content == '{"n": 3}'
-
-
-@pytest.mark.parametrize(
-    "calls",
-    [
-        [{"id": "c1", "function": {"name": 3, "arguments": "{}"}}],
-        [{"id": "c1"}],
-        "add",
-    ],
-)
-async def test_malformed_calls_of_a_server_are_an_error(calls: Any) -> None:
-    message = {"role": "assistant", "content": None, "tool_calls": calls}
-    body = msgspec.json.encode(
-        {
-            "object": "chat.completion",
-            "model": "tiny",
-            "choices": [{"index": 0, "message": message}],
-        }
-    ).decode()
-    async with Loopback([Reply(body=body)] * 2) as server:
-        with pytest.raises(RunFailed, match="not a chat completion"):
-            await run(model(server, max_retries=1), tools=[add])
-    assert len(server.requests) == 2

@@ -24,7 +24,6 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
-from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
 
 
@@ -172,14 +171,6 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
         graph(ScriptedModel(lambda request: "no")).run_sync(
             "where?", limits=Limits(on_failure="abort")
         )
-
-
-def test_a_value_that_does_not_follow_the_schema_is_an_error() -> None:
-    node = ChatNode("one", ScriptedModel([]), schema=Point)
-    with pytest.raises(ReplyError, match="missing required field `x`"):
-        node.value(Message(id="one:0", sender="one", round=0, content="{}"))
-    free = ChatNode("one", ScriptedModel([]))
-    assert free.value(Message(id="one:0", sender="one", round=0, content="hi")) == "hi"
 
 
 def test_replies_are_streamed_as_events_of_the_call_that_is_recorded() -> None:

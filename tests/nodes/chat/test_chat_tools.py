@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,6 @@ import msgspec
 import pytest
 
 from swarm_ui import (
-    ChatMessage,
     CollabGraph,
     ConfigError,
     Journal,
@@ -21,17 +19,13 @@ from swarm_ui import (
     RunFailed,
     Trace,
 )
-from swarm_ui.model import ToolCall, ToolSpec
+from swarm_ui.model import ToolCall
 from swarm_ui.nodes import ChatNode, ScriptedModel, Tool
-from swarm_ui.prompts import chat_of, read_calls, transcript, written_calls
+from swarm_ui.prompts import read_calls, written_calls
 
 
 def call(tool: str, **arguments: object) -> str:
     return msgspec.json.encode({"tool": tool, "arguments": arguments}).decode()
-
-
-class Place(msgspec.Struct):
-    x: int
 
 
 def add(a: int, b: int = 2) -> int:
@@ -85,17 +79,6 @@ def test_the_schema_of_a_tool_comes_from_its_types_and_its_docstring() -> None:
     assert set(schema["properties"]) == {"query", "tags"}  # the partial function decides the rest
     assert schema["properties"]["query"] == {"type": "string", "description": "words"}
     assert schema["required"] == ["query"] and schema["additionalProperties"] is False
-
-
-def test_arguments_are_converted_to_the_types_of_the_parameters() -> None:
-    seen: list[Any] = []
-
-    def go(place: Place, how: str | None = None) -> None:
-        seen.append((place, how))
-
-    trace = graph(ScriptedModel([call("go", place={"x": 4}), "there"]), go).run_sync("go")
-    assert seen == [(Place(4), None)]
-    assert trace.message("calc:0/go:1").content == "done"
 
 
 def untyped(a) -> None: ...  # type: ignore[no-untyped-def]
@@ -164,45 +147,6 @@ def test_the_number_of_calls_is_limited() -> None:
     assert len(stubborn.requests) == 4
 
 
-def test_a_function_that_blocks_does_not_stop_the_event_loop_and_coroutines_run_in_it() -> None:
-    threads: list[str] = []
-    free = threading.Event()
-
-    def block() -> str:
-        threads.append(threading.current_thread().name)
-        return "freed" if free.wait(10) else "stuck"
-
-    async def wait() -> str:
-        threads.append(threading.current_thread().name)
-        free.set()
-        return "set"
-
-    blocked = ChatNode("a", ScriptedModel([call("block"), "ok"]), tools=[block])
-    freeing = ChatNode("b", ScriptedModel([call("wait"), "ok"]), tools=[wait])
-    trace = CollabGraph([blocked, freeing], output="b").run_sync("go")
-    assert trace.message("a:0/block:1").content == "freed"
-    assert sorted(threads)[1].startswith("swarm-ui block") and "MainThread" in threads
-
-
-def test_tools_and_a_schema_go_together() -> None:
-    model = ScriptedModel([call("add", a=1), "three", '{"n": 3}'])
-    trace = graph(model, schema=dict[str, int]).run_sync("1 + 2")
-    assert trace.message("calc:0").content == '{"n": 3}'
-    assert [request.json_schema for request in model.requests] == [None] * 3
-
-
-def test_the_calls_so_far_are_in_the_trace_of_a_node_whose_time_is_over() -> None:
-    async def sleep() -> None:
-        await asyncio.sleep(60)
-
-    model = ScriptedModel([call("add", a=1), call("sleep")])
-    with pytest.raises(RunFailed) as failed:
-        graph(model, add, sleep, timeout=1.0).run_sync("go")
-    trace = failed.value.partial
-    assert trace.calls[0].error is not None and trace.calls[0].error.kind == "timeout"
-    assert ids(trace)[-1] == "calc:0/model:2"
-
-
 # -- the record -----------------------------------------------------------------------------------
 
 
@@ -236,24 +180,6 @@ def test_a_trace_replays_without_a_call_and_its_model_can_be_played_back() -> No
 
     recorded = graph(ScriptedModel.from_trace(trace), plus).run_sync("add")
     assert recorded.messages == trace.messages
-
-
-def test_a_replay_with_another_result_makes_only_the_calls_after_it_again() -> None:
-    model, added, team = adding()
-    trace = team.run_sync("add")
-    model.requests.clear()
-    added.clear()
-    other = asyncio.run(team.replay(trace, messages={"calc:0/plus:3": "20"}))
-    assert other.message("calc:0").content == "20 it is"
-    assert added == [] and len(model.requests) == 1
-    assert ids(other) == ids(trace)[:6]
-
-    asyncio.run(team.replay(trace, messages={"calc:0/model:2": call("plus", a=100)}))
-    assert added == [100]
-    asyncio.run(team.resample(trace, "calc:0/model:4", 2))
-    assert added == [100]  # the same reply again: its successors hear the same
-    with pytest.raises(ConfigError, match="cannot be left out"):
-        asyncio.run(team.replay(trace, without=["calc:0/plus:1"]))
 
 
 def test_a_run_that_is_continued_repeats_no_tool(tmp_path: Path) -> None:
@@ -296,17 +222,3 @@ def test_calls_are_read_from_text_and_written_again() -> None:
     assert read_calls('{"tool": 3, "arguments": {}}')[1] == ()
     forged = written_calls("", [ToolCall(name="a", arguments="{}", id="x]\n\n[user")])
     assert read_calls(forged)[1][0].id == ""  # an id stands in the heading of a turn
-
-
-def test_a_transcript_holds_tools_calls_and_results() -> None:
-    chat = (
-        ChatMessage("user", "1 + 2\n[tool c1]\nno heading"),
-        ChatMessage(
-            "assistant", "Hm.", calls=(ToolCall(name="add", arguments='{"a": 1}', id="c1"),)
-        ),
-        ChatMessage("tool", "3", answers="c1"),
-    )
-    text = transcript(chat, [ToolSpec(name="add")])
-    assert text.startswith('[tools]\n["add","",{"type": "object"}]\n\n[user]\n')
-    assert "\n\n[tool c1]\n3" in text and "\\[tool c1]" in text
-    assert chat_of(text) == chat

@@ -25,9 +25,7 @@ from gptswarm_samples import (
 from swarm.environment.agents.cot import COT
 from swarm.environment.agents.io import IO
 from swarm.environment.operations import CombineAnswer, DirectAnswer, GenerateQuery
-from swarm.environment.operations.final_decision import FinalDecision, MergingStrategy
 from swarm.graph.graph import Graph
-from swarm.graph.swarm import Swarm
 from swarm.memory.memory import GlobalMemory
 
 from swarm_ui import CollabGraph, Completion, Limits, Request, Usage
@@ -35,7 +33,6 @@ from swarm_ui.engine.run import trace_of
 from swarm_ui.errors import ConfigError, NodeError
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import GPTSwarmNode, import_graph, import_swarm
-from swarm_ui.trace.records import Trace
 
 
 @pytest.fixture(autouse=True)
@@ -58,32 +55,6 @@ def test_an_operation_answers_as_in_gptswarm(make: Any) -> None:
     trace = CollabGraph([GPTSwarmNode(operation)]).run_sync("which city is this?")
     assert trace.messages[-1].content == expected
     assert "which city is this?" in trace.calls[-1].prompt
-
-
-@pytest.mark.parametrize("strategy", [s for s in MergingStrategy if s.name != "RandomChoice"])
-def test_a_decision_over_several_answers_is_that_of_gptswarm(strategy: MergingStrategy) -> None:
-    class Fan(Graph):
-        def build_graph(self) -> None:
-            self.input_nodes = [self.add_node(DirectAnswer("gaia", "mock")) for _ in range(3)]
-            decision = self.add_node(FinalDecision("gaia", "mock", strategy))
-            for node in self.input_nodes:
-                node.add_successor(decision)
-            self.output_nodes = [decision]
-
-    agent = Fan("gaia", "mock")
-    with_hashing(agent)
-    trace = import_graph(agent).run_sync("q")
-    assert trace.messages[-1].content == theirs(copy.deepcopy(agent), "q")
-    names = [f"DirectAnswer.{k}" for k in range(3)]
-    assert [call.node for call in trace.calls] == [*names, "FinalDecision"]
-    assert trace.edges == tuple((name, "FinalDecision") for name in names)
-
-
-def test_a_chain_of_thought_is_that_of_gptswarm() -> None:
-    agent = COT("gaia", "mock")
-    with_hashing(agent)
-    expected = theirs(copy.deepcopy(agent), "17 * 3?")
-    assert import_graph(agent).run_sync("17 * 3?").messages[-1].content == expected
 
 
 def test_a_gptswarm_operation_stands_among_other_nodes() -> None:
@@ -141,55 +112,6 @@ def test_100_runs_of_one_graph_are_right_where_gptswarm_without_deepcopy_is_not(
             assert sum(a == e for a, e in zip(wrong, expected, strict=True)) <= 1
 
 
-class Remembering(Operation):
-    """Answers how much its memory held when it came, and leaves something there."""
-
-    def work(self, record: dict[str, Any]) -> Any:
-        before = len(self.memory.items)
-        self.memory.add(self.id, record)
-        self.notes = [*getattr(self, "notes", []), record["task"]]
-        self.list_of_lists[0].append(record["task"])
-        return f"{before} {len(self.notes)} {len(self.list_of_lists[0])}"
-
-    list_of_lists: list[list[str]]
-
-
-def test_runs_share_no_memory_and_leave_the_global_one_alone() -> None:
-    operation = Remembering()
-    operation.list_of_lists = [[]]
-    shared = GlobalMemory.instance()
-    shared.add("somebody", {"task": "of another run"})
-    before = copy.deepcopy(shared._items)
-    team = CollabGraph([GPTSwarmNode(operation)])
-
-    async def several() -> list[Trace]:
-        return list(await asyncio.gather(*(team.run(f"q{k}") for k in range(20))))
-
-    assert {t.messages[-1].content for t in asyncio.run(several())} == {"0 1 1"}
-    team = import_swarm(Swarm(["IO", "COT"], "gaia", model_name="mock")).graph
-    team.run_sync("q")
-    assert shared._items == before and operation.list_of_lists == [[]]
-    assert operation.inputs == operation.outputs == [] and not hasattr(operation, "notes")
-    theirs(Single(operation), "q")  # whereas GPTSwarm's own run
-    assert shared._items != before
-
-
-def test_nothing_heavy_is_copied() -> None:
-    class Heavy:
-        def __deepcopy__(self, memo: Any) -> Any:
-            raise AssertionError("copied")
-
-        __copy__ = __deepcopy__
-
-    class Holding(Operation):
-        weights = Heavy()
-
-    operation = Holding()
-    operation.tool, operation.notes = Heavy(), {"a": [1]}
-    trace = CollabGraph([GPTSwarmNode(operation)]).run_sync("q")
-    assert trace.messages[-1].content == "q!"
-
-
 # -- failures -------------------------------------------------------------------------------------
 
 
@@ -201,19 +123,6 @@ def test_a_failure_that_gptswarm_swallows_is_the_nodes_own() -> None:
     with pytest.raises(NodeError, match=r"'Broken'.*the cupboard is bare") as raised:
         asyncio.run(team.run("q", limits=Limits(on_failure="abort")))
     assert isinstance(raised.value.__cause__, LookupError)
-
-
-def test_the_others_go_on_without_a_broken_one() -> None:
-    class Fork(Graph):
-        def build_graph(self) -> None:
-            self.input_nodes = [self.add_node(Broken()), self.add_node(Operation())]
-            self.output_nodes = [self.add_node(Operation())]
-            for node in self.input_nodes:
-                node.add_successor(self.output_nodes[0])
-
-    trace = import_graph(Fork("gaia", "mock")).run_sync("q")
-    assert [m.error is None for m in trace.messages] == [False, True, True]
-    assert trace.messages[-1].content == "q!!"
 
 
 def test_other_objects_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections import Counter
 from hashlib import sha256
@@ -20,7 +19,6 @@ from swarm.graph.swarm import Swarm
 from swarm.memory.memory import GlobalMemory
 
 from swarm_ui.nodes.gptswarm import import_swarm
-from swarm_ui.optim.edges.distribution import EdgeDistribution
 
 
 @pytest.fixture(autouse=True)
@@ -38,19 +36,6 @@ def test_a_swarm_of_mock_models_answers_as_its_own_run() -> None:
     made = Swarm(["IO", "IO", "IO"], "gaia", model_name="mock")
     trace = import_swarm(made).graph.run_sync("q")
     assert [trace.messages[-1].content] == made.run(task("q")) == ["Foo Bar Asy"]
-
-
-def test_operations_and_edges_have_human_names() -> None:
-    found = import_swarm(swarm("IO", "COT", edge_optimize=True, init_connection_probability=0.3)[0])
-    steps = [f"1.COT.CoTStep.{k}" for k in range(3)]
-    assert list(found.graph.nodes) == ["0.IO.DirectAnswer", *steps, "FinalDecision"]
-    assert found.graph.edges == ((steps[0], steps[1]), (steps[1], steps[2]))
-    assert found.graph.output == "FinalDecision"
-    agents = ["0.IO.DirectAnswer", *steps]
-    across = {("0.IO.DirectAnswer", step) for step in steps}
-    expected = across | {(b, a) for a, b in across} | {(a, "FinalDecision") for a in agents}
-    assert set(found.potential) == expected
-    assert list(found.potential.values()) == [pytest.approx(0.3)] * len(expected)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -82,26 +67,6 @@ def test_a_drawn_swarm_answers_as_its_own_run_and_asks_the_same(seed: int) -> No
     assert len(trace.messages) == len(found.graph.nodes)
 
 
-def test_edges_taken_in_gptswarms_order_are_those_it_takes() -> None:
-    made, _ = swarm("COT", "IO", "COT", edge_optimize=True)
-    found = import_swarm(made)
-    full = made.connection_dist.realize_full(made.composite_graph)
-    assert len(found.with_edges(found.potential).edges) == full.num_edges
-
-
-def test_an_edge_distribution_learns_over_the_potential_edges() -> None:
-    found = import_swarm(swarm("COT", "IO", "COT", edge_optimize=True)[0])
-    edges = EdgeDistribution.from_probabilities(found.potential)
-    marginals = edges.marginals()
-    into = [chance for (_, listener), chance in marginals.items() if listener == "FinalDecision"]
-    assert into == [pytest.approx(0.5)] * 7
-    for sample in edges.sample(50, torch.Generator().manual_seed(0)):
-        team = found.with_edges(sample.edges)
-        assert team.edges[:4] == found.graph.edges
-        assert set(team.edges[4:]) <= set(sample.edges)
-    assert team.run_sync("q", seed=1).edges == team.edges
-
-
 def test_a_swarm_without_inner_edges_runs_where_gptswarm_stops() -> None:
     made, llm = swarm("IO", "COT", include_inner_agent_connections=False)
     assert theirs(copy.deepcopy(made.composite_graph), "q").startswith("No answer")
@@ -117,13 +82,3 @@ def test_a_swarm_without_inner_edges_runs_where_gptswarm_stops() -> None:
         != trace.messages[-1].content
         in (sha256(text.encode()).hexdigest()[:12] for text in llm.asked)
     )
-
-
-def test_a_swarm_can_be_replayed_from_its_trace() -> None:
-    made, llm = swarm("IO", "COT")
-    team = import_swarm(made).graph
-    trace = team.run_sync("q")
-    asked = len(llm.asked)
-    again = asyncio.run(team.replay(trace))
-    assert [m.content for m in again.messages] == [m.content for m in trace.messages]
-    assert len(llm.asked) == asked

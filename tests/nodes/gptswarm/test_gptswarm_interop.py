@@ -12,9 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from swarm_ui import CollabGraph
 from swarm_ui.errors import GraphError, MissingExtra
@@ -27,7 +24,6 @@ from swarm_ui.nodes.gptswarm import (
     import_swarm,
     names_of,
 )
-from swarm_ui.optim.edges.distribution import EdgeDistribution
 
 
 @pytest.mark.parametrize("use", [GPTSwarmNode, import_graph, import_swarm])
@@ -93,32 +89,3 @@ def test_drawn_edges_join_the_fixed_ones_without_cycles() -> None:
     assert found.with_edges(drawn[1:2]).edges == (*fixed, ("x", "a"))
     with pytest.raises(GraphError, match="b -> end is not a potential edge"):
         found.with_edges([("b", "end")])
-
-
-@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda e: e[0] != e[1])))
-def test_of_any_edges_as_many_are_taken_as_fit(pairs: set[tuple[int, int]]) -> None:
-    names = [f"n{k}" for k in range(6)]
-    edges = [(f"n{a}", f"n{b}") for a, b in sorted(pairs)]
-    fixed = [("n0", "n5")]
-    potential = [edge for edge in edges if edge not in fixed]
-    found = ImportedSwarm(team(*names, edges=fixed), dict.fromkeys(potential, 0.5))
-    graph = found.with_edges(potential)  # refuses cycles itself
-    for edge in set(potential) - set(graph.edges):
-        with pytest.raises(GraphError, match="cycle"):
-            graph.with_edge(*edge)
-
-
-# -- a distribution over the potential edges ------------------------------------------------------
-
-
-def test_a_distribution_takes_the_probabilities_given() -> None:
-    chances = {("a", "b"): 0.9, ("b", "a"): 0.2, ("a", "end"): 0.3, ("b", "end"): 1 - 1e-9}
-    made = EdgeDistribution.from_probabilities(chances)
-    assert made.names == ("a", "b", "end")
-    assert made.marginals() == pytest.approx(
-        {("a", "b"): 0.45, ("b", "a"): 0.1, ("a", "end"): 0.3, ("b", "end"): 1.0}, abs=1e-6
-    )
-    assert bool(torch.isfinite(made.logits).all())
-    for sample in made.sample(20, torch.Generator().manual_seed(0)):
-        assert sample.order[-1] == "end"
-        assert ("b", "end") in sample.edges

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from local_models import disturb, newest
@@ -17,14 +15,11 @@ from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import (
     ChatMessage,
-    Decision,
     Request,
     ScoringModel,
-    ToolSpec,
     VersionedModel,
 )
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
-from swarm_ui.observation import Element, Observation
 
 NAMES = ("agent_0", "agent_1")
 
@@ -76,44 +71,6 @@ async def test_the_prompt_is_what_the_learner_trains_on(
         request, reply = ask("agent_0"), '{"action_type":"click","target":"Save","index":0}'
         assert await model.score([request], [reply]) == await learner.score([request], [reply])
         await model.close()
-
-
-async def test_tools_are_in_the_prompt_of_the_learner_alone(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    bodies: list[Mapping[str, Any]] = []
-
-    def reply(body: Mapping[str, Any]) -> str:
-        bodies.append(body)
-        return "done"
-
-    request = Request(
-        chat=(ChatMessage("user", "what?"),), tools=(ToolSpec(name="search"),), adapter="agent_0"
-    )
-    with StandIn("base", reply=reply) as server:
-        model = served_by(server, learner, tmp_path)
-        (done,) = await model.generate([request])
-        await model.close()
-    prompt = learner.prompt(request)
-    assert done.prompt == prompt.text and "search" in prompt.text
-    assert [turn["content"] for turn in bodies[0]["messages"]] == [t.content for t in prompt.turns]
-    assert "tools" not in bodies[0]  # the server would write them into the prompt once more
-
-
-async def test_a_reply_says_what_the_learner_left_out_of_its_prompt(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    learner.codec.reader = replace(learner.codec.reader, prompt_tokens=1000)
-    links = tuple(Element(index=k, role="link", text=f"headline {k}") for k in range(60))
-    long = Decision(observation=Observation(goal="open headline 7", elements=links))
-    with StandIn("base") as server:
-        model = served_by(server, learner, tmp_path)
-        asked = [Request(decision=decision, adapter="agent_0") for decision in (long, screen())]
-        there, whole = await model.generate(asked)
-        here, _ = await learner.generate(asked)
-        await model.close()
-    assert there.dropped is not None and there.dropped == here.dropped
-    assert there.prompt == here.prompt and whole.dropped is None
 
 
 async def test_training_makes_new_versions_and_leased_ones_stay(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import resource
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 import torch
-from local_models import disturb, untrained
+from local_models import disturb
 from tiny_causal import save_llama
 
 from swarm_ui.adapter_metadata import (
-    METADATA_FILE,
     fingerprint,
     read_metadata,
     write_metadata,
@@ -23,8 +20,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -75,27 +70,6 @@ def test_an_adapter_keeps_its_format_and_its_base(base: Path, saved: Path, tmp_p
     assert read_metadata(tmp_path / "again" / "agent_1") == found
 
 
-def test_a_copy_has_the_metadata_of_its_source(base: Path, saved: Path) -> None:
-    model = CausalModel.named(str(base))
-    model.load_adapter(saved / "agent_0", "one")
-    model.add_adapter("two", rank=2, alpha=8, copy_from="one")
-    model.add_adapter("new", rank=2)
-    assert model.metadata("two") == model.metadata("one")
-    assert model.format_of("new") == "json"
-    with pytest.raises(ConfigError, match="no adapter 'nobody'"):
-        model.metadata("nobody")
-
-
-def test_a_leased_version_keeps_its_format(base: Path, saved: Path, tmp_path: Path) -> None:
-    model = CausalModel.named(str(base))
-    model.load_adapter(saved / "agent_0", "one")
-    version = model.lease("one")
-    model.load_adapter(altered(saved / "agent_1", tmp_path / "x", prompt_format="json"), "one")
-    assert (model.format_of(version), model.format_of("one")) == ("compact", "json")
-    model.release(version)
-    assert model.format_of("one") == "json"
-
-
 def test_an_adapter_of_another_base_is_refused_and_costs_nothing(
     saved: Path, tmp_path: Path
 ) -> None:
@@ -128,31 +102,3 @@ def test_the_fingerprint_is_that_of_the_weights(base: Path) -> None:
     assert fingerprint(weights) == fingerprint(weights[::-1])
     assert fingerprint(weights) != fingerprint([torch.ones(4, 3), torch.zeros(5)])
     assert fingerprint([*weights, torch.zeros(4, dtype=torch.uint8)]) == ""  # quantised
-
-
-@pytest.mark.parametrize("text", [
-    "", "[]", "{", '{"prompt_format": 3}', '{"base_model": "' + "x" * 300 + '"}', "[" * 5000,
-    '{"made_by": "' + "x" * 70_000 + '"}', "\xff",
-])  # fmt: skip
-def test_metadata_that_cannot_be_read_is_one_line(tmp_path: Path, text: str) -> None:
-    (tmp_path / METADATA_FILE).write_text(text, encoding="latin-1")
-    with pytest.raises(ConfigError, match="is not the metadata of an adapter") as e:
-        read_metadata(tmp_path)
-    assert len(str(e.value)) < 700
-
-
-# -- import -----------------------------------------------------------------------------------
-
-
-def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_system(tmp_path: Path) -> None:
-    """As all other writes: training and its checkpoints say then in one line what to do."""
-    model = untrained()
-    model.add_adapter("one", rank=64)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-    try:
-        with pytest.raises(OSError, match="File too large") as found:
-            model.save_adapters(tmp_path / "adapters")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert found.value.errno == errno.EFBIG

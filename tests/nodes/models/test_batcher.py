@@ -84,18 +84,6 @@ def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> N
     asyncio.run(run())
 
 
-def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
-    echo = Echo()
-
-    async def leave_early() -> None:
-        asyncio.create_task(echo.queue.ask([1])).set_name("forgotten")
-        await asyncio.sleep(0)
-
-    asyncio.run(leave_early())
-    assert echo.idle()
-    assert asyncio.run(echo.queue.ask([2])) == [20]
-
-
 async def test_the_event_loop_goes_on_while_a_batch_is_computed() -> None:
     free = threading.Event()
     queue: Batcher[int, int] = Batcher(lambda items: list(items) if free.wait(10) else [])

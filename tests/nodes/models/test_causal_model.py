@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import torch
 from local_models import answers
-from tiny_causal import KINDS, TEMPLATE, causal, network, screen, text_model, tokenizer
+from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
@@ -85,16 +85,6 @@ def test_a_reply_ends_at_any_end_token_and_at_its_own_limit(llama: CausalModel) 
     assert short.usage.completion_tokens == end + 1
     assert cut.text == llama.tokenizer.decode(ids[:2])
     assert cut.usage.completion_tokens == 2
-
-
-def test_a_reply_keeps_its_spaces_whatever_the_tokenizer_would_clean_up(llama: CausalModel) -> None:
-    llama.tokenizer.clean_up_tokenization_spaces = True
-    llama.tokenizer.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
-    label = "Save , it 's"
-    offered = msgspec.structs.replace(screen(label).observation, actions=("click",))
-    bound = CausalModel(llama.network, llama.tokenizer, prompt_format="compact", constrained=True)
-    [reply] = answers(bound, [Request(decision=Decision(observation=offered), max_tokens=60)])
-    assert reply.text == f"click {label} [0]"
 
 
 def test_a_tokenizer_without_a_template_gets_the_plain_one(llama: CausalModel) -> None:
@@ -200,11 +190,3 @@ def test_a_bad_folder_is_one_clear_error(folders: dict[str, Path], tmp_path: Pat
     made.generation_config.eos_token_id = None  # type: ignore[union-attr]
     with pytest.raises(ConfigError, match="names an end token"):
         CausalModel(made, endless)
-
-
-def test_a_model_spread_by_accelerate_answers_as_before(tmp_path: Path) -> None:
-    model = text_model()
-    model.save(tmp_path)
-    spread = CausalModel.from_pretrained(tmp_path, device="auto")
-    for name, weight in model.base_weights().items():
-        assert weight.equal(spread.base_weights()[name])

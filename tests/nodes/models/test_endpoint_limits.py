@@ -48,32 +48,6 @@ async def test_no_more_than_the_rate_in_any_period(refused: int) -> None:
 # -- budgets ---------------------------------------------------------------------------------
 
 
-async def test_a_budget_of_calls_is_checked_before_sending_and_counts_retries() -> None:
-    budget = Budget(max_calls=3)
-    async with Loopback([Reply(), failing(500)]) as server:
-        first, second = model(server, budget=budget), model(server, budget=budget)
-        await first.generate([ask()])
-        await second.generate([ask()])
-        with pytest.raises(BudgetExceeded, match="calls 1, and of 3"):
-            await first.generate([ask()])
-        with pytest.raises(BudgetExceeded):
-            await pieces_of(first)
-        assert budget.calls == 3
-        await first.close()
-        await second.close()
-    assert len(server.requests) == 3
-
-
-async def test_cost_is_what_the_server_counted_at_the_given_price() -> None:
-    async with Loopback() as server:
-        client = model(server, prices={"tiny": PRICE, "agent@1": Price(prompt=0, completion=1)})
-        await client.generate([ask(), ask(), ask(adapter="other")])
-        assert client.budget.cost == pytest.approx(3 * COST)
-        await client.generate([ask(adapter="agent@1")])
-        assert client.budget.cost == pytest.approx(3 * COST + 7e-6)
-        await client.close()
-
-
 async def test_money_is_never_crossed_even_by_concurrent_calls() -> None:
     async with Loopback(lambda body: Reply(delay=0.05)) as server:
         client = model(server, prices={"tiny": PRICE}, max_cost=2.5 * MOST)

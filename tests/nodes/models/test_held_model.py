@@ -140,11 +140,3 @@ def test_a_copy_answers_as_the_learner_with_the_version_that_is_asked() -> None:
     assert told(answers(first, asked_of("agent_1"))) == expected[old]
     with pytest.raises(ModelError, match="no adapter 'agent_9'"):
         answers(second, asked_of("agent_9"))
-
-
-def test_weights_that_belong_to_another_base_are_named() -> None:
-    other = PublishedModel(with_adapters(1), lambda: untrained(seed=1))
-    version = other.publish()["agent_0"]
-    rebuild, state = other.__reduce__()
-    with pytest.raises(ModelError, match="was trained on another base"):
-        answers(rebuild(*state), asked_of(version))

@@ -28,21 +28,6 @@ def weights(folder: Path, content: bytes = b"weights") -> Path:
     return folder
 
 
-async def test_a_version_is_loaded_asked_and_unloaded(tmp_path: Path) -> None:
-    with StandIn("base") as server:
-        model = model_of(server)
-        folder = weights(tmp_path / "one")
-        await model.load_version("agent_2@7", folder)
-        await model.load_version("agent_2@7", folder)  # the same weights: nothing to do
-        assert server.adapters == {model.loaded["agent_2@7"]: str(folder)}
-        [reply] = await model.generate([ask("agent_2@7")])
-        assert (server.asked, reply.adapter) == ([model.loaded["agent_2@7"]], "agent_2@7")
-        await model.unload_version("agent_2@7")
-        await model.unload_version("agent_2@7")
-        assert server.adapters == {}
-        await model.close()
-
-
 async def test_other_weights_have_another_name_on_the_server(tmp_path: Path) -> None:
     """Servers keep cached prompts under the name; another run may have loaded other weights."""
     with StandIn("base") as server:

@@ -16,14 +16,12 @@ from swarm_ui import CollabGraph
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message, Usage
 from swarm_ui.model import (
-    ChatMessage,
     Completion,
     Decision,
     Generation,
     Request,
 )
 from swarm_ui.nodes import ScriptedModel
-from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 
@@ -116,43 +114,3 @@ async def test_gives_back_all_that_was_recorded_of_a_call() -> None:
         )
     with pytest.raises(ModelError):
         await model.generate([asks(adapter="agent_2@8", seed=3, temperature=0.5)])
-
-
-async def test_a_chat_is_found_by_its_exact_prompt() -> None:
-    chat = (ChatMessage("user", "hi"),)
-    model = ScriptedModel.from_trace(trace_of(call("yes", prompt=transcript(chat))))
-    assert (await model.generate([Request(chat=chat)]))[0].text == "yes"
-    with pytest.raises(ModelError):
-        await model.generate([Request(chat=(ChatMessage("user", "hi!"),))])
-
-
-OTHER = Decision(observation=msgspec.structs.replace(SCREEN, goal="other"))
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        asks(seed=9),
-        asks(seed=4, temperature=1.0),
-        asks(seed=4, adapter="x"),
-        Request(decision=OTHER, seed=4),
-    ],
-)
-async def test_what_was_never_asked_is_an_error(asked: Request) -> None:
-    model = ScriptedModel.from_trace(trace_of(call("near", seed=4)))
-    with pytest.raises(ModelError):
-        await model.generate([asked])
-
-
-# -- streams and completions ------------------------------------------------------------------
-
-
-@given(st.text(max_size=60))
-def test_a_scripted_reply_streams_word_by_word(text: str) -> None:
-    async def read() -> list[str | Completion]:
-        return [piece async for piece in ScriptedModel([text]).stream(asks())]
-
-    *pieces, last = asyncio.run(read())
-    assert isinstance(last, Completion) and last.text == text
-    assert "".join(str(piece) for piece in pieces) == text
-    assert all(len(str(piece).split()) <= 1 for piece in pieces)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from local_models import answers, asking, disturb, requests, with_adapters
+from local_models import answers, asking, requests, with_adapters
 from peft import PeftModel
 
 from swarm_ui.nodes import LocalModel
@@ -52,16 +52,6 @@ def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.Mon
     assert set(seen) == {1}
     assert [c.text for c in both[:4]] == [c.text for c in both[4:]]
     assert {c.adapter for c in both} == {"agent_0@0", "copy@0"}
-
-
-def test_a_copy_has_the_shape_and_the_weights_of_its_source() -> None:
-    model = with_adapters(1)
-    model.add_adapter("thin", rank=1, alpha=3)
-    disturb(model, "thin", seed=2)
-    model.add_adapter("copy", copy_from="thin")
-    assert all(map(torch.equal, *map(model.adapter_parameters, ("thin", "copy"))))
-    (one, two) = answers(model, [*asking("thin", requests(1)), *asking("copy", requests(1))])
-    assert (one.text, one.logprob, two.adapter) == (two.text, two.logprob, "copy@0")
 
 
 @pytest.mark.parametrize("tokens", [1, 8, 40])

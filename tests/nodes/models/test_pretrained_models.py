@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from pretrained_samples import (
     write_gguf,
 )
 
-from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, model_folder, pulled_folder
 from swarm_ui.nodes.models.pretrained.pull import pull
 
@@ -91,26 +88,6 @@ def test_a_wrong_file_is_refused_and_not_kept(
     assert left_over(cache) == []
 
 
-@pytest.mark.slow
-def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "index").mkdir()
-    with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: .* --file WHEEL$") as error:
-        pull(TINY, convert=copy_as_folder)
-    assert "\n" not in str(error.value)
-
-
-def test_a_missing_package_is_named_before_anything_is_downloaded(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known: Any = sys.modules["importlib.util"].find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == "gguf" else known(name)
-    )
-    with pytest.raises(MissingExtra, match=r"'gguf'.*swarm-ui\[train\]"):
-        pull(TINY)
-    assert not cache.exists()
-
-
 CHILD = """
 import resource, sys
 from pathlib import Path
@@ -126,21 +103,6 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 """
-
-
-def child(convert: str, largest: int, file: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", CHILD, convert, str(largest), str(file)]
-    paths = f"{ROOT}:{ROOT}/tests/support"
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
-    )
-
-
-@pytest.mark.slow
-def test_a_killed_conversion_never_counts(index: Path, cache: Path) -> None:
-    assert child("die_halfway", 0, index).returncode == -9
-    assert pulled_folder("tiny") is None
-    assert pull(TINY, convert=copy_as_folder) == pulled_folder("tiny")
 
 
 def test_a_model_that_was_not_pulled_names_the_command() -> None:

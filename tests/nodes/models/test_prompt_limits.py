@@ -51,18 +51,6 @@ def test_a_long_screen_leaves_room_for_the_reply(form: str) -> None:
     assert short.dropped is None
 
 
-def test_a_declared_limit_holds_for_prompts_of_any_length() -> None:
-    model = causal(prompt_format="compact", prompt_tokens=300)
-    for links in (2, 20, 200):
-        (said,) = answers(model, [Request(decision=page(links), max_tokens=4)])
-        assert said.usage.prompt_tokens <= 300
-        assert (said.dropped is None) == (links == 2)
-    with pytest.raises(ModelError, match="at most 300 may be used"):
-        answers(model, [Request(decision=page(2, goal="weather " * 400))])
-    with pytest.raises(ConfigError, match="prompt_tokens must be >= 1, got 0"):
-        causal(prompt_tokens=0)
-
-
 async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prompt() -> None:
     model = causal(prompt_format="compact", prompt_tokens=400)
     screen = page(60).observation
@@ -78,21 +66,6 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
         assert model.prompt(Request(decision=decision)).text == call.prompt
         ids, _ = model.encode(decision, "click headline number 0 [0]")
         assert len(ids) == call.usage.prompt_tokens
-
-
-def test_a_prompt_that_was_used_whole_is_encoded_whole() -> None:
-    """The run kept 16 tokens for the reply; training does not know that."""
-    model = causal(prompt_format="compact")
-    size = 0
-    for links in range(40, 400, 2):
-        size = len(model.prompt(Request(decision=page(links), max_tokens=16)).ids)
-        if size > CONTEXT - 100:
-            break
-    assert CONTEXT - 100 < size <= CONTEXT - 16
-    ids, reply = model.encode(page(links), "click headline number 0 [0]")
-    assert len(ids) == size
-    ids, reply = model.encode(page(links), "answer " + "very long " * 60)
-    assert len(ids) < size and len(ids) + len(reply) <= CONTEXT
 
 
 def test_a_prompt_is_encoded_in_the_format_of_the_adapter_that_answers(tmp_path: Path) -> None:

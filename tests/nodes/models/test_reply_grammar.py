@@ -86,26 +86,6 @@ def test_every_reply_is_an_action_that_is_possible(form: str) -> None:
         assert possible(completion.text, request.decision, form), completion.text
 
 
-def test_an_agent_with_a_pane_may_say_one_line_before_it_passes() -> None:
-    row = Element(index=0, role="item", text="ana", value="phone 555-1234", pane="contacts")
-    seen = Observation(goal="send the phone of ana", elements=(row,))
-    pane = Decision(observation=seen, partial=True)
-    sampled = [Request(decision=pane, seed=k, temperature=5.0, max_tokens=500) for k in range(8)]
-    said = [completion.text for completion in answers(model("compact"), sampled)]
-    assert all(possible(reply, pane, "compact") for reply in said)
-    messages = [reply for reply in said if reply.endswith("\npass")]
-    assert messages and all(reply.count("\n") == 1 for reply in messages)
-
-
-def test_compact_replies_are_constrained_by_default_and_json_replies_are_not() -> None:
-    question = Request(decision=strange(), max_tokens=200, temperature=5.0)
-    for form, bound in (("compact", True), ("json", False)):
-        [completion] = answers(model(form), [question])
-        assert possible(completion.text, strange(), form) == bound
-    [free] = answers(model("compact", constrained=False), [question])
-    assert not possible(free.text, strange(), "compact")
-
-
 def test_a_batch_gives_the_replies_of_single_calls_with_the_model_s_own_logprob() -> None:
     """Also of the tokens that are read several at a time."""
     questions, one, free = asked(14, max_tokens=200), model("compact"), model("compact")
@@ -154,9 +134,3 @@ def test_a_chat_may_ask_for_a_pattern_or_a_schema() -> None:
         answers(many, [Request(chat=chat, pattern="(a")])
     with pytest.warns(UserWarning, match="not restricted"):
         answers(many, [Request(chat=chat, json_schema='{"type": "else"}', max_tokens=2)])
-
-
-def test_no_possible_reply_is_an_error_of_its_caller() -> None:
-    nothing = Observation(goal="press it", elements=(), actions=("click",))
-    with pytest.raises(ModelError):
-        answers(model("compact"), [Request(decision=Decision(observation=nothing))])

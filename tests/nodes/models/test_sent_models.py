@@ -16,7 +16,7 @@ from swarm_ui.errors import (
     ConfigError,
 )
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, ScriptedModel
+from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits
 from swarm_ui.rollout import GraphPolicy
 
 SECRET = "sk-0123456789abcdef"
@@ -103,11 +103,6 @@ def test_an_address_with_a_password_comes_from_the_environment_of_each(
 def test_limits_that_each_copy_would_count_for_itself_are_not_sent(limited: Any) -> None:
     with pytest.raises(ConfigError, match="hold_model"):
         sent(OpenAIModel("tiny", "http://127.0.0.1:9/v1", **limited))
-
-
-def test_a_script_in_the_order_of_the_requests_is_not_sent() -> None:
-    with pytest.raises(ConfigError, match="replies in the order of the requests"):
-        sent(ScriptedModel(["a", "b"]))
 
 
 def test_weights_are_not_sent() -> None:

@@ -96,17 +96,6 @@ def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
         same(answers(whole, asked), answers(shared, asked))
 
 
-def test_a_second_round_reads_the_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = model()
-    first, second = talk(2)
-    watched = Watched(shared, monkeypatch)
-    answers(shared, first)
-    read, watched.tokens = watched.tokens, 0
-    prompts = sum(c.usage.prompt_tokens for c in answers(shared, second))
-    assert watched.tokens < 0.5 * prompts
-    assert read < 0.7 * sum(c.usage.prompt_tokens for c in answers(shared, first))
-
-
 def copies(prefix_bytes: int = 2**28) -> CausalModel:
     """A team's model: four agents with copies of one adapter."""
     words = tokenizer()
@@ -164,7 +153,7 @@ def test_the_memory_is_bounded() -> None:
     shared = model()
     [asked] = talk(1)
     answers(shared, asked)
-    used = shared._prefixes.size
+    used = shared.decoder.prefixes.size
     small = model(prefix_bytes=used // 2)
     seen = []
     for number in range(5):
@@ -173,5 +162,5 @@ def test_the_memory_is_bounded() -> None:
             for k in range(3)
         ]
         same(answers(model(prefix_bytes=0), asked), answers(small, asked))
-        seen.append(small._prefixes.size)
+        seen.append(small.decoder.prefixes.size)
     assert 0 < max(seen) <= used // 2

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action, Unparsed
 from swarm_ui.message import Heard
@@ -99,33 +99,6 @@ def test_an_unknown_word_is_one_symbol_wherever_it_stands_and_another_one_in_oth
     assert len(drawn) > 10
 
 
-@given(st.integers(0, 300), st.integers(0, 90), st.integers(1, 30))
-def test_words_that_only_a_reply_brings_get_symbols_of_their_own(
-    seed: int, known: int, fresh: int
-) -> None:
-    goal = " ".join(f"qa{i}" for i in range(min(known, 60)))
-    screen = Observation(
-        goal=goal, elements=(Element(index=0, role="field", text="x", value="", editable=True),)
-    )
-    prompt = CODEC.encode(Decision(observation=screen), random.Random(seed))
-    for i in range(fresh):
-        CODEC.reply(prompt, Action(action_type="input_text", index=0, text=f"zb{i}"))
-    assert len(set(prompt.slots.values())) == len(prompt.slots)
-
-
-def test_typed_text_comes_back_as_it_stands_on_the_screen() -> None:
-    screen = Observation(
-        goal='Enter "McKay-Smith 07:45" as name',
-        elements=(Element(index=0, role="field", text="Name", value="", editable=True),),
-    )
-    prompt = CODEC.encode(Decision(observation=screen))
-    action = Action(action_type="input_text", index=0, text="McKay-Smith 07:45")
-    back = CODEC.decode(prompt, CODEC.reply(prompt, action))
-    assert isinstance(back, Action)
-    assert back.text == "McKay-Smith 07:45"
-    assert back.target == "Name"
-
-
 def test_what_colleagues_said_is_in_the_prompt_and_own_words_are_marked() -> None:
     screen = Observation(goal="go", elements=(Element(index=0, role="link", text="Away"),))
     action = Action(action_type="click", index=0)
@@ -162,20 +135,3 @@ def test_any_reply_is_read_as_an_action_or_as_a_reason(ids: list[int]) -> None:
     lesson = lessons(1, 3)[0]
     back = CODEC.decode(CODEC.encode(lesson.decision), ids)
     assert isinstance(back, Action | Unparsed)
-
-
-def test_quizzes_mark_exactly_their_answers() -> None:
-    stream = Stream(1, KNOWN, Mix())
-    for _ in range(40):
-        drawn = stream.draw(questions=1.0)
-        assert isinstance(drawn, QuestionSample)
-        ids, mask = CODEC.quiz(CODEC.encode(drawn.decision), drawn.questions)
-        assert len(ids) == len(mask)
-        ends = [i for i, token in enumerate(ids) if token == CODEC.eos_id]
-        assert len(ends) == len(drawn.questions)
-        assert all(mask[i] for i in ends)
-        for kind, index in drawn.questions:
-            if kind == "where":
-                assert CODEC.tokens.index(f"#{index}") in [
-                    t for t, m in zip(ids, mask, strict=True) if m
-                ]

@@ -15,14 +15,12 @@ from tiny_causal import network as causal_network
 from tiny_causal import tokenizer
 from tiny_vision import picture
 
-from swarm_ui.action import Unparsed
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import pictures as picture_tokens
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.prompts import format_named
 
 every = pytest.mark.parametrize("kind", tiny_vision.KINDS)
 
@@ -117,16 +115,6 @@ async def test_it_learns_from_screenshots(kind: str) -> None:
     assert sums.tolist() == pytest.approx(await model.score(asked, [action] * 3), abs=1e-3)
 
 
-@every
-def test_a_reply_in_the_compact_format_is_an_action_of_the_screen(kind: str) -> None:
-    model = with_adapters(opened(kind, prompt_format="compact"))
-    asked = [Request(decision=shown(k), adapter="agent_1", max_tokens=24) for k in range(2)]
-    form = format_named("compact")
-    for request, said in zip(asked, answers(model, asked), strict=True):
-        assert request.decision is not None
-        assert not isinstance(form.parse(said.text, request.decision.observation), Unparsed)
-
-
 def encoded(model: VisionModel, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
     prompt, said = model.encode(decision, reply)
     assert max(prompt) >= model.codec.reader.pictures.vocabulary > max(said)
@@ -165,15 +153,6 @@ def test_it_is_saved_and_opened_with_its_adapters(kind: str, tmp_path: Any) -> N
         CausalModel.from_pretrained(tmp_path / "model")
     with pytest.raises(ConfigError, match="no vision-language model in"):
         VisionModel.from_pretrained(tmp_path / "adapters")
-
-
-def test_an_adapter_of_the_vision_part_is_refused(tmp_path: Any) -> None:
-    model = opened("llava")
-    model.lora._targets = ["q_proj"]  # as peft itself would choose
-    model.add_adapter("agent_0", rank=2)
-    model.save_adapters(tmp_path)
-    with pytest.raises(ConfigError, match="vision_tower"):
-        opened("llava").load_adapter(tmp_path / "agent_0", "agent_0")
 
 
 def test_what_does_not_fit_is_refused() -> None:

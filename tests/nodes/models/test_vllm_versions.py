@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes import VLLMModel
 from swarm_ui.nodes.models import vllm_model
 
@@ -55,7 +54,7 @@ def model(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> VLLMModel:
                          ("vllm.lora.request", request)):  # fmt: skip
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(vllm_model, "_started", lambda arguments: engine)
-    monkeypatch.setattr(vllm_model, "ChatTokens", lambda tokenizer, name: None)
+    monkeypatch.setattr(vllm_model, "ChatReader", lambda tokenizer, name: None)
     return VLLMModel("base")
 
 
@@ -68,23 +67,6 @@ async def test_no_served_name_is_given_twice(
         await model.unload_version("agent@7")
     assert model.adapters == model.loaded == () and not engine.held
     assert len(set(engine.names)) == len(engine.names) == 2
-
-
-@pytest.mark.parametrize("version", ["agent", "agent@", "@3", "agent@x"])
-async def test_a_name_without_a_number_is_told(
-    model: VLLMModel, engine: Engine, tmp_path: Path, version: str
-) -> None:
-    said = f"expected a version such as 'agent_2@7', got '{version}'"
-    with pytest.raises(ConfigError, match=said):
-        await model.unload_version(version)
-    with pytest.raises(ConfigError, match=said):
-        await model.load_version(version, tmp_path)
-    assert not engine.names
-    await model.unload_version("agent@3")  # not there
-    with pytest.raises(ConfigError, match="refuses the adapter in"):
-        await model.load_version("agent@3", tmp_path / "nothing")
-    with pytest.raises(ModelError, match="no adapter 'agent'"):
-        model.lease("agent")
 
 
 async def test_a_version_that_is_loaded_twice_at_once_is_held_once(

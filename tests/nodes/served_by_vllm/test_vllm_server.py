@@ -4,19 +4,14 @@ are loaded while it runs, and it is killed in the middle of an iteration."""
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from learning_fakes import Contrary
-from vllm_places import ROOT, smollm2, vllm_python
+from vllm_places import smollm2, vllm_python
 
 from benchmarks.speed.vllm import VLLMServer
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
@@ -28,7 +23,6 @@ from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
-from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(3600)]
@@ -152,92 +146,3 @@ async def kill(server: VLLMServer, model: ActorModel, episodes: list[list[Episod
     began = time.monotonic()
     seconds = await asyncio.to_thread(server.wait)
     assert seconds <= time.monotonic() - began + 1.0
-
-
-ITERATIONS, ROLLOUTS = 3, 2
-TRAIN = (
-    f"train phone --adapters smollm2-phone --agents 2 --rounds 1 --iterations {ITERATIONS} "
-    f"--rollouts {ROLLOUTS} train.shared_iterations=1 train.shared_steps=2 "
-    "train.update.steps=2 train.update.batch_size=2 env.max_steps=3 "
-    "train.guide=0.0 train.patience=1500 model.timeout=900 "
-    "run.report=false --json"
-)
-ANSWERED, LOADED = '"POST /v1/chat/completions HTTP/1.1" 200', '/v1/load_lora_adapter HTTP/1.1" 200'
-
-
-@pytest.mark.slow
-def test_a_server_that_is_killed_in_an_iteration_of_train_loses_nothing(
-    server: VLLMServer, tmp_path: Path
-) -> None:
-    """``swarm-ui train --actor``: kill -9 in the second of three iterations, and a restart."""
-    assert server.log is not None
-    words = [
-        *TRAIN.split(),
-        f"model.actor.url={server.url}",
-        "--model",
-        str(smollm2()),
-        "--out",
-        "t",
-    ]
-    traces, out, err = tmp_path / "t" / "traces", tmp_path / "out.txt", tmp_path / "err.txt"
-    with out.open("wb") as told, err.open("wb") as warned:
-        command = subprocess.Popen(
-            [sys.executable, "-m", "swarm_ui", *words], cwd=tmp_path, stdout=told, stderr=warned,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-    try:
-        _wait_for((traces / "train-000.jsonl").is_file, command, err)
-        before = _count(server.log, ANSWERED)
-        _wait_for(lambda: _count(server.log, ANSWERED) >= before + 2, command, err)
-        server.kill()
-        loaded = _count(server.log, LOADED)
-        assert not (traces / "train-001.jsonl").exists(), "killed in the middle of an iteration"
-        server.start()
-        server.wait()
-        code = command.wait(timeout=3000)
-    finally:
-        command.kill()
-        command.wait()
-    assert code == 0, err.read_text()[-4000:]
-    assert len(json.loads(out.read_text())["iterations"]) == ITERATIONS
-    assert "wait for a model that cannot be reached" in " ".join(err.read_text().split())
-    assert _count(server.log, LOADED) > loaded, "the restarted server had no adapters"
-    _check_episodes(tmp_path / "t")
-    assert not [each for each in asyncio.run(engine(server).served()) if each.parent]
-
-
-def _check_episodes(run: Path) -> None:
-    """Each episode is in the files once, and complete; each iteration has its own versions."""
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    metrics = [line for line in lines if line["kind"] == "iteration"]
-    assert [at["iteration"] for at in metrics] == list(range(ITERATIONS))
-    assert [(at["episodes"], at["masked"]) for at in metrics] == [(ROLLOUTS, 0)] * ITERATIONS
-    again = [at.get("replayed", 0) for at in metrics]
-    assert again[1] > 0 and (again[0], again[2]) == (0, 0)
-    versions, seen = list[dict[str, int]](), set[tuple[str, int]]()
-    for number in range(ITERATIONS):
-        episodes = read_jsonl(run / "traces" / f"train-{number:03d}.jsonl")
-        assert len(episodes) == ROLLOUTS and all(e.steps for e in episodes)
-        calls = [call for e in episodes for step in e.steps for call in step.trace.calls]
-        # No outcome is that of the outage: nothing is masked, and all agents answered every time.
-        assert all(e.fault is None and e.success is not None for e in episodes)
-        assert all(call.error is None for call in calls)
-        names = {call.adapter for call in calls if call.adapter is not None}
-        assert len(names) == len(AGENTS), "one version of each agent in an iteration"
-        versions.append({name: int(v) for name, _, v in (each.partition("@") for each in names)})
-        seen |= {(e.task, e.seed) for e in episodes}
-    assert len(seen) == ROLLOUTS * ITERATIONS
-    for old, new in pairwise(versions):
-        assert set(old) == set(new) == set(AGENTS)
-        assert all(new[name] > old[name] for name in AGENTS)
-
-
-def _wait_for(ready: Callable[[], bool], command: subprocess.Popen[bytes], err: Path) -> None:
-    while not ready():
-        if command.poll() is not None:
-            pytest.fail(f"the command ended with {command.returncode}: {err.read_text()[-4000:]}")
-        time.sleep(0.05)
-
-
-def _count(log: Path, text: str) -> int:
-    return log.read_text(encoding="utf-8", errors="replace").count(text)

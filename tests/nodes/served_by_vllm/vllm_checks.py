@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from swarm_ui import CollabGraph
-from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Decision, Request, VersionedModel
+from swarm_ui.errors import ModelError
+from swarm_ui.model import ChatMessage, Request, VersionedModel
 from swarm_ui.nodes import VLLMModel
 from swarm_ui.observation import Element, Observation
-from swarm_ui.prompts import format_named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 assert os.environ["VLLM_CPU_KVCACHE_SPACE"], (
@@ -174,41 +172,3 @@ async def test_agents_with_different_adapters_in_one_batch(
     assert trace.action is not None  # replies are restricted to what the screen allows
     for k in range(2):
         await model.unload_version(f"agent_{k}@7")
-
-
-async def test_replies_to_decisions_are_possible_actions(model: VLLMModel) -> None:
-    form = format_named("compact")
-    decision = Decision(observation=SCREEN)
-    asked = [Request(decision=decision, temperature=1.0, seed=k, max_tokens=64) for k in range(6)]
-    for reply in await model.generate(asked):
-        action = form.parse(reply.text, SCREEN)
-        assert getattr(action, "action_type", None), reply.text
-        assert reply.prompt_format == "compact"
-
-
-async def test_samples_are_seeded(model: VLLMModel) -> None:
-    [one] = await model.generate([ask(temperature=1.0, seed=3)])
-    [same] = await model.generate([ask(temperature=1.0, seed=3)])
-    [other] = await model.generate([ask(temperature=1.0, seed=4)])
-    assert one.text == same.text != other.text
-
-
-async def test_what_the_engine_refuses(model: VLLMModel, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="refuses the adapter in"):
-        await model.load_version("agent_0@1", tmp_path / "nothing")
-    long = (ChatMessage(role="user", content="word " * 2000),)
-    with pytest.raises(ModelError, match="cannot answer"):
-        await model.generate([Request(chat=long)])
-    assert await text(model, None)  # neither harms it
-
-
-async def test_a_cancelled_request_leaves_the_engine_usable(model: VLLMModel) -> None:
-    def asking() -> Coroutine[Any, Any, Any]:
-        return model.generate([Request(chat=CHAT, max_tokens=400, temperature=1.0)])
-
-    task = asyncio.create_task(asking())
-    await asyncio.sleep(0.02)  # a fast machine needs less than 0.2 s for all tokens
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert await text(model, None)

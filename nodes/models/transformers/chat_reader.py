@@ -1,7 +1,7 @@
 """Converts chats to tokens with a tokenizer's chat template, and neutralises control tokens.
 
 No weights are needed: if a server answers for a model, other processes get its
-:class:`PromptReader`, which makes the same prompts.
+:class:`ChatReader`, which makes the same prompts.
 """
 
 from __future__ import annotations
@@ -38,90 +38,48 @@ class ChatPrompt:
     """Position of the first new token minus the number of tokens, where pictures are counted in
     another way."""
 
-
-class ChatTokens:
-    """Turns chats into prompts for one tokenizer, and texts into tokens."""
-
-    def __init__(self, tokenizer: Any, name: str, content: Any = "x") -> None:
-        """
-        Args:
-            tokenizer: a tokenizer of transformers, with or without a chat template.
-            name: the model's name, for errors.
-            content: an example of the content of a turn, in the form that the template reads.
-        """
-        self.tokenizer, self._name = tokenizer, name
-        self.marks = _control_marks(tokenizer, content)
-        """Finds control tokens in a text."""
-        alone, after_system = [("user", content)], [("system", content), ("user", content)]
-        self._takes_system = _accepts(tokenizer, after_system) or not _accepts(tokenizer, alone)
-
-    def accepted(self, chat: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-        """The chat as the template accepts it: with the system turn at the beginning of the user's
-        turn, if the template refuses system turns (Gemma)."""
-        if self._takes_system or [turn.role for turn in chat[:2]] != ["system", "user"]:
-            return chat
-        system, user, *rest = chat
-        content = f"{system.content}\n\n{user.content}"
-        return [msgspec.structs.replace(user, content=content), *rest]
-
-    def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        """The prompt of a chat of texts. Raises ``ModelError`` if it has images, or the chat
-        template refuses it."""
-        if any(turn.images for turn in chat):
-            raise ModelError(
-                f"'{self._name}' reads text only, and the chat has images; "
-                "use a model that can see: VisionModel, or an OpenAI-compatible one"
-            )
-        turns = [(turn.role, self.unmarked(turn.content)) for turn in self.accepted(chat)]
-        text = self.written(turns)
-        shown = [ChatMessage(role=role, content=content) for role, content in turns]
-        return ChatPrompt(self.tokens(text), text, turns=tuple(shown))
-
-    def unmarked(self, text: str) -> str:
-        """The content of a turn, without the marks that would end the turn or begin another."""
-        return self.marks.sub(_broken, text)
-
-    def written(self, turns: Sequence[tuple[str, Any]]) -> str:
-        """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
-        refuses them."""
-        tokenizer = self.tokenizer
-        if tokenizer.chat_template is None:
-            return (tokenizer.bos_token or "") + _plain(turns)
-        try:
-            return _templated(tokenizer, turns)
-        except Exception as error:  # a template is a program that may raise anything
-            raise ModelError(
-                f"the chat template of '{self._name}' refuses this chat "
-                f"({', '.join(role for role, _ in turns)}): {error}"
-            ) from error
-
-    def tokens(self, text: str, *, literal: bool = False) -> list[int]:
-        """The tokens of a text. With ``literal``, special tokens are read as plain text."""
-        options = {"split_special_tokens": True} if literal else {}
-        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+    def told(self) -> dict[str, Any]:
+        """What a completion says of its prompt."""
+        decision = self.decision
+        return {
+            "prompt": self.text,
+            "prompt_format": "json" if decision is None else self.prompt_format,
+            "dropped": None if decision is None else decision.dropped,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptReader:
-    """Makes the prompts of a language model, without its weights; it can be sent to other
+class ChatReader:
+    """Turns requests into prompts for one tokenizer, without weights; it can be sent to other
     processes."""
 
-    chats: ChatTokens
+    tokenizer: Any
+    """A tokenizer of transformers, with or without a chat template."""
     name: str
     """Name of the model, for error messages."""
-    context: int | None
+    context: int | None = None
     """Maximum number of tokens of prompt and reply together; ``None``: not known."""
-    prompt_tokens: int | None
+    prompt_tokens: int | None = None
     """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context.
     Raises ``ConfigError`` if it is not positive."""
     formats: Mapping[str | None, str] = field(default_factory=dict)
     """Prompt format of the published versions; ``None``: of the base model."""
+    content: Any = "x"
+    """An example of the content of a turn, in the form that the chat template reads."""
+    marks: re.Pattern[str] = field(init=False)
+    """Finds control tokens in a text."""
+    _takes_system: bool = field(init=False)
 
     def __post_init__(self) -> None:
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"prompt_tokens must be >= 1, got {self.prompt_tokens}")
+        alone = [("user", self.content)]
+        system = _accepts(self.tokenizer, [("system", self.content), *alone])
+        takes = system or not _accepts(self.tokenizer, alone)
+        object.__setattr__(self, "_takes_system", takes)
+        object.__setattr__(self, "marks", _control_marks(self.tokenizer, self.content))
 
-    def prompt(self, request: Request) -> ChatPrompt:
+    def published(self, request: Request) -> ChatPrompt:
         """The prompt of a request for a published version or the base model. Raises
         ``ModelError`` if the model cannot answer it."""
         if request.adapter not in self.formats:
@@ -134,39 +92,73 @@ class PromptReader:
         ``ModelError`` if the model cannot answer the request, or a chat is too long."""
         decision, written = request.decision, partial(self.written, prompt_format)
         if decision is None or request.chat is not None:
-            read = self.tokens(as_chat(request, written))
+            read = self.prompt(as_chat(request, written))
             if self.context is not None and len(read.ids) >= self.context:
                 raise ModelError(
                     f"the prompt has {len(read.ids)} tokens; '{self.name}' accepts at most "
                     f"{self.context}, its reply included"
                 )
         else:
-            room = self._room(request)
-            decision, read = shortened(decision, room, written, self.tokens, _length)
+            room = self._room(request, again=decision.dropped is not None)
+            decision, read = shortened(decision, room, written, self.prompt, lambda p: len(p.ids))
         return replace(read, prompt_format=prompt_format, decision=decision)
 
     def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
         """A decision as a chat."""
         return format_named(prompt_format).chat(decision)
 
-    def tokens(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        """The prompt of a chat. Raises ``ModelError`` if the model cannot read it."""
-        return self.chats.prompt(chat)
+    def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        """The prompt of a chat of texts. Raises ``ModelError`` if it has images, or the chat
+        template refuses it."""
+        if any(turn.images for turn in chat):
+            raise ModelError(
+                f"'{self.name}' reads text only, and the chat has images; "
+                "use a model that can see: VisionModel, or an OpenAI-compatible one"
+            )
+        turns = self.harmless(chat)
+        text = self.templated([(turn.role, turn.content) for turn in turns])
+        return ChatPrompt(self.tokens(text), text, turns=turns)
 
-    def _room(self, request: Request) -> int:
-        """The maximum number of tokens that the prompt of this decision may have."""
-        limits = [sys.maxsize]
+    def harmless(self, chat: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """The turns as the chat template accepts them: without marks that would end a turn or begin
+        another, and with the system turn at the beginning of the user's turn if the template
+        refuses system turns (Gemma)."""
+        if not self._takes_system and [turn.role for turn in chat[:2]] == ["system", "user"]:
+            system, user, *rest = chat
+            content = f"{system.content}\n\n{user.content}"
+            chat = [msgspec.structs.replace(user, content=content), *rest]
+        return tuple(
+            ChatMessage(turn.role, self.marks.sub(_broken, turn.content), turn.images)
+            for turn in chat
+        )
+
+    def templated(self, turns: Sequence[tuple[str, Any]]) -> str:
+        """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
+        refuses them."""
+        tokenizer = self.tokenizer
+        if tokenizer.chat_template is None:
+            return (tokenizer.bos_token or "") + _plain(turns)
+        try:
+            return _templated(tokenizer, turns)
+        except Exception as error:  # a template is a program that may raise anything
+            raise ModelError(
+                f"the chat template of '{self.name}' refuses this chat "
+                f"({', '.join(role for role, _ in turns)}): {error}"
+            ) from error
+
+    def tokens(self, text: str, *, literal: bool = False) -> list[int]:
+        """The tokens of a text. With ``literal``, special tokens are read as plain text."""
+        options = {"split_special_tokens": True} if literal else {}
+        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+
+    def _room(self, request: Request, *, again: bool) -> int:
+        """The maximum number of tokens that the prompt of this decision may have. ``again``: it was
+        shortened before."""
+        limits = [sys.maxsize] if self.prompt_tokens is None else [self.prompt_tokens]
         if self.context is not None:
-            again = request.decision is not None and request.decision.dropped is not None
             room = max(self.context - request.reply_tokens, self.context // 2)
             limits.append(self.context - 1 if again or self.prompt_tokens is not None else room)
-        if self.prompt_tokens is not None:
-            limits.append(self.prompt_tokens)
         return min(limits)
-
-
-def _length(prompt: ChatPrompt) -> int:
-    return len(prompt.ids)
 
 
 def _plain(turns: Sequence[tuple[str, str]]) -> str:
