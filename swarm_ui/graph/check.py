@@ -21,35 +21,26 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     if parts_of(nodes):
         raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
     if isinstance(nodes, Mapping):
-        pairs = [*nodes.items()]
+        pairs = [(name, node, f"'{name}'") for name, node in nodes.items()]
     else:
-        pairs = [(_id(node), node) for node in nodes]
+        pairs = [(getattr(node, "id", None), node, repr(node)) for node in nodes]
     if not pairs:
         raise GraphError("a graph needs at least one node")
-    check_unique([name for name, _ in pairs])
-    for name, node in pairs:
+    for name, node, told in pairs:
+        if isinstance(node, type):
+            raise GraphError(f"{told} is not a node but a class: write {node.__name__}(...)")
+        if not callable(node):
+            raise GraphError(f"{told} is not a node: a {type(node).__name__} cannot be called")
+        if name is None:
+            raise GraphError(
+                f"{told} has no id, so it is not a node; @function_node makes one of a function, "
+                "and a mapping {name: node} gives names"
+            )
+    names = [str(name) for name, _, _ in pairs]
+    check_unique(names)
+    for name in names:
         check_name(name)
-        if isinstance(node, type) or not callable(node):
-            raise _not_a_node(f"'{name}'", node)
-    return dict(pairs)
-
-
-def _id(node: Node) -> str:
-    found = None if isinstance(node, type) else getattr(node, "id", None)
-    if found is None:
-        if isinstance(node, type) or not callable(node):
-            raise _not_a_node(repr(node), node)
-        raise GraphError(
-            f"{node!r} has no id, so it is not a node; @function_node makes one of a function, and "
-            "a mapping {name: node} gives names"
-        )
-    return str(found)
-
-
-def _not_a_node(name: str, node: object) -> GraphError:
-    if isinstance(node, type):
-        return GraphError(f"{name} is not a node but a class: write {node.__name__}(...)")
-    return GraphError(f"{name} is not a node: a {type(node).__name__} cannot be called")
+    return dict(zip(names, (node for _, node, _ in pairs), strict=True))
 
 
 def check_name(name: str) -> None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag, inner_graph
-from swarm_ui.graph.topology import Edge
-from swarm_ui.node import Condition, Node, parts_of
+from swarm_ui.node import Node, parts_of
 
 if TYPE_CHECKING:
     import networkx
@@ -45,7 +44,10 @@ def structure(graph: Dag) -> dict[str, Any]:
 
 
 def to_json(graph: Dag) -> str:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_json`."""
+    """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
+
+    Functions (conditions, ``until``) are written by name; weights and settings are not.
+    """
     return json.dumps(structure(graph), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -53,7 +55,11 @@ def to_json(graph: Dag) -> str:
 
 
 def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_networkx`."""
+    """The graph as a ``networkx.DiGraph``.
+
+    Nodes carry ``node``, edges ``place`` (their order) and perhaps ``when`` (the condition) and
+    ``delay`` (in rounds), the graph ``name``, ``output``, ``rounds`` and perhaps ``until``.
+    """
     import networkx
 
     digraph: networkx.DiGraph[str] = networkx.DiGraph(
@@ -63,10 +69,9 @@ def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
         digraph.add_node(name, node=node)
     for place, edge in enumerate(graph.edges):
         digraph.add_edge(*edge, place=place)
-        if edge in graph.when:
-            digraph.edges[edge]["when"] = graph.when[edge]
-        if edge in graph.delays:
-            digraph.edges[edge]["delay"] = graph.delays[edge]
+        for key, values in (("when", graph.when), ("delay", graph.delays)):
+            if edge in values:
+                digraph.edges[edge][key] = values[edge]
     if graph.until is not None:
         digraph.graph["until"] = graph.until
     return digraph
@@ -86,28 +91,20 @@ def from_networkx(
             "the edges of an undirected graph do not say which node is the sender; use a "
             "directed graph"
         )
-    edges: list[tuple[float, Edge]] = []
-    when: dict[Edge, Condition] = {}
-    delays: dict[Edge, int] = {}
-    for sender, listener, data in digraph.edges(data=True):
-        place, edge = data.get("place"), (str(sender), str(listener))
-        edges.append((place if isinstance(place, int) else inf, edge))
-        if data.get("when") is not None:
-            when[edge] = data["when"]
-        if data.get("delay") is not None:
-            delays[edge] = data["delay"]
-    edges.sort(key=lambda edge: edge[0])
+    data = {(str(a), str(b)): found for a, b, found in digraph.edges(data=True)}
+    places = {edge: found.get("place") for edge, found in data.items()}
+    edges = sorted(data, key=lambda e: p if isinstance(p := places[e], int) else inf)
     # Only to_networkx() writes all three; in other graphs they have other meanings.
     ours = {"name", "output", "rounds"} <= digraph.graph.keys()
     said: Mapping[str, Any] = digraph.graph if ours else {}
     return graph(
         _members(digraph, nodes),
-        [edge for _, edge in edges],
+        edges,
         output=said.get("output") if output is None else output,
         rounds=said.get("rounds", 1) if rounds is None else rounds,
         name=said.get("name", "team") if name is None else name,
-        when=when,
-        delays=delays,
+        when={edge: data[edge]["when"] for edge in edges if data[edge].get("when") is not None},
+        delays={edge: data[edge]["delay"] for edge in edges if data[edge].get("delay") is not None},
         until=said.get("until"),
     )
 
@@ -135,7 +132,7 @@ _QUOTED = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
 
 
 def to_mermaid(graph: Dag) -> str:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_mermaid`."""
+    """A Mermaid flow chart: nested graphs framed, conditional and delayed edges dotted."""
     return "\n    ".join(["flowchart LR", *_mermaid(graph, "n")]) + "\n"
 
 

@@ -22,6 +22,9 @@ from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
     import networkx
 
 
@@ -177,14 +180,9 @@ class CollabGraph(Dag):
 
     # -- other forms --------------------------------------------------------------------------
 
-    def to_networkx(self) -> networkx.DiGraph[str]:
-        """The graph as a ``networkx.DiGraph``.
-
-        Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
-        ``when`` (the condition) and ``delay`` (in rounds), the graph ``name``, ``output``,
-        ``rounds`` and perhaps ``until``.
-        """
-        return convert.to_networkx(self)
+    to_networkx = convert.to_networkx
+    to_json = convert.to_json
+    to_mermaid = convert.to_mermaid
 
     @classmethod
     def from_networkx(
@@ -206,17 +204,6 @@ class CollabGraph(Dag):
                 the only node without a listener, 1 and ``"team"``.
         """
         return convert.from_networkx(cls, digraph, nodes, output, rounds, name)
-
-    def to_json(self) -> str:
-        """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
-
-        Functions (conditions, ``until``) are written by name; weights and settings are not.
-        """
-        return convert.to_json(self)
-
-    def to_mermaid(self) -> str:
-        """A Mermaid flow chart: nested graphs framed, conditional and delayed edges dotted."""
-        return convert.to_mermaid(self)
 
     def _repr_svg_(self) -> str:
         # Drawing is imported only where something is drawn.
