@@ -29,18 +29,8 @@ from PIL import Image, ImageDraw, ImageFont
 from swarm_ui.environments.androidworld.handset.adb.shell import Adb
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen import touch
+from swarm_ui.environments.androidworld.handset.screen import geometry, touch
 from swarm_ui.environments.androidworld.handset.screen.accessibility import accessibility_forest
-from swarm_ui.environments.androidworld.handset.screen.geometry import (
-    HEIGHT,
-    MARGIN,
-    SCALE,
-    TOP,
-    WIDTH,
-    Placed,
-    ScreenGeometry,
-    lay_out,
-)
 
 _PAPER, _CARD, _INK, _FAINT, _ACCENT = "#f6f5fa", "#ffffff", "#1c1b20", "#d8d5e0", "#4f56b8"
 
@@ -133,39 +123,31 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
     def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:
         """RGB, ``[2400, 1080, 3]``."""
         with self.lock:
-            geometry = lay_out(self.handset)
-            shown = [(w.role, w.text, w.value, w.checked, box) for w, box, _ in geometry.placed]
-            seen = (geometry.title, self.handset.now // 60, shown)
+            layout, scale = geometry.lay_out(self.handset), geometry.SCALE
+            shown = [(w.role, w.text, w.value, w.checked, box) for w, box, _ in layout.placed]
+            seen = (layout.title, self.handset.now // 60, shown)
             if seen != self._seen:  # drawing takes longer than all the rest of a step
-                small = np.asarray(picture(self.handset, geometry))
-                self._seen, self._pixels = seen, small.repeat(SCALE, 0).repeat(SCALE, 1)
+                small = np.asarray(picture(self.handset, layout))
+                self._seen, self._pixels = seen, small.repeat(scale, 0).repeat(scale, 1)
         return self._pixels
 
 
-def picture(handset: Handset, geometry: ScreenGeometry) -> Image.Image:
+def picture(handset: Handset, layout: geometry.ScreenGeometry) -> Image.Image:
     """The screen in half of Android's resolution."""
-    image = Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
-    pen = ImageDraw.Draw(image)
-    pen.text((MARGIN, 12), f"{handset.when():%H:%M}", _INK, ImageFont.load_default(18))
-    pen.text((64, TOP - 64), geometry.title, _INK, ImageFont.load_default(26))
-    for one in geometry.placed:
-        _draw(pen, one)
+    image = Image.new("RGB", (geometry.WIDTH, geometry.HEIGHT), _PAPER)
+    pen, top = ImageDraw.Draw(image), geometry.TOP - 64
+    pen.text((geometry.MARGIN, 12), f"{handset.when():%H:%M}", _INK, ImageFont.load_default(18))
+    pen.text((64, top), layout.title, _INK, ImageFont.load_default(26))
+    for widget, (left, top, right, bottom), _ in layout.placed:
+        touchable = widget.effect is not None or widget.field is not None
+        card = _CARD if touchable else _PAPER
+        pen.rounded_rectangle((left, top, right, bottom), 8, fill=card, outline=_FAINT)
+        if widget.checked is not None:
+            box = (right - 36, top + 8, right - 16, top + 28)
+            pen.ellipse(box, fill=_ACCENT if widget.checked else None, outline=_INK)
+        said = "\n".join(filter(None, (widget.text or widget.description, widget.value)))
+        pen.text((left + 10, top + 8), said, _INK, ImageFont.load_default(16))
     return image
-
-
-def _draw(pen: ImageDraw.ImageDraw, one: Placed) -> None:
-    widget, (left, top, right, _) = one.widget, one.box
-    touchable = widget.effect is not None or widget.field is not None
-    pen.rounded_rectangle(one.box, 8, fill=_CARD if touchable else _PAPER, outline=_FAINT)
-    if widget.checked is not None:
-        box = (right - 36, top + 8, right - 16, top + 28)
-        pen.ellipse(box, fill=_ACCENT if widget.checked else None, outline=_INK)
-    said = _said(widget.text or widget.description, widget.value)
-    pen.text((left + 10, top + 8), said, _INK, ImageFont.load_default(16))
-
-
-def _said(text: str, value: str | None) -> str:
-    return text if not value else f"{text}\n{value}"
 
 
 def android_env(handset: Handset) -> Any:

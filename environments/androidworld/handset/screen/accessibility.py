@@ -10,15 +10,8 @@ from android_env.proto.a11y import android_accessibility_forest_pb2 as forest_pb
 from android_env.proto.a11y import android_accessibility_window_info_pb2 as window_pb2
 
 from swarm_ui.environments.androidworld.handset.handset import Control, Handset
-from swarm_ui.environments.androidworld.handset.screen.geometry import (
-    HEIGHT,
-    SCALE,
-    TOP,
-    WIDTH,
-    Box,
-    Placed,
-    lay_out,
-)
+from swarm_ui.environments.androidworld.handset.screen import geometry
+from swarm_ui.environments.androidworld.handset.screen.geometry import SCALE, TOP, Box, Placed
 from swarm_ui.environments.phone.state import Widget
 
 _CLASSES = {
@@ -29,7 +22,7 @@ _CLASSES = {
 }  # fmt: skip
 _TEXT, _ROW = "android.widget.TextView", "android.widget.LinearLayout"
 _LIST = "androidx.recyclerview.widget.RecyclerView"
-_FULL: Box = (0, 0, WIDTH * SCALE, HEIGHT * SCALE)
+_FULL: Box = (0, 0, geometry.WIDTH * SCALE, geometry.HEIGHT * SCALE)
 
 
 def accessibility_forest(handset: Handset) -> Any:
@@ -53,13 +46,13 @@ class _Tree:
         self._package = handset.component.partition("/")[0]
 
     def build(self) -> None:
-        geometry = lay_out(self._handset)
-        area: Box = tuple(SCALE * edge for edge in geometry.area)  # type: ignore[assignment]
-        title = self._title(geometry.title) if self._handset.stack else []
-        fixed = [one for one in geometry.placed if not one.scrolled]
+        layout = geometry.lay_out(self._handset)
+        area: Box = tuple(SCALE * edge for edge in layout.area)  # type: ignore[assignment]
+        title = self._title(layout.title) if self._handset.stack else []
+        fixed = [one for one in layout.placed if not one.scrolled]
         above = [self._placed(one) for one in fixed if one.pixels[1] < area[1]]
-        moving = [self._placed(one) for one in geometry.placed if one.scrolled]
-        scrolls = geometry.pages > 1
+        moving = [self._placed(one) for one in layout.placed if one.scrolled]
+        scrolls = layout.pages > 1
         middle = [self._add(_LIST, area, moving, is_scrollable=scrolls)] if moving else []
         below = [self._placed(one) for one in fixed if one.pixels[1] >= area[1]]
         self._add("android.widget.FrameLayout", _FULL, [*title, *above, *middle, *below])
