@@ -42,7 +42,7 @@ SPLITS: dict[str, Literal["parameters", "templates", "apps"]] = {
 }  # fmt: skip
 QUICK: Mapping[str, Any] = {
     "train.iterations": 1, "train.shared_iterations": 1, "train.episodes": 8,
-    "train.shared_steps": 2, "train.update.steps": 2, "train.update.batch_size": 8,
+    "train.update.steps": 2, "train.update.batch_size": 8,
 }  # fmt: skip
 _QUICK_EPISODES = 4
 _DAGS = 3

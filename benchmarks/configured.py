@@ -21,7 +21,7 @@ from swarm_ui.stats import Outcome
 Set = Mapping[str, Any]
 _QUICK = {
     "train.iterations": 1, "train.shared_iterations": 1, "train.episodes": 2,
-    "train.shared_steps": 2,
+    "train.update.steps": 2,
 }  # fmt: skip
 _CONCURRENCY = 16
 

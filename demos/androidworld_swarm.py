@@ -54,7 +54,7 @@ NEW_PHONE = ("env.name=invented", "env.first=710000", "env.devices=1", "env.word
 TEAM = ("team.agents=4", "team.rounds=1", "team.edges=none", "team.views=shuffle",
         "team.vote=probability", "team.temperature=0.8")  # fmt: skip
 TRAINING = ("train.iterations=5", "train.episodes=128", "train.shared_iterations=5",
-            "train.shared_steps=75", "train.edges=fixed")  # fmt: skip
+            "train.update.steps=75", "train.edges=fixed")  # fmt: skip
 QUICK = ("train.iterations=2", "train.episodes=48", "train.shared_iterations=2")
 UNTRAINED, TRAINED = "four that vote, untrained", "four that vote, trained"
 SHOW = ProgressDisplay(console=Console(stderr=True))

@@ -36,7 +36,8 @@ class UpdateConfig:
     ``rft`` is as good as ``dpo``, the paper's method, in less time."""
     steps: Natural | None = None
     """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
-    equal work. ``None``: 35 for models below 5 M parameters, else 20."""
+    equal work. ``None``: 35 for models below 5 M parameters, else 20; of a shared adapter 75, or
+    else 40."""
     batch_size: Count = 32
     """Examples of one optimiser step."""
     lr: Positive | None = None
@@ -60,6 +61,17 @@ class UpdateConfig:
 
     def __post_init__(self) -> None:
         check(self, "update")
+
+    def filled(self, model: Any, *, shared: bool = False) -> UpdateConfig:
+        """These settings with values for those that depend on the model's size."""
+        small = sum(p.numel() for p in model.module.parameters()) < _SMALL
+        default = (75 if small else 40) if shared else (35 if small else 20)
+        return replace(
+            self,
+            lr=self.lr or (3e-3 if small else 2e-4),
+            steps=default if self.steps is None else self.steps,
+            micro_batch_tokens=self.micro_batch_tokens or (65_536 if small else 2_048),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +113,10 @@ class TeamConfig:
     shared_iterations: Natural = 0
     """The first iterations train *one* adapter on the pairs of all agents and copy it to all whose
     adapters nothing had trained when the training began. Others are never overwritten."""
-    shared_steps: Natural | None = None
-    """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
-    5 M parameters, else 40."""
     easy_share: Share = 0.35
     """Share of the right messages that are learned from at steps where no agent was wrong."""
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""
-    overlap: bool = False
-    """Play the next iteration with the weights before this one's update: while it runs, where other
-    processes play; before it in one process, which saves no time and gives the same result."""
     patience: Amount = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
@@ -126,24 +132,9 @@ class TeamConfig:
         """Number of graphs of an iteration."""
         return self.graphs or (4 if self.edges == "learned" else 1)
 
-    def filled(self, model: Any) -> TeamConfig:
-        """These settings with values for those that depend on the model's size."""
-        small = sum(p.numel() for p in model.module.parameters()) < _SMALL
-        update, shared = self.update, self.shared_steps
-        update = replace(
-            update,
-            lr=update.lr or (3e-3 if small else 2e-4),
-            steps=(35 if small else 20) if update.steps is None else update.steps,
-            micro_batch_tokens=update.micro_batch_tokens or (65_536 if small else 2_048),
-        )
-        shared = (75 if small else 40) if shared is None else shared
-        return replace(self, update=update, shared_steps=shared)
-
-    def update_at(self, iteration: int, *, shared: bool) -> UpdateConfig:
-        """The update of an adapter in an iteration, counted from 0, after :meth:`filled`.
+    def update_at(self, model: Any, iteration: int, *, shared: bool = False) -> UpdateConfig:
+        """The update of an adapter in an iteration, counted from 0, with values for all settings.
         ``shared``: of one adapter for all."""
+        filled = self.update.filled(model, shared=shared)
         progress = min(1.0, iteration / max(1, self.iterations - 1))
-        assert self.update.lr is not None
-        steps = self.shared_steps if shared else self.update.steps
-        return replace(self.update, lr=self.update.lr * (1.0 - DECAY * progress),
-                       steps=steps)  # fmt: skip
+        return replace(filled, lr=(filled.lr or 0.0) * (1.0 - DECAY * progress))

@@ -101,8 +101,6 @@ class Example(NamedTuple):
     """The weight of a pair, or the advantage of a reply."""
     reference: tuple[float, float] = (0.0, 0.0)
     """Log-probability (nats) of the chosen and of the rejected reply under the reference."""
-    sampled: float | None = None
-    """Log-probability (nats) of a scored reply under the weights that sampled it."""
     by_token: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     """Log-probability (nats) of each token of a scored reply, under its adapter at the start of the
     update and under the reference."""
@@ -134,14 +132,7 @@ class Batch(tuple[Example, ...]):
         alone. The two sides of a pair stay together."""
         if sum(len(e.rows) for e in self) * max((e.longest for e in self), default=0) <= tokens:
             return [self] if self else []
-        parts: list[list[Example]] = []
-        rows = 0
-        for example in sorted(self, key=lambda e: e.longest):
-            rows += len(example.rows)
-            if not parts or rows * example.longest > tokens:
-                parts.append([])
-                rows = len(example.rows)
-            parts[-1].append(example)
+        parts = full_batches(self, lambda e: e.longest, tokens, rows=lambda e: len(e.rows))
         return [Batch(part, self.whole) for part in parts]
 
 
@@ -212,8 +203,7 @@ def encode(
         rejected: whether the rejected replies of pairs are used.
 
     Raises:
-        ConfigError: the model has no such adapter, or a stale reply has no recorded
-            log-probability.
+        ConfigError: the model has no such adapter.
     """
     found: list[Example] = []
     places: dict[tuple[object, ...], int] = {}
@@ -227,7 +217,9 @@ def encode(
             )
         if isinstance(each, ScoredReply):
             if each.reply is not None or any_text:
-                found.append(_encoded_reply(model, each, name))
+                prompt, ids = model.encode(each.decision, each.text, adapter=name)
+                row = prompt, list(each.sampled) or ids
+                found.append(Example(name, row, None, each.advantage))
             continue
         if each.weight <= 0:
             continue
@@ -243,19 +235,6 @@ def encode(
     return found
 
 
-def _encoded_reply(model: Trainable, reply: ScoredReply, adapter: str) -> Example:
-    if reply.staleness and reply.logprob is None:
-        raise ConfigError(
-            f"a policy gradient with overlapping rollouts: the reply {reply.text[:60]!r} of "
-            f"'{reply.node}' has no recorded log-probability; use a model that reports them, or "
-            "overlap=False"
-        )
-    prompt, ids = model.encode(reply.decision, reply.text, adapter=adapter)
-    row = prompt, list(reply.sampled) or ids
-    sampled = reply.logprob if reply.staleness else None
-    return Example(adapter, row, None, reply.advantage, sampled=sampled)
-
-
 @torch.no_grad()
 def with_reference(
     model: Trainable,
@@ -263,8 +242,8 @@ def with_reference(
     *,
     tokens: int = 65_536,
 ) -> list[Example]:
-    """The examples with their log-probabilities under the reference: each adapter as it is now. It
-    also stands for the weights that sampled a scored reply, if none were recorded.
+    """The examples with their log-probabilities under the reference: each adapter as it is now,
+    which also stands for the weights that sampled a scored reply.
 
     Args:
         model: holds the adapters.
@@ -288,7 +267,6 @@ def with_reference(
     return [
         e._replace(
             reference=(sum(now[k, 0]), sum(now.get((k, 1), ()))),
-            sampled=sum(now[k, 0]) if e.sampled is None else e.sampled,
             by_token=(now[k, 0], now[k, 0]),
         )
         for k, e in enumerate(given)
@@ -328,13 +306,20 @@ def schedule(
 
 
 def full_batches(
-    items: Iterable[Item], length: Callable[[Item], int], room: int
+    items: Iterable[Item],
+    length: Callable[[Item], int],
+    room: int,
+    *,
+    rows: Callable[[Item], int] = lambda item: 1,
 ) -> list[list[Item]]:
     """Batches of all items, shortest first, with at most ``room`` tokens each, padding included. An
-    item that is longer forms a separate batch."""
+    item that is longer forms a separate batch. ``rows``: how many rows of its length an item is."""
     batches: list[list[Item]] = []
+    used = 0
     for item in sorted(items, key=length):
-        if not batches or length(item) * (len(batches[-1]) + 1) > room:
+        used += rows(item)
+        if not batches or length(item) * used > room:
             batches.append([])
+            used = rows(item)
         batches[-1].append(item)
     return batches

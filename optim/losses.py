@@ -92,8 +92,7 @@ def policy_gradient_loss(
     if ratio == "token":
         s = (policy - old).exp()
     else:
-        sampled = policy.new_tensor([e.sampled for e in batch])
-        s = ((policy.sum(1) - sampled) / tokens).exp()[:, None].expand_as(policy)
+        s = ((policy - old).sum(1) / tokens).exp()[:, None].expand_as(policy)
     loss = -torch.minimum(s * advantage, s.clamp(1.0 - clip, 1.0 + clip) * advantage)
     if beta:
         d = reference - policy

@@ -24,8 +24,7 @@ from swarm_ui.trace.records import Episode, Trace
 Metrics = dict[str, Any]
 """One line of ``metrics.jsonl``: numbers, texts and lists by name; ``None``: not measured.
 
-- ``iteration``, from 0; ``staleness``: updates by which the acting weights lagged behind;
-  ``shared``: whether one adapter was trained for several agents.
+- ``iteration``, from 0; ``shared``: whether one adapter was trained for several agents.
 - ``episodes``; ``masked``: those with a fault, which all other metrics leave out; ``replayed``:
   those that were played again because a model could not be reached.
 - ``success`` of the rollouts, which are sampled and perhaps guided, so it is not comparable with a

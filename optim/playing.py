@@ -1,8 +1,8 @@
-"""The episodes of an iteration: one graph or several, with patience for models.
+"""The episodes of an iteration, with patience for models.
 
 A language model may not be reachable for a while. An episode in which a call got no answer gives
-no information about the team. Such episodes are played again from the start when the model
-answers. Task and seed determine an episode, so the result is the same as without the interruption.
+no information about the team, and is played again from the start when the model answers. Task and
+seed determine an episode, so the result is the same as without the interruption.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class GraphRollout:
     jobs: Sequence[Job]
     guidance: Guidance
     episodes: list[Episode] = field(default_factory=list)
-    again: int = 0
-    """Episodes that were played again because a model could not be reached."""
 
 
 class Patience:
@@ -73,93 +71,92 @@ class Patience:
 async def play_graphs(
     graphs: Sequence[GraphRollout],
     environments: MakeEnvironment | Rollouts,
+    patience: Patience,
     *,
-    publisher: Any,
-    concurrency: int,
-    max_steps: int | None,
-    patience: Callable[[], Patience],
-    on_progress: Callable[[int, int], None],
-) -> None:
+    publisher: Any = None,
+    concurrency: int = 64,
+    max_steps: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
     """Play the episodes of all graphs at once, and keep them in the graphs.
 
     Args:
         graphs: they share the places of concurrent episodes equally.
-        environments: see :func:`swarm_ui.rollout.rollout_many`.
+        environments, max_steps: see :func:`swarm_ui.rollout.rollout_many`.
+        patience: for models that cannot be reached.
         publisher: its method ``prepare``, if it has one, delivers adapters to where episodes are
             played, each time before some are.
         concurrency: maximum number of episodes at the same time, of all graphs together.
-        max_steps: see :func:`swarm_ui.rollout.rollout_many`.
-        patience: makes the patience of one graph.
         on_progress: called with (episodes done, all episodes).
 
-    Raises:
-        ModelUnavailable: the patience of a graph is over.
-        ModelError: a model failed in all episodes of a graph, and waiting does not help.
-    """
-    done, total = [0] * len(graphs), sum(len(graph.jobs) for graph in graphs)
-    places = max(1, concurrency // len(graphs))
-    open_rollouts = isinstance(environments, Rollouts)
-    free = asyncio.Semaphore(len(graphs) if open_rollouts else concurrency // places)
+    Returns:
+        the number of episodes that were played again.
 
-    async def play(number: int, graph: GraphRollout, jobs: Sequence[Job]) -> list[Episode]:
+    Raises:
+        ModelUnavailable: the patience is over.
+        ModelError: a model failed in all episodes, and waiting does not help.
+    """
+    todo = [(at, k) for at, graph in enumerate(graphs) for k in range(len(graph.jobs))]
+    total, done, again = len(todo), [0] * len(graphs), set[tuple[int, int]]()
+    found: dict[tuple[int, int], Episode] = {}
+    places = max(1, concurrency // len(graphs))
+    here = not isinstance(environments, Rollouts)
+    free = asyncio.Semaphore(concurrency // places if here else len(graphs))
+
+    async def play(at: int, numbers: Sequence[int]) -> None:
         def count(finished: int, *_: object) -> None:
-            done[number] = finished
+            done[at] = finished
             on_progress(sum(done), total)
 
-        try:
-            if hasattr(publisher, "prepare"):
-                await publisher.prepare()
-        except ModelUnavailable as error:  # masked episodes for jobs that could not begin
-            lost = Failure.of(error)
-            return [Episode(environment="", task=t, seed=s, fault=lost) for t, s in jobs]
-        return await rollout_many(
-            environments,
-            GraphPolicy(graph.team, name="training team"),
-            jobs,
-            concurrency=places,
-            progress=count if jobs is graph.jobs else None,
-            intervention=graph.guidance,
-            max_steps=max_steps,
-        )
-
-    async def whole(number: int, graph: GraphRollout) -> None:
+        graph = graphs[at]
         async with free:
-            graph.episodes = await play(number, graph, graph.jobs)
-            await _completed(graph, lambda jobs: play(number, graph, jobs), patience())
+            episodes = await rollout_many(
+                environments,
+                GraphPolicy(graph.team, name="training team"),
+                [graph.jobs[k] for k in numbers],
+                concurrency=places,
+                progress=None if again else count,
+                intervention=graph.guidance,
+                max_steps=max_steps,
+            )
+        found.update({(at, k): e for k, e in zip(numbers, episodes, strict=True)})
 
-    await together([whole(k, graph) for k, graph in enumerate(graphs)])
-
-
-async def _completed(
-    graph: GraphRollout, play: Callable[[Sequence[Job]], Any], patience: Patience
-) -> None:
-    """Play again what a model did not answer. While it cannot be reached, one episode is tried."""
-    waiting = [k for k, episode in enumerate(graph.episodes) if unanswered(episode)]
-    graph.again = len(waiting)
-    while waiting:
-        why = unanswered(graph.episodes[waiting[0]])
-        assert why is not None
-        await patience.wait(f"{len(waiting)} of {len(graph.jobs)} episodes", why)
-        for some in filter(None, (waiting[:1], waiting[1:])):
-            found = await play([graph.jobs[k] for k in some])
-            for k, episode in zip(some, found, strict=True):
-                graph.episodes[k] = episode
-            missed = [k for k in some if unanswered(graph.episodes[k])]
-            if len(missed) < len(some):  # the model has answered, if only some
+    while todo:
+        missed, why = todo, await _undelivered(publisher)
+        if why is None:
+            parts = {at: [k for other, k in todo if other == at] for at, _ in todo}
+            await together([play(*part) for part in parts.items()])
+            missed = [place for place in todo if unanswered(found[place])]
+            if len(missed) < len(todo):  # the model has answered, if only some
                 patience.answered()
-            if missed:
-                break
-        waiting = [k for k in waiting if unanswered(graph.episodes[k])]
-    faults = [episode.fault for episode in graph.episodes]
+        if missed:
+            reason = why or unanswered(found[missed[0]])
+            assert reason is not None
+            await patience.wait(f"{len(missed)} of {total} episodes", reason)
+        again.update(missed)
+        todo = missed
+    for at, graph in enumerate(graphs):
+        graph.episodes = [found[at, k] for k in range(len(graph.jobs))]
+    faults = [episode.fault for episode in found.values()]
     ours = [f for f in faults if f is not None and f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
         raise ModelError(
-            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
-            f"{ours[0]}"
+            f"all {total} episodes were lost to faults; expected models that answer, got: {ours[0]}"
         )
+    return len(again)
 
 
-async def credit_with_retries(
+async def _undelivered(publisher: Any) -> ModelUnavailable | None:
+    """Deliver the adapters; the error if the place where they are needed cannot be reached."""
+    try:
+        if hasattr(publisher, "prepare"):
+            await publisher.prepare()
+    except ModelUnavailable as error:
+        return error
+    return None
+
+
+async def patient_credit(
     critic: Critic, episodes: Sequence[Episode], patience: Patience
 ) -> list[Credit]:
     """The credit of episodes, which is asked for again while a model cannot be reached."""

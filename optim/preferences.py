@@ -100,11 +100,6 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     sampled: tuple[int, ...] = ()
     """Token ids of the reply, if the text does not determine them; see
     :attr:`swarm_ui.model.Completion.sampled`."""
-    logprob: float | None = None
-    """Log-probability (nats) of the reply under the acting weights; ``None``: not recorded. The
-    update uses it if the reply is stale."""
-    staleness: int = 0
-    """Number of updates by which the acting weights lag behind the learning weights."""
 
     def __post_init__(self) -> None:
         if not self.text and self.reply is not None:
@@ -184,7 +179,6 @@ def scored_replies(
                         advantage=value,
                         text=message.content,
                         sampled=made.sampled if made else (),
-                        logprob=made.logprob if made else None,
                     )
                 )
     return found

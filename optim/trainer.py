@@ -16,11 +16,11 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import torch
@@ -55,7 +55,7 @@ from swarm_ui.optim.metrics import (
     update_metrics,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.playing import GraphRollout, Patience, credit_with_retries, play_graphs
+from swarm_ui.optim.playing import GraphRollout, Patience, patient_credit, play_graphs
 from swarm_ui.optim.preferences import preference_pairs, scored_replies
 from swarm_ui.optim.update import (
     Examples,
@@ -68,8 +68,6 @@ from swarm_ui.optim.update import (
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
-
-T = TypeVar("T")
 
 
 class SampleJobs(Protocol):
@@ -84,16 +82,6 @@ class TeamResult(NamedTuple):
     history: tuple[Metrics, ...]
     """Metrics of all iterations, including those before a resume."""
     edges: EdgeDistribution
-
-
-class _Begun(NamedTuple):
-    """The rollouts of an iteration, which are being played."""
-
-    graphs: list[GraphRollout]
-    updates: int
-    """Number of updates that their weights have had."""
-    task: asyncio.Task[float]
-    """Plays them; gives its duration in seconds."""
 
 
 class TeamTrainer:
@@ -117,8 +105,6 @@ class TeamTrainer:
     """
 
     max_steps: int | None = None
-    _processes: Processes | None = None
-    _fresh: Sequence[str] = ()
 
     def __init__(
         self,
@@ -160,7 +146,7 @@ class TeamTrainer:
         if not isinstance(make_environment, Rollouts):
             check_factory(make_environment)
         self.model, self._acting = _models_of(team)
-        self.config = (config or TeamConfig()).filled(self.model)
+        self.config = config or TeamConfig()
         self.adapters = {a: getattr(team.nodes[a], "adapter", None) or a for a in team.agents}
         self.team = _with_adapters(team, self.adapters)
         self._judge = judge or judge_of(critic)
@@ -178,7 +164,6 @@ class TeamTrainer:
         self.on_progress: Callable[[int, str, int, int], None] = lambda *_: None
         self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
         self.warn: Callable[[str], object] = warnings.warn
-        self._iteration, self._ahead = 0, list[_Begun]()
 
     def run_sync(self, *, resume: bool = False, processes: Processes | None = None) -> TeamResult:
         """:meth:`run` where no event loop runs."""
@@ -201,7 +186,7 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        folder, self._processes = self._folder, processes
+        folder = self._folder
         if processes is not None and processes.rank:
             self._add_adapters()
             await asyncio.to_thread(follow, self.model, processes, self.loss)
@@ -209,86 +194,51 @@ class TeamTrainer:
         if folder is not None:
             expect_no_links_out(folder)
         with nullcontext() if folder is None else only_writer(folder, "training"):
-            state = self._start(resume)
             try:
-                for iteration in range(state.iteration, self.config.iterations):
-                    state.history.append(await self._iterate(iteration))
-                    state.iteration = iteration + 1
+                state = self._start(resume)
+                while state.iteration < self.config.iterations:
+                    state.history.append(await self._iterate(state, processes))
+                    state.iteration += 1
                     self._save(state)
                 return TeamResult(tuple(state.history), self.edges)
             finally:
-                for begun in self._ahead:  # not needed any more
-                    begun.task.cancel()
-                    await asyncio.gather(begun.task, return_exceptions=True)
-                self._ahead.clear()
                 if processes is not None:
                     processes.end()
 
     # -- an iteration -------------------------------------------------------------------------
 
-    async def _iterate(self, iteration: int) -> Metrics:
+    async def _iterate(self, state: TeamState, processes: Processes | None) -> Metrics:
         """Rollout, credit, pairs, update of adapters and edges."""
-        self._iteration, cpu = iteration, time.process_time()
-        begun = self._ahead.pop() if self._ahead else self._begin(iteration, iteration)
-        seconds = await self._answered(begun.task)
-        credit_began = time.perf_counter()
-        episodes = await self._answered(self._credited(begun.graphs))
+        began, cpu = time.perf_counter(), time.process_time()
+        iteration, shared = state.iteration, state.iteration < self.config.shared_iterations
+        together = state.untrained if shared else []
+        graphs = self._drawn(iteration)
+        replayed = await self._played(iteration, graphs)
+        episodes = [episode for graph in graphs for episode in graph.episodes]
         self.on_episodes(iteration, episodes)
-        examples = self._examples(begun.graphs, iteration, iteration - begun.updates)
-        seconds += time.perf_counter() - credit_began
-        if self.config.overlap and iteration + 1 < self.config.iterations:
-            self._ahead.append(self._begin(iteration + 1, iteration))
-            if not isinstance(self._environments, Rollouts):
-                # Here the agents and the update would use one network at the same time.
-                await asyncio.wait({self._ahead[-1].task})
-        began = time.perf_counter()
-        shared = iteration < self.config.shared_iterations and bool(self._fresh)
-        updates = await self._updated(examples, iteration, self._fresh if shared else ())
-        edges = self._update_edges(begun.graphs)
+        examples = self._examples(iteration, graphs)
+        played = time.perf_counter()
+        updates = await self._updated(iteration, examples, together, processes)
+        edges = self._update_edges(graphs)
         trust = self._trust
         return {
             "kind": "iteration",
             "iteration": iteration,
-            "staleness": iteration - begun.updates,
-            "shared": shared,
+            "shared": bool(together),
             **episode_metrics(episodes),
-            "replayed": sum(graph.again for graph in begun.graphs),
+            "replayed": replayed,
             "credit_source": name_of(self._critic),
             "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
             **update_metrics(examples, updates),
-            "nothing_learned": self._why_nothing(episodes, updates, len(examples)),
-            "graphs": [[list(e) for e in g.team.communication_edges] for g in begun.graphs],
+            "nothing_learned": self._why_nothing(iteration, episodes, updates, len(examples)),
+            "graphs": [[list(e) for e in g.team.communication_edges] for g in graphs],
             **edges,
-            "rollout_seconds": seconds,
-            "update_seconds": time.perf_counter() - began,
+            "rollout_seconds": played - began,
+            "update_seconds": time.perf_counter() - played,
             "cpu_seconds": time.process_time() - cpu,
         }
 
-    def _begin(self, iteration: int, updates: int) -> _Begun:
-        """Draw the graphs and episodes of an iteration, and begin to play them with the present
-        weights and edges."""
-        graphs = self._drawn(iteration, self._pinned())
-
-        def progress(done: int, total: int) -> None:
-            if iteration == self._iteration:
-                self.on_progress(iteration, "rollout", done, total)
-
-        async def play() -> float:
-            began = time.perf_counter()
-            await play_graphs(
-                graphs,
-                self._environments,
-                publisher=self._acting if isinstance(self._environments, Rollouts) else None,
-                concurrency=self.config.concurrency,
-                max_steps=self.max_steps,
-                patience=partial(self._patience, iteration),
-                on_progress=progress,
-            )
-            return time.perf_counter() - began
-
-        return _Begun(graphs, updates, asyncio.create_task(play()))
-
-    def _drawn(self, iteration: int, team: CollabGraph) -> list[GraphRollout]:
+    def _drawn(self, iteration: int) -> list[GraphRollout]:
         """The graphs of an iteration, each with its jobs and guidance. If edges are learned, all
         play the same episodes, so that they can be compared; otherwise each plays different ones.
         """
@@ -302,65 +252,74 @@ class TeamTrainer:
         else:
             jobs = self._sample_jobs(count, seed=seed)
             shares = [jobs[k :: len(samples)] for k in range(len(samples))]
-        default = 0.0 if self._judge is None else GUIDE
+        # The word is part of the seed: changing it would change every seeded run.
+        seeds = [derive(config.seed, "referee", iteration, k) for k in range(len(samples))]
         return [
             GraphRollout(
-                team if sample is None else team.with_edges(sample.edges),
-                sample,
-                share,
-                Guidance(
-                    self._judge,
-                    self._adversary,
-                    teacher=self._teacher,
-                    guide=default if config.guide is None else config.guide,
-                    grade_negatives=config.grade_negatives,
-                    trust=self._guidance_trust(),
-                    # The word is part of the seed: changing it would change every seeded run.
-                    seed=derive(config.seed, "referee", iteration, number),
-                ),
+                self.team if sample is None else self.team.with_edges(sample.edges),
+                sample, share, self._guidance(seed),
             )
-            for number, (sample, share) in enumerate(zip(samples, shares, strict=True))
-        ]
+            for sample, share, seed in zip(samples, shares, seeds, strict=True)
+        ]  # fmt: skip
 
-    async def _answered(self, work: Awaitable[T]) -> T:
-        """Wait for rollouts or credit. An error of a model reports what the run has saved."""
+    def _guidance(self, seed: int) -> Guidance:
+        """Its probability is multiplied by a learned weight of the judge in the last round, because
+        the vote decides on the proposals of that round."""
+        config, trust, weight = self.config, self._trust, 1.0
+        if trust is not None and trust.critic is self._judge:
+            weight = max(0.0, trust.weight(self.team.rounds - 1))
+        default = 0.0 if self._judge is None else GUIDE
+        return Guidance(
+            self._judge, self._adversary, teacher=self._teacher,
+            guide=default if config.guide is None else config.guide,
+            grade_negatives=config.grade_negatives, trust=weight, seed=seed,
+        )  # fmt: skip
+
+    async def _played(self, iteration: int, graphs: Sequence[GraphRollout]) -> int:
+        """Play the episodes of all graphs, and give them the critic's credit as one batch; returns
+        how many were played again. An error of a model says what the run has saved."""
+        config, publisher, at = self.config, None, f"iteration {iteration + 1}"
+        if isinstance(self._environments, Rollouts) and hasattr(self._acting, "publish"):
+            publisher = self._acting
+            publisher.publish()
         try:
-            return await work
+            replayed = await play_graphs(
+                graphs, self._environments, self._patience(at), publisher=publisher,
+                concurrency=config.concurrency, max_steps=self.max_steps,
+                on_progress=partial(self.on_progress, iteration, "rollout"),
+            )  # fmt: skip
+            episodes = [episode for graph in graphs for episode in graph.episodes]
+            credit = iter(await patient_credit(self._critic, episodes, self._patience(at)))
         except BudgetExceeded:
             raise
         except ModelError as error:
             kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
             raise kind(
-                f"iteration {self._iteration + 1} of {self.config.iterations}: {error}. Nothing of "
-                "this iteration was learned; those before it are "
+                f"{at} of {config.iterations}: {error}. Nothing of this iteration was learned; "
+                f"those before it are "
                 f"{'in the weights' if self._folder is None else f'saved in {self._folder!s}'}. "
                 "To do: resume the run, or start it again, when the model answers"
             ) from error
-
-    async def _credited(self, graphs: Sequence[GraphRollout]) -> list[Episode]:
-        """Give the episodes of all graphs, which are one batch, the critic's credit."""
-        episodes = [episode for graph in graphs for episode in graph.episodes]
-        patience = self._patience(self._iteration)
-        credit = await credit_with_retries(self._critic, episodes, patience)
-        settled = iter([credited(e, c) for e, c in zip(episodes, credit, strict=True)])
         for graph in graphs:
-            graph.episodes = [next(settled) for _ in graph.episodes]
-        return [episode for graph in graphs for episode in graph.episodes]
+            graph.episodes = [credited(episode, next(credit)) for episode in graph.episodes]
+        return replayed
 
-    def _examples(self, graphs: Sequence[GraphRollout], iteration: int, staleness: int) -> Examples:
-        """Preference pairs of the episodes, or scored replies for a policy gradient, each with how
-        many updates older the weights were that played its episode."""
+    def _patience(self, at: str) -> Patience:
+        return Patience(self.config.patience, lambda text: self.warn(f"{at}: {text}"))
+
+    def _examples(self, iteration: int, graphs: Sequence[GraphRollout]) -> Examples:
+        """Preference pairs of the episodes, or scored replies for a policy gradient."""
         if self.config.update.method in POLICY_GRADIENT:
-            replies = scored_replies([e for graph in graphs for e in graph.episodes])
-            return [msgspec.structs.replace(reply, staleness=staleness) for reply in replies]
+            return scored_replies([e for graph in graphs for e in graph.episodes])
         rng = random.Random(derive(self.config.seed, "pairs", iteration))
         share = self.config.easy_share
         made = [preference_pairs(g.episodes, easy_share=share, rng=rng) for g in graphs]
         return [pair for pairs in made for pair in pairs]
 
     async def _updated(
-        self, examples: Examples, iteration: int, together: Sequence[str]
-    ) -> list[UpdateStats]:
+        self, iteration: int, examples: Examples, together: Sequence[str],
+        processes: Processes | None,
+    ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
         stop, told = threading.Event(), list[tuple[int, int]]()
 
@@ -374,8 +333,8 @@ class TeamTrainer:
         thread = asyncio.ensure_future(
             asyncio.to_thread(
                 update_team, self.model, examples, self.adapters, self.config, iteration,
-                together=together, loss=self.loss, rehearse=self.rehearse,
-                processes=self._processes, check=check,
+                together=together, loss=self.loss, rehearse=self.rehearse, processes=processes,
+                check=check,
             )
         )  # fmt: skip
         try:
@@ -386,107 +345,77 @@ class TeamTrainer:
 
     def _update_edges(self, graphs: Sequence[GraphRollout]) -> Metrics:
         """Update the edge distribution, if edges are learned."""
-        samples = [graph.sample for graph in graphs if graph.sample is not None]
         if self.config.edges != "learned":
             return {}
+        samples = [graph.sample for graph in graphs if graph.sample is not None]
         utility = decision_credit if self._compares else success_rate
-        credit = None
-        if self.config.edge_credit:
+        weight, credit = self.config.edge_credit, None
+        if weight:
             credit = [
                 episode_edge_credit(g.episodes, edges=g.team.communication_edges) for g in graphs
             ]
         before = self.edges.logits.detach().sigmoid()
         self.edge_optimizer.zero_grad()
-        edge_loss(
-            self.edges, samples, [utility(graph.episodes) for graph in graphs], credit,
-            credit_weight=self.config.edge_credit,
-        ).backward()  # type: ignore[no-untyped-call]  # fmt: skip
+        worths = [utility(graph.episodes) for graph in graphs]
+        loss = edge_loss(self.edges, samples, worths, credit, credit_weight=weight)
+        loss.backward()  # type: ignore[no-untyped-call]
         self.edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
         found = {f"edge/{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
         found["edges_moved"] = float(change.max()) if change.numel() else 0.0
         return {**found, "edges_entropy": self.edges.entropy().item()}
 
-    # -- what it needs ------------------------------------------------------------------------
+    def _why_nothing(
+        self, iteration: int, episodes: Sequence[Episode], updates: Sequence[UpdateStats],
+        examples: int,
+    ) -> str:  # fmt: skip
+        """Warn if no adapter was trained; returns the reason, or nothing."""
+        if any(update.steps for update in updates):
+            return ""
+        source = name_of(self._critic)
+        reason = why_nothing_was_learned(episodes, self.config, source=source, examples=examples)
+        of = f"iteration {iteration + 1} of {self.config.iterations}"
+        self.warn(f"{of}: no adapter was trained: {reason}")
+        return reason
 
-    @property
-    def _learned(self) -> Edges:
-        return Edges(self.edges, self.edge_optimizer)
+    # -- between iterations -------------------------------------------------------------------
 
     @property
     def _trust(self) -> Trust | None:
         """The critic, if its weight is learned."""
         return self._critic if isinstance(self._critic, Trust) else None
 
-    def _guidance_trust(self) -> float:
-        """The factor by which the probability of guidance is multiplied: a learned weight of the
-        judge in the last round, because the vote decides on the proposals of that round."""
-        inner: object = None if self._trust is None else self._trust.critic
-        if self._trust is None or self._judge is not inner:
-            return 1.0
-        return max(0.0, self._trust.weight(self.team.rounds - 1))
-
-    def _pinned(self) -> CollabGraph:
-        """The team. Where other processes play, each agent names the version of its adapter,
-        because others may come while they do."""
-        acting: Any = self._acting
-        if not isinstance(self._environments, Rollouts) or not hasattr(acting, "publish"):
-            return self.team
-        versions: Mapping[str, str] = acting.publish()
-        exact = {agent: versions.get(name, name) for agent, name in self.adapters.items()}
-        return _with_adapters(self.team, exact)
-
-    def _patience(self, iteration: int) -> Patience:
-        """For models in the rollouts or the credit of an iteration."""
-
-        def tell(text: str) -> None:
-            self.warn(f"iteration {iteration + 1}: {text}")
-
-        return Patience(self.config.patience, tell)
-
-    def _why_nothing(
-        self, episodes: Sequence[Episode], updates: Sequence[UpdateStats], examples: int
-    ) -> str:
-        """Warn if no adapter was trained; returns the reason, or nothing."""
-        if any(update.steps for update in updates):
-            return ""
-        source = name_of(self._critic)
-        reason = why_nothing_was_learned(episodes, self.config, source=source, examples=examples)
-        of = f"iteration {self._iteration + 1} of {self.config.iterations}"
-        self.warn(f"{of}: no adapter was trained: {reason}")
-        return reason
-
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
         state, folder = None, self._folder
-        if folder is not None and not resume and any((folder / "checkpoints").glob("iteration-*")):
+        if folder is not None and resume:
+            edges = Edges(self.edges, self.edge_optimizer)
+            state = checkpoint.load(folder, self.model, edges, self.config, self.adapters)
+        elif folder is not None and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
                 f"team training: '{folder}' holds checkpoints of a run already; resume it "
                 "with run(resume=True), or choose another folder"
             )
-        if folder is not None and resume:
-            state = checkpoint.load(folder, self.model, self._learned, self.config, self.adapters)
-        if state is not None and state.trust is not None and self._trust is not None:
-            self._trust.load_state_dict(state.trust)
         self._add_adapters()
         if state is None:
-            state = TeamState(
-                untrained=untrained(self.model, dict.fromkeys(self.adapters.values()))
-            )
-        self._fresh = state.untrained
+            fresh = untrained(self.model, dict.fromkeys(self.adapters.values()))
+            state = TeamState(untrained=fresh)
+        elif state.trust is not None and self._trust is not None:
+            self._trust.load_state_dict(state.trust)
         return state
 
     def _save(self, state: TeamState) -> None:
         """Write the checkpoint and the log of the newest iteration."""
-        iteration, metrics = state.iteration - 1, state.history[-1]
+        iteration = state.iteration - 1
         self.on_progress(iteration, "checkpoint", 0, 1)
         if self._folder is not None:
             state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
             state.trust = None if self._trust is None else self._trust.state_dict()
-            checkpoint.save(self._folder, state, self.model, self._learned)
+            edges = Edges(self.edges, self.edge_optimizer)
+            checkpoint.save(self._folder, state, self.model, edges)
         if self.log is not None:
             try:
-                self.log(numbers(metrics))
+                self.log(numbers(state.history[-1]))
             except Exception as error:
                 self.log = None
                 self.warn(f"log failed: {error!r}; the run continues without it")

@@ -100,13 +100,12 @@ def update_team(
         check: called with (updates done, all updates) before each optimiser step and at the end of
             an update; what it raises ends the update.
     """
-    config = config.filled(model)
     names = list(dict.fromkeys(adapters.values()))
     alone = [name for name in names if name not in together]
     total = len(together[:1]) + len(alone)
     stats: list[UpdateStats] = []
     for name in [*together[:1], *alone]:
-        settings = config.update_at(iteration, shared=name in together)
+        settings = config.update_at(model, iteration, shared=name in together)
         rng = random.Random(derive(config.seed, "update", iteration, name))
         mine = examples if name in together else _own(examples, name, adapters, rng)
         if rehearse is not None:
@@ -164,13 +163,6 @@ def prepare(
     if wrong is not None:
         raise ConfigError(
             f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
-        )
-    if settings.method == "grpo" and any(
-        isinstance(e, ScoredReply) and e.staleness for e in examples
-    ):
-        raise ConfigError(
-            "method 'grpo' with overlapping rollouts: the probabilities of single tokens under the "
-            "weights that sampled them are not recorded; use method 'gspo', or overlap=False"
         )
     found = encode(model, examples, adapter, rejected=rejected or settings.method != "rft")
     if not found or not settings.steps:

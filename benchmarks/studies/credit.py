@@ -149,7 +149,7 @@ BASE = Train(
     tests=tests,
     set={
         "train.iterations": 2, "train.shared_iterations": 2, "train.episodes": 16 * ATTEMPTS,
-        "train.shared_steps": 40, "train.guide": 0.0, "train.grade_negatives": False,
+        "train.update.steps": 40, "train.guide": 0.0, "train.grade_negatives": False,
     },
     make=RepeatedPhone, jobs=starts, test_make=PhoneEnvironment,
 )  # fmt: skip

@@ -42,7 +42,7 @@ BASE = Train(
         "train.iterations": 4,
         "train.shared_iterations": 4,
         "train.episodes": 64,
-        "train.shared_steps": 50,
+        "train.update.steps": 50,
     },
 )
 ARMS: Mapping[str, Arm] = {

@@ -167,7 +167,7 @@ def stage2(devices: int, *, agent: Path = BASE_AGENT, **changes: Any) -> Train:
     given = {
         "team.edges": "none", "team.temperature": 1.1, "train.edges": "fixed",
         "train.iterations": 4, "train.shared_iterations": 4, "train.episodes": EPISODES,
-        "train.shared_steps": 50, "train.update.lr": 3e-3, **changes.pop("set", {}),
+        "train.update.steps": 50, "train.update.lr": 3e-3, **changes.pop("set", {}),
     }  # fmt: skip
     return Train(
         tests=changes.pop("tests", tests), set=given, roles=changes.pop("roles", roles),

@@ -21,7 +21,7 @@ from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT
 
 FIRST_BLIND = BLIND + 2 * BLIND_DEVICES
 EVERY = partial(tests, FIRST_BLIND)
-SIZE = {"train.episodes": TAUGHT_EPISODES, "train.shared_steps": 300, "train.rank": 64}
+SIZE = {"train.episodes": TAUGHT_EPISODES, "train.update.steps": 300, "train.rank": 64}
 """Chosen on 128 episodes of devices that no study uses."""
 MAIN = "stage 2 with a teacher, 512 invented devices"
 TAUGHT = partial(stage2, set=SIZE, roles=partial(roles, teacher=True))

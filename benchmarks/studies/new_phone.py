@@ -75,7 +75,7 @@ class OnPhone:
 
 SETTINGS = {
     "team.edges": "none", "team.temperature": 1.1, "train.edges": "fixed", "train.iterations": 5,
-    "train.shared_iterations": 5, "train.episodes": 128, "train.shared_steps": 75,
+    "train.shared_iterations": 5, "train.episodes": 128, "train.update.steps": 75,
     "train.update.lr": 3e-3,
 }  # fmt: skip
 """Chosen on the phone with number 700,000, which is not in the study."""

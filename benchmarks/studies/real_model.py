@@ -26,9 +26,9 @@ VOTE: Set = {**MEMBERS, "team.rounds": 1, "team.edges": "none"}
 DAG: Set = {**MEMBERS, "team.rounds": 2}
 LEARNING: Set = {
     "train.iterations": 2, "train.episodes": 32, "train.shared_iterations": 2,
-    "train.shared_steps": 40, "train.update.batch_size": 16, "train.update.lr": 2e-4,
+    "train.update.batch_size": 16, "train.update.lr": 2e-4,
 }  # fmt: skip
-OWN: Set = {"train.shared_iterations": 1, "train.update.steps": 20}
+OWN: Set = {"train.shared_iterations": 1}
 """In the last iteration, each agent gets an adapter of its own."""
 
 

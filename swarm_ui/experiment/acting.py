@@ -87,9 +87,7 @@ async def _acting_in_workers(
     assert isinstance(config.place, Ray)
     async with AsyncExitStack() as stack:
         if actor is not None:
-            # Episodes of the iteration before play on while an update runs, but not longer.
-            kept = 1 + int(config.train.overlap)
-            acting = open_actor(actor, learner, run, kept=kept, cluster=True)
+            acting = open_actor(actor, learner, run, cluster=True)
             yield await stack.enter_async_context(acting)
             return
         from swarm_ui.nodes import PublishedModel
@@ -106,7 +104,7 @@ async def _acting_in_workers(
 
 @asynccontextmanager
 async def open_actor(
-    section: Actor | None, learner: Any, run: Path, *, kept: int = 2, cluster: bool = False
+    section: Actor | None, learner: Any, run: Path, *, cluster: bool = False
 ) -> AsyncIterator[Any]:
     """The model of the agents: the learner, or a server that acts for it.
 
@@ -115,7 +113,6 @@ async def open_actor(
         learner: holds and trains the adapters.
         run: the directory of the run, which the server can read; what its earlier processes spent
             counts in the budget.
-        kept: published versions of each adapter that the server keeps.
         cluster: whether workers of a cluster ask the server too.
 
     Raises:
@@ -136,7 +133,7 @@ async def open_actor(
         )
     async with AsyncExitStack() as stack:
         stack.enter_context(spending(engine, RunDirectory(run)))
-        model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)
+        model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=1)
         stack.push_async_callback(model.close)
         await model.check()
         yield model

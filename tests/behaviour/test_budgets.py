@@ -198,7 +198,7 @@ def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
 
 _SMALL = (
     "--iterations 2 --rollouts 2 --agents 2 --rounds 1 train.shared_iterations=1 "
-    "train.shared_steps=1 train.update.steps=1 train.update.batch_size=2 "
+    "train.update.steps=1 train.update.batch_size=2 "
     "train.rank=2 env.max_steps=2 train.guide=0.0"
 )
 

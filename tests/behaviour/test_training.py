@@ -30,7 +30,7 @@ from swarm_ui.optim import (
 
 AGENTS = ("agent_0", "agent_1", "agent_2")
 UPDATE = UpdateConfig(method="rft", steps=3, batch_size=8, lr=1e-3)
-SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "seed": 5}  # fmt: skip
+SHORT = {"iterations": 1, "episodes": 8, "rank": 4, "seed": 5}  # fmt: skip
 
 
 def trainer(model: TinyModel, *, world: Any = ButtonWorld, **given: Any) -> TeamTrainer:

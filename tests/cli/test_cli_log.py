@@ -37,7 +37,7 @@ def nothing(folder, settings):
 '''
 SMALL = (
     "train phone --iterations 2 --rollouts 6 --agents 2 --rounds 1 --critic outcome "
-    "train.shared_iterations=1 train.shared_steps=2 train.update.steps=2 "
+    "train.shared_iterations=1 train.update.steps=2 "
     "train.rank=2"
 )
 

@@ -24,7 +24,7 @@ pytest.importorskip("torch")
 
 _SMALL = (
     "train phone --iterations 2 --rollouts 6 --agents 2 --rounds 1 --learn-edges learned "
-    "train.graphs=2 train.shared_iterations=1 train.shared_steps=2 "
+    "train.graphs=2 train.shared_iterations=1 "
     "train.update.steps=2 train.rank=2"
 )
 BROKEN = """from swarm_ui.environments.wrappers import Wrapper
@@ -66,7 +66,7 @@ def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F81
     line = (
         "train invented env.devices=2 --edges none --agents 2 --rounds 1 --iterations 1 "
         "--rollouts 6 critic.teacher=scripted --out t train.rank=2 "
-        "train.shared_iterations=1 train.shared_steps=1"
+        "train.shared_iterations=1 train.update.steps=1"
     )
     assert shell(f"{line} --dry-run --json").json["teacher"] == "scripted"
     assert shell(line).code == 0
@@ -189,13 +189,11 @@ def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811
 
 def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noqa: F811
     told = shell(f"{_SMALL} --dry-run --json").json
-    assert told["place"] == "local" and "rollouts" not in told
-    told = shell(f"{_SMALL} --on ray:head:6379 place.workers=3 train.overlap=true --dry-run "
-                 "--json").json  # fmt: skip
-    assert (told["place"], told["rollouts"]) == ("ray:head:6379", "beside the update")
-    done = shell(f"{_SMALL} --on rays train.overlap=2 --dry-run")
+    assert told["place"] == "local"
+    told = shell(f"{_SMALL} --on ray:head:6379 place.workers=3 --dry-run --json").json
+    assert told["place"] == "ray:head:6379"
+    done = shell(f"{_SMALL} --on rays --dry-run")
     assert done.code == 2 and "expected 'local', 'ray'" in " ".join(done.err.split())
-    assert "overlap" in done.err
 
 
 def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811

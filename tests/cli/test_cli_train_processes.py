@@ -25,7 +25,7 @@ _LAUNCH = (
 )
 _SMALL = (
     "train phone --rollouts 4 --agents 2 --rounds 1 env.max_steps=4 train.rank=2 "
-    "train.shared_iterations=1 train.shared_steps=3 train.update.steps=3"
+    "train.shared_iterations=1 train.update.steps=3"
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

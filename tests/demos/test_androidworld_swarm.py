@@ -12,7 +12,7 @@ pytest.importorskip("peft")
 from demos import androidworld_swarm as demo
 
 SHORT = ["train.iterations=1", "train.episodes=8", "train.shared_iterations=1",
-         "train.shared_steps=2", "eval.episodes=4", "eval.split=parameters"]  # fmt: skip
+         "train.update.steps=2", "eval.episodes=4", "eval.split=parameters"]  # fmt: skip
 
 
 def ran(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:

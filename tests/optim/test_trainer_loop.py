@@ -52,8 +52,8 @@ def untrained() -> float:
 def test_the_team_learns(method: str, untrained: float) -> None:
     model = TinyModel()
     config = replace(
-        CONFIG, edges="redraw", graphs=1, episodes=32, shared_steps=60,
-        update=replace(CONFIG.update, method=method, steps=20),
+        CONFIG, edges="redraw", graphs=1, episodes=32,
+        update=replace(CONFIG.update, method=method, steps=40),
     )  # fmt: skip
     result = run(model, None, config=config)
     assert success(model) > untrained + 0.3

@@ -34,12 +34,10 @@ def worker_of(rollouts: Rollouts) -> int:
     return next((pid for pid in pids if pid), 0)
 
 
-def config(staleness: int) -> TeamConfig:
-    return TeamConfig(
-        iterations=3 if staleness else 2, shared_iterations=1, shared_steps=2, episodes=4,
-        edges="learned", graphs=2, concurrency=4, overlap=bool(staleness), rank=4,
-        update=UpdateConfig(method="dpo", steps=2, batch_size=4), seed=3,
-    )  # fmt: skip
+CONFIG = TeamConfig(
+    iterations=2, shared_iterations=1, episodes=4, edges="learned", graphs=2, concurrency=4,
+    rank=4, update=UpdateConfig(method="dpo", steps=2, batch_size=4), seed=3,
+)  # fmt: skip
 
 
 def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
@@ -58,7 +56,6 @@ class Trained(NamedTuple):
 
 def train(
     folder: Path,
-    staleness: int,
     *,
     workers: int = 0,
     strike: bool = False,
@@ -95,7 +92,7 @@ def train(
             2, 2, model=model, adapters=AGENTS, temperature=0.8, views="shuffle"
         )
         made = TeamTrainer(
-            team, places, sample_jobs, config=config(staleness), folder=folder,
+            team, places, sample_jobs, config=CONFIG, folder=folder,
             critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
         )  # fmt: skip
         made.on_episodes = note
@@ -121,23 +118,19 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    return train(tmp_path_factory.mktemp("here"), 0)
+    return train(tmp_path_factory.mktemp("here"))
 
 
 def test_training_on_workers_is_equal_bit_by_bit(here: Trained, tmp_path: Path) -> None:
-    there = train(tmp_path / "there", 0, workers=2)
+    there = train(tmp_path / "there", workers=2)
     assert here.versions == ["agent_0@0", "agent_0@1"]
     assert there == here
     assert there.metrics[0]["pairs"]
 
 
 def test_a_held_model_that_is_lost_reads_its_versions_again(here: Trained, tmp_path: Path) -> None:
-    assert train(tmp_path, 0, workers=2, held=True, strike=True) == here
+    assert train(tmp_path, workers=2, held=True, strike=True) == here
 
 
-def test_a_killed_worker_changes_nothing_also_one_update_ahead(tmp_path: Path) -> None:
-    here = train(tmp_path / "here", 1)
-    there = train(tmp_path / "there", 1, workers=2, strike=True)
-    assert [line["staleness"] for line in there.metrics] == [0, 1, 1]
-    assert there.versions == ["agent_0@0", "agent_0@0", "agent_0@1"]
-    assert there == here
+def test_a_killed_worker_changes_nothing(here: Trained, tmp_path: Path) -> None:
+    assert train(tmp_path, workers=2, strike=True) == here

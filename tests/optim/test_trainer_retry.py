@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from math import inf
@@ -14,22 +13,18 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from graph_fakes import in_virtual_time
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs
 from loopback import Loopback, Reply, failing
 from loopback_client import records
 from mortal_endpoint import Mortal
 
-from swarm_ui.errors import BudgetExceeded, Failure, ModelError, ModelUnavailable
+from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
 from swarm_ui.nodes import OpenAIModel
 from swarm_ui.optim import playing
 from swarm_ui.optim.adversary import LLMAdversary
 from swarm_ui.optim.credit.llm import LLMCritic
-from swarm_ui.optim.guidance import Guidance
-from swarm_ui.optim.playing import GraphRollout, Patience, play_graphs
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, patience=20.0)
 MIDST = 60
@@ -155,7 +150,7 @@ async def test_an_endpoint_that_never_comes_back_ends_it_and_it_resumes_to_the_s
 async def test_a_refusal_for_good_is_not_waited_for_and_not_trained_on() -> None:
     async with Loopback(lambda body: failing(401, "who are you")) as server:
         model = TinyModel()
-        with pytest.raises(ModelError, match=r"all 4 episodes were lost.*401.*Nothing of this"):
+        with pytest.raises(ModelError, match=r"all 8 episodes were lost.*401.*Nothing of this"):
             await trained(server, model, None)
     assert set(model.versions.values()) == {0}
 
@@ -182,37 +177,3 @@ async def test_a_budget_that_is_used_up_is_said_at_once() -> None:
     async with Mortal() as server:
         with pytest.raises(BudgetExceeded):
             await trained(server, TinyModel(), None, critic={"max_calls": 3})
-
-
-AWAY = Failure(kind="unavailable", message="model 'm': no answer", error="ModelUnavailable")
-
-
-def test_a_model_that_answered_during_the_replay_is_waited_for_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The replay takes longer than the patience, and one of its episodes is missed once more. While
-    the model is away, one episode is tried."""
-    missed, asked = Counter({seed: 1 + (seed == 3) for seed in range(5)}), list[int]()
-
-    async def rollouts(make: object, policy: object, jobs: Any, **_: object) -> list[Episode]:
-        asked.append(len(jobs))
-        await asyncio.sleep(30.0 * len(jobs))
-        found = []
-        for task, seed in jobs:
-            fault = AWAY if missed[seed] > 0 else None
-            missed[seed] -= 1
-            end = None if fault else True
-            found.append(Episode(environment="e", task=task, seed=seed, success=end, fault=fault))
-        return found
-
-    monkeypatch.setattr(playing, "rollout_many", rollouts)
-    jobs = [("press", seed) for seed in range(5)]
-    graph = GraphRollout(button_team(TinyModel()), None, jobs, Guidance(None))
-    in_virtual_time(
-        play_graphs(
-            [graph], ButtonWorld, publisher=None, concurrency=5, max_steps=None,
-            patience=lambda: Patience(60.0, [].append), on_progress=lambda done, total: None,
-        )
-    )  # fmt: skip
-    assert [e.fault for e in graph.episodes] == [None] * 5 and graph.again == 5
-    assert set(missed.values()) == {-1} and asked == [5, 1, 4, 1]

@@ -31,7 +31,7 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.trainer import TeamResult
 
 LESS = replace(
-    CONFIG, shared_steps=4, episodes=6,
+    CONFIG, episodes=6,
     update=UpdateConfig(method="dpo", steps=3, batch_size=8, lr=5e-2),
 )  # fmt: skip
 """Iterations of a tenth of a second."""
@@ -58,7 +58,7 @@ def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: 
     from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 
     two = TeamConfig(
-        iterations=2, shared_iterations=1, shared_steps=3, episodes=6,
+        iterations=2, shared_iterations=1, episodes=6,
         guide=1.0, rank=4, update=UpdateConfig(method="dpo", steps=2, batch_size=4),
     )  # fmt: skip
 
@@ -77,11 +77,6 @@ def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: 
     same_run(*trained("parts", two), *expected)
     files = tmp_path / "parts" / "checkpoints" / "iteration-0002" / "adapters" / "agent_1"
     assert (files / "adapter_model.safetensors").exists()
-    # Agents and update share one network, so the next iteration is played before the update.
-    ahead = replace(two, iterations=3, overlap=True)
-    first = trained("ahead", ahead)
-    same_run(*trained("again", ahead), *first)
-    assert [m["staleness"] for m in first[1].history] == [0, 1, 1]
 
 
 def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
@@ -172,8 +167,8 @@ def test_a_finished_run_does_nothing_and_is_not_mixed_with_another(tmp_path: Pat
         run(TinyModel(), folder, config=LESS)
     with pytest.raises(ConfigError, match=r"guide: None then, 0\.1 now"):
         resumed(folder, config=replace(LESS, guide=0.1))
-    with pytest.raises(ConfigError, match="overlap: False then, True now"):
-        resumed(folder, config=replace(LESS, overlap=True))
+    with pytest.raises(ConfigError, match="grade_negatives: True then, False now"):
+        resumed(folder, config=replace(LESS, grade_negatives=False))
 
 
 def test_a_resumed_run_has_the_state_of_its_edge_optimiser(tmp_path: Path) -> None:
@@ -218,7 +213,7 @@ def test_lines_of_others_stay_and_those_of_an_iteration_that_did_not_end_go(
     ]
 
 
-# -- played elsewhere, and one update ahead ----------------------------------------------------
+# -- played elsewhere ---------------------------------------------------------------------------
 
 
 class PublishedAgent(TinyAgent):
@@ -252,14 +247,10 @@ def published(*, sent: bool = False, **other: Any) -> tuple[TinyModel, TeamResul
     return model, run(model, None, team=team, make_environment=places, **given)
 
 
-@pytest.mark.parametrize(("ahead", "method"), [(False, "grpo"), (True, "dpo")])
-def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
-    ahead: bool, method: Any
-) -> None:
-    settings = replace(LESS, overlap=ahead, update=replace(LESS.update, method=method))
-    expected = published(config=settings)
-    same_run(*published(config=settings, sent=True), *expected)
-    assert [m["staleness"] for m in expected[1].history] == [0, int(ahead), int(ahead)]
+@pytest.mark.parametrize("method", ["grpo", "dpo"])
+def test_episodes_played_elsewhere_teach_what_those_played_here_teach(method: Any) -> None:
+    settings = replace(LESS, update=replace(LESS.update, method=method))
+    same_run(*published(config=settings, sent=True), *published(config=settings))
 
 
 def test_episodes_name_the_version_that_played() -> None:
@@ -269,10 +260,8 @@ def test_episodes_name_the_version_that_played() -> None:
         calls = [c for e in episodes for s in e.steps for c in s.trace.calls]
         versions.append({c.adapter for c in calls if c.node == "agent_0"})
 
-    for ahead, expected in ((False, [0, 1, 2]), (True, [0, 0, 1])):
-        versions.clear()
-        published(config=replace(LESS, overlap=ahead), sent=True, on_episodes=note)
-        assert versions == [{f"agent_0@{number}"} for number in expected]
+    published(sent=True, on_episodes=note)
+    assert versions == [{f"agent_0@{number}"} for number in range(3)]
 
 
 # -- in several processes ---------------------------------------------------------------------

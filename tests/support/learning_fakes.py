@@ -28,7 +28,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.node import derive
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.credit.critic import screen_key
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.update import UpdateStats, fit, prepare
@@ -224,7 +224,7 @@ def fitted(
     model: Any, adapter: str, examples: Any, config: UpdateConfig, seed: int = 0
 ) -> UpdateStats:
     """An update of one adapter."""
-    settings = TeamConfig(update=config).filled(model).update
+    settings = config.filled(model)
     return fit(model, prepare(model, adapter, examples, settings, random.Random(seed)))
 
 

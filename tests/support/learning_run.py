@@ -17,7 +17,7 @@ from swarm_ui.optim.trainer import TeamResult
 from swarm_ui.rollout import Job
 
 CONFIG = TeamConfig(
-    iterations=3, shared_iterations=1, shared_steps=20, episodes=16, edges="learned", graphs=2,
+    iterations=3, shared_iterations=1, episodes=16, edges="learned", graphs=2,
     update=UpdateConfig(method="dpo", steps=10, batch_size=8, lr=5e-2), rank=4, seed=5,
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import torch
 
 from swarm_ui.optim.trainer import TeamResult
 
-FIGURES = ("iteration", "staleness", "success", "pairs", "credit", "critic_weights", "steps")
+FIGURES = ("iteration", "success", "pairs", "credit", "critic_weights", "steps")
 
 
 def weights(model: Any) -> list[torch.Tensor]:

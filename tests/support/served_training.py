@@ -27,7 +27,7 @@ from swarm_ui.trace.records import Episode
 
 NAMES = ("agent_0", "agent_1")
 SMALL = replace(
-    CONFIG, iterations=2, shared_iterations=1, shared_steps=2, episodes=4, edges="fixed", graphs=1,
+    CONFIG, iterations=2, shared_iterations=1, episodes=4, edges="fixed", graphs=1,
     patience=30.0, update=UpdateConfig(method="dpo", steps=2, batch_size=4, lr=1e-3),
 )  # fmt: skip
 
@@ -54,20 +54,18 @@ async def trained(
     folder: Path,
     playing: Rollouts | None = None,
     *,
-    staleness: int = 0,
     engine: OpenAIModel | None = None,
 ) -> tuple[list[torch.Tensor], list[Episode]]:
     """The weights, and all episodes. ``playing``: in other processes; ``None``: in this one."""
     learner, episodes = causal("llama", "compact"), list[Episode]()
     engine = engine or OpenAIModel("base", f"{server.address}/v1", max_retries=1, timeout=20.0)
-    model = ActorModel(engine, learner, folder / "served", kept=1 + staleness)
+    model = ActorModel(engine, learner, folder / "served", kept=1)
     team = CollabGraph.collaborative(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperature=1.0
     )
     places = ButtonWorld if playing is None else playing
-    config = replace(SMALL, overlap=bool(staleness), iterations=3 if staleness else 2)
     trainer = TeamTrainer(
-        team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
+        team, places, sample_jobs, config=SMALL, critic=ScriptedCritic(ButtonWorld),
         adversary=ScriptedAdversary(), folder=folder,
     )  # fmt: skip
     trainer.on_episodes = lambda _, found: episodes.extend(found)

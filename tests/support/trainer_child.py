@@ -57,7 +57,7 @@ class Child:
 def config(seed: int) -> TeamConfig:
     """Twelve iterations of a few hundredths of a second."""
     return dataclasses.replace(
-        CONFIG, seed=seed, iterations=12, shared_iterations=4, shared_steps=6, episodes=6,
+        CONFIG, seed=seed, iterations=12, shared_iterations=4, episodes=6,
         update=UpdateConfig(method="dpo", steps=4, batch_size=8, lr=5e-2),
     )  # fmt: skip
 

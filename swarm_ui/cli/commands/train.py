@@ -191,7 +191,6 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, proc
         "credit": describe_credit(config),
         **({"teacher": config.critic.teacher} if config.critic.teacher != "none" else {}),
         "place": describe_place(config),
-        **({"rollouts": "beside the update"} if learning.overlap else {}),
         "out": str(run.path if run else arguments["out"] or "runs/<date>-…"),
     }
     output = arguments.output

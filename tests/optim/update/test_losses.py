@@ -112,7 +112,7 @@ def scored(
 ) -> Example:
     """A reply of these tokens with their log-probabilities before, and under the reference."""
     by_token = tuple(old), tuple(old if ref is None else ref)
-    return Example("one", ([0, 0], numbers), None, advantage, sampled=sum(old), by_token=by_token)
+    return Example("one", ([0, 0], numbers), None, advantage, by_token=by_token)
 
 
 TWO = [scored([1, 2], 1.0, [-2.0, -2.0]), scored([3], -2.0, [-1.0])]
@@ -133,8 +133,8 @@ def test_gspo_clips_one_ratio_of_the_reply_by_its_length() -> None:
     loss = policy_gradient_loss(model, Batch(TWO), ratio="sequence", clip=0.2)
     first = math.exp((0.1 - 1.0) / 2)  # 0.638: a positive advantage has no lower bound
     assert loss.item() == pytest.approx(-(first - 2 * math.exp(0.5)) / 2)
-    stale = [TWO[0]._replace(sampled=-8.9), TWO[1]]  # the ratio is e^2: clipped
-    found = policy_gradient_loss(model, Batch(stale), ratio="sequence", clip=0.2)
+    far = [scored([1, 2], 1.0, [-4.45, -4.45]), TWO[1]]  # the ratio is e^2: clipped
+    found = policy_gradient_loss(model, Batch(far), ratio="sequence", clip=0.2)
     assert found.item() == pytest.approx(-(1.2 - 2 * math.exp(0.5)) / 2)
 
 
@@ -168,7 +168,7 @@ def test_the_divergence_is_that_of_each_token_from_the_reference() -> None:
 def test_the_losses_of_the_parts_add_up_to_that_of_the_batch(loss: Callable[..., Tensor]) -> None:
     examples = [
         Example("one", reply(k + 1, 1 + k), reply(4 - k, 2) if k % 2 else None, 0.5 + k,
-                (-3.0, -2.0), -2.5, ((-1.0,) * (1 + k),) * 2)
+                (-3.0, -2.0), ((-1.0,) * (1 + k),) * 2)
         for k in range(4)
     ]  # fmt: skip
     whole = Batch(examples)

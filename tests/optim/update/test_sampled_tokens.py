@@ -57,7 +57,7 @@ def test_the_importance_ratio_is_one_before_the_first_step(
     examples = with_reference(model, encode(model, replies, "one"))
     for call, example in zip(calls, examples, strict=True):
         assert call.completion is not None and call.completion.logprob is not None
-        assert example.sampled == pytest.approx(call.completion.logprob, abs=1e-4)
+        assert example.reference[0] == pytest.approx(call.completion.logprob, abs=1e-4)
         assert len(example.chosen[1]) == call.usage.completion_tokens
 
 
@@ -71,7 +71,7 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
     examples = with_reference(made, encode(made, replies, "one"))
     assert len(replies) > 6
     for reply, example in zip(replies, examples, strict=True):
-        found = example.sampled
+        found = example.reference[0]
         said = [
             c.completion.logprob
             for c in calls
@@ -86,7 +86,7 @@ def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -
     examples = encode(model, lesson, "one")
 
     def likelihood() -> float:
-        return fmean(e.sampled or 0.0 for e in with_reference(model, examples))
+        return fmean(e.reference[0] for e in with_reference(model, examples))
 
     before = likelihood()
     config = UpdateConfig(method="gspo", steps=6, batch_size=8, lr=1e-3, clip=0.5)

@@ -34,9 +34,9 @@ from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, fit, loss_of, prepare
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
-SETTINGS = TeamConfig(
-    update=UpdateConfig(method="dpo", steps=60, batch_size=8, lr=5e-2, beta=0.2)
-).filled(TinyModel()).update  # fmt: skip
+SETTINGS = UpdateConfig(
+    method="dpo", steps=60, batch_size=8, lr=5e-2, beta=0.2
+).filled(TinyModel())  # fmt: skip
 
 
 def decision(k: int) -> Decision:
@@ -189,15 +189,6 @@ def test_examples_need_an_adapter_and_a_method_refuses_the_other_kind() -> None:
         trained(TinyModel(["one"]), replies())
 
 
-def test_a_stale_reply_needs_its_recorded_log_probability() -> None:
-    stale = msgspec.structs.replace(replies(1)[0], staleness=1)
-    with pytest.raises(ConfigError, match="no recorded log-probability"):
-        encode(TinyModel(["one"]), [stale])
-    (example,) = encode(TinyModel(["one"]), [msgspec.structs.replace(stale, logprob=-3.0)])
-    (compared,) = with_reference(TinyModel(["one"]), [example])
-    assert compared.sampled == -3.0 != compared.reference[0]
-
-
 # -- batches ----------------------------------------------------------------------------------
 
 
@@ -331,13 +322,14 @@ def test_every_step_in_bfloat16_computes_with_the_weights_of_the_step_before() -
 
 
 def test_sizes_and_rates_follow_the_model_unless_they_are_set() -> None:
-    found = msgspec.convert({"update": {"method": "dpo"}}, TeamConfig).filled(TinyModel())
-    assert (found.update.steps, found.shared_steps, found.update.lr) == (35, 75, 3e-3)
-    given = TeamConfig(update=UpdateConfig(lr=1e-4, steps=3), shared_steps=5).filled(TinyModel())
-    assert (given.update.steps, given.shared_steps, given.update.lr) == (3, 5, 1e-4)
-    updates = [found.update_at(k, shared=k < 3) for k in range(5)]
+    found = msgspec.convert({"update": {"method": "dpo"}}, TeamConfig)
+    updates = [found.update_at(TinyModel(), k, shared=k < 3) for k in range(5)]
     assert [u.steps for u in updates] == [75, 75, 75, 35, 35]
     assert (updates[0].lr, updates[-1].lr) == (pytest.approx(3e-3), pytest.approx(1.5e-3))
+    given = UpdateConfig(lr=1e-4, steps=3)
+    for shared in (False, True):
+        filled = given.filled(TinyModel(), shared=shared)
+        assert (filled.steps, filled.lr) == (3, 1e-4)
 
 
 @pytest.mark.parametrize(
