@@ -2,7 +2,7 @@
 
 After CollabUIAgents (arXiv 2502.14496): for an action judged right, an adversarial agent writes
 the negative of the same context, by rejection sampling. An adversary may write another right
-action by accident, so :func:`negative` keeps only actions with a low grade.
+action by accident, so :class:`~swarm_ui.optim.guidance.Guidance` keeps only those with a low grade.
 
 RFT and preference pairs learn only from right actions that an agent proposed. On screens of apps
 that are new to all agents there are few of them. A teacher fills this gap, as in DAgger (Ross et
@@ -14,21 +14,17 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
 
-from swarm_ui.action import Action, Direction, Unparsed, parse_action
+from swarm_ui.action import Action, Direction, parse_action
 from swarm_ui.environment import check_factory
-from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
-from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.credit.critic import inmost, made_by
+from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.critic import check_snapshot, inmost, made_by
 from swarm_ui.prompts import HISTORY, context, format_named
-
-Grade = Callable[[Action], Awaitable[float | None]]
-"""Computes the grade of a proposal in the indices of the decision's screen; ``None``: unknown."""
 
 _ADVERSARY = """\
 You write wrong answers for training. Given a goal, a screen and the right next action, write \
@@ -55,8 +51,8 @@ _POINTING = ("click", "double_tap", "long_press", "select")
 _TURNED: dict[Direction, Direction] = {
     "up": "down", "down": "up", "left": "right", "right": "left",
 }  # fmt: skip
-_ATTEMPTS, _CALLS = 4, 2
-"""Proposals for one negative, and calls to a model for one proposal."""
+_CALLS, _WARM, _MOST_TOKENS = 2, 0.8, 256
+"""Calls to a model for one proposal of an adversary, with this temperature and length."""
 _CLOSE, _FAR = 6.0, 1.0
 """Weights of a similar element or text, and of stopping or going back. The values are ours."""
 
@@ -91,30 +87,9 @@ class Teacher(Protocol):
         ...
 
 
-async def negative(
-    adversary: Adversary, decision: Decision, good: Action, grade: Grade, *, seed: int
-) -> Action | None:
-    """Rejection sampling: the first of four proposals whose grade is below one half. Each different
-    proposal is graded once; one of unknown grade is not kept."""
-    rng = random.Random(seed)
-    tried = {good.key}
-    for _ in range(_ATTEMPTS):
-        proposal = await adversary.oppose(decision, good, seed=rng.getrandbits(31))
-        if proposal is None or proposal.key in tried:
-            continue
-        tried.add(proposal.key)
-        mark = await grade(proposal)
-        if mark is not None and mark < 0.5:
-            return proposal
-    return None
-
-
 class ScriptedAdversary:
-    """Draws a mistake for the same screen.
-
-    The mistakes are: an element of the same role or with words of the goal, other words of the
-    goal as text, the opposite direction, stopping too early, and going back.
-    """
+    """Draws a mistake for the same screen: an element of the same role or with words of the goal,
+    other words of the goal as text, the opposite direction, stopping too early, or going back."""
 
     name = "scripted adversary"
 
@@ -131,28 +106,20 @@ class ScriptedAdversary:
 class LLMAdversary:
     """Asks a language model for a mistake, and keeps it only if it is possible on the screen."""
 
-    def __init__(
-        self, model: ChatModel, *, temperature: float | None = 0.8, max_tokens: int = 256
-    ) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self.name, self._model = f"LLM adversary ({model.name})", model
-        self._temperature, self._max_tokens = temperature, max_tokens
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
         """See :class:`Adversary`. Raises ``ModelError`` if the model cannot answer."""
-        chat = adversary_chat(decision, good)
-        rng = random.Random(seed)
+        chat, rng = adversary_chat(decision, good), random.Random(seed)
         for _ in range(_CALLS):
             request = Request(
-                chat=chat,
-                temperature=self._temperature,
-                max_tokens=self._max_tokens,
-                seed=rng.getrandbits(31),
+                chat=chat, temperature=_WARM, max_tokens=_MOST_TOKENS, seed=rng.getrandbits(31)
             )
             (completion,) = await self._model.generate([request])
             action = parse_action(completion.text)
-            if isinstance(action, Unparsed) or action.key == good.key:
-                continue
-            if fits(action, decision.observation):
+            new = isinstance(action, Action) and action.key != good.key
+            if isinstance(action, Action) and new and fits(action, decision.observation):
                 return with_label(action, decision.observation)
         return None
 
@@ -170,11 +137,7 @@ class ScriptedTeacher:
 
     async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
         """See :class:`Teacher`. Raises ``ConfigError`` without a snapshot."""
-        if state is None:
-            raise ConfigError(
-                f"{self.name}: no snapshot of the environment; it needs an environment with "
-                "snapshot() and restore(). Use a language model as the teacher instead"
-            )
+        check_snapshot(self.name, state, "a language model as the teacher")
         if self._own is None:
             self._own = inmost(await made_by(self._make))
         self._own.restore(state)
@@ -189,34 +152,22 @@ class ScriptedTeacher:
 class LLMTeacher:
     """Asks a language model to act, such as one that is larger than the agents' own."""
 
-    def __init__(
-        self, model: ChatModel, *, temperature: float | None = None, max_tokens: int = 256
-    ) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self.name, self._model = f"LLM teacher ({model.name})", model
-        self._temperature, self._max_tokens = temperature, max_tokens
 
     async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
         """See :class:`Teacher`. Raises ``ModelError`` if the model cannot answer."""
-        request = Request(
-            decision=decision,
-            temperature=self._temperature,
-            max_tokens=self._max_tokens,
-            seed=seed,
-        )
+        request = Request(decision=decision, max_tokens=_MOST_TOKENS, seed=seed)
         (completion,) = await self._model.generate([request])
         screen = decision.observation
         action = format_named(completion.prompt_format).parse(completion.text, screen)
-        if not isinstance(action, Action) or not fits(action, screen):
-            return None
-        return with_label(action, screen)
+        able = isinstance(action, Action) and fits(action, screen)
+        return with_label(action, screen) if isinstance(action, Action) and able else None
 
 
 def fits(action: Action, observation: Observation) -> bool:
-    """Whether the action is possible on the screen.
-
-    Its element must exist and be enabled, and be editable for ``input_text``. An action with
-    coordinates never fits.
-    """
+    """Whether the action is possible on the screen: its element exists and is enabled, and is
+    editable for ``input_text``. An action with coordinates never fits."""
     if action.x is not None or action.index is None:
         return action.x is None
     element = observation.element(action.index)
@@ -269,13 +220,10 @@ def mistakes(observation: Observation, good: Action) -> Iterator[tuple[Action, f
 
 
 def _other_elements(observation: Observation, good: Action) -> Iterator[Action]:
-    meant = observation.element(good.index)
-    goal = _words(observation.goal)
+    meant, goal = observation.element(good.index), _words(observation.goal)
     for element in observation.elements:
-        if meant is not None and element.index == meant.index:
-            continue
         alike = meant is not None and element.role == meant.role
-        if not alike and not goal & _words(element.label):
+        if element is meant or not (alike or goal & _words(element.label)):
             continue
         same_act = good.action_type in _POINTING and element.clickable
         if same_act or (good.action_type == "input_text" and element.editable):
@@ -286,20 +234,13 @@ def _other_elements(observation: Observation, good: Action) -> Iterator[Action]:
 
 def _other_words(observation: Observation, good: Action) -> Iterator[Action]:
     """The same action with another text from the goal or the screen."""
-    if good.text is None:
-        return
-    right = _words(good.text)
-    offered: list[str] = []
-    if good.action_type == "input_text":
+    right, offered = _words(good.text or ""), list[str]()
+    if good.text is not None and good.action_type == "input_text":
         offered = [w for w in re.findall(r"\w+", observation.goal) if w.casefold() not in right]
-    elif good.action_type == "answer":
-        offered = [_shown(e) for e in observation.elements if _shown(e)]
+    elif good.text is not None and good.action_type == "answer":
+        offered = [shown for e in observation.elements if (shown := e.value or e.label)]
     for text in dict.fromkeys(offered):
         yield msgspec.structs.replace(good, text=text)
-
-
-def _shown(element: Element) -> str:
-    return element.value or element.label
 
 
 def _words(text: str) -> frozenset[str]:

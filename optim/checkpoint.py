@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import torch
@@ -52,14 +52,13 @@ class TeamState(msgspec.Struct, kw_only=True):
     """The adapter of each agent."""
 
 
-class Edges(NamedTuple):
-    """What is learned of the edges."""
-
-    distribution: EdgeDistribution
-    optimizer: torch.optim.Optimizer
-
-
-def save(folder: Path, state: TeamState, model: Trainable, edges: Edges) -> None:
+def save(
+    folder: Path,
+    state: TeamState,
+    model: Trainable,
+    edges: EdgeDistribution,
+    optimizer: torch.optim.Optimizer,
+) -> None:
     """Write a checkpoint, remove the others, and append the newest metrics to ``metrics.jsonl``.
     Raises ``ConfigError`` if a file cannot be written; then the checkpoint before it, or this one,
     is whole."""
@@ -67,8 +66,8 @@ def save(folder: Path, state: TeamState, model: Trainable, edges: Edges) -> None
     try:
         with replacing_folder(path) as part:
             model.save_adapters(part / "adapters")
-            edges.distribution.save(part / "edges.safetensors")
-            torch.save(edges.optimizer.state_dict(), state_of_edges := BytesIO())
+            edges.save(part / "edges.safetensors")
+            torch.save(optimizer.state_dict(), state_of_edges := BytesIO())
             (part / "edge_optimizer.pt").write_bytes(state_of_edges.getvalue())
             text = msgspec.json.format(msgspec.json.encode(state))
             (part / "state.json").write_bytes(text)
@@ -84,7 +83,12 @@ def save(folder: Path, state: TeamState, model: Trainable, edges: Edges) -> None
 
 
 def load(
-    folder: Path, model: Trainable, edges: Edges, config: TeamConfig, adapters: Mapping[str, str]
+    folder: Path,
+    model: Trainable,
+    edges: EdgeDistribution,
+    optimizer: torch.optim.Optimizer,
+    config: TeamConfig,
+    adapters: Mapping[str, str],
 ) -> TeamState | None:
     """Restore weights and edges of the last complete iteration, and remove lines of later
     iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint.
@@ -109,8 +113,8 @@ def load(
     advice = "resume with those, or start a new run in another folder"
     expect_same(folder, then, now, advice, free=_MAY_CHANGE)
     saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
-    edges.distribution.load_state_dict(saved.state_dict())
-    edges.optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
+    edges.load_state_dict(saved.state_dict())
+    optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
     model.load_adapters(found[-1] / "adapters")
     _rewrite_metrics(folder / "metrics.jsonl", state)
     return state

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from accelerate import PartialState  # type: ignore[import-untyped]
 
 _PATIENCE = timedelta(days=30)
-"""The other processes wait while the first one plays the episodes of an iteration. A process that
-died is noticed by its closed connections, not by this limit."""
+"""The others wait while the first process plays. One that died is noticed by its connections."""
 
 
 def launched() -> int:

@@ -9,10 +9,10 @@ for batch in minibatches(with_reference(model, pairs), size=16, steps=5):
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -29,11 +29,8 @@ Row = tuple[list[int], list[int]]
 
 @runtime_checkable
 class Trainable(Protocol):
-    """A causal language model with named LoRA adapters, in this process.
-
-    A model with an attribute ``encodes_text`` that is true encodes any text; others encode only
-    replies that hold a valid action, and raise ``ModelError`` for the rest.
-    """
+    """A causal language model with named LoRA adapters, in this process. Unless it has an attribute
+    ``encodes_text`` that is true, it encodes only replies that hold a valid action."""
 
     @property
     def module(self) -> nn.Module:
@@ -68,17 +65,12 @@ class Trainable(Protocol):
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) of each token of replies under the active adapter, and the
-        numbers of these tokens.
+        """Log-probability (nats) of each token of replies under the active adapter, ``[B, c]`` for
+        the last ``c`` columns of ``ids`` and 0 outside of the reply; and the number of the reply's
+        tokens, ``[B]``.
 
-        Args:
-            ids: ``[B, T]``: prompt, reply, padding on the right.
-            attention_mask: ``[B, T]``, 1 on prompt and reply.
-            reply_mask: ``[B, T]``, 1 on the reply's tokens.
-
-        Returns:
-            ``[B, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the number
-            of the reply's tokens, ``[B]``.
+        ``ids``, ``[B, T]``, are prompt, reply and padding; the masks, ``[B, T]``, are 1 on prompt
+        and reply, and on the reply.
         """
         ...
 
@@ -184,7 +176,7 @@ def _forward(model: Trainable, rows: Sequence[Row]) -> list[Tensor]:
 def encode(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply],
-    adapter: str | Mapping[str, str] | None = None,
+    adapter: str | None = None,
     *,
     rejected: bool = True,
 ) -> list[Example]:
@@ -198,8 +190,8 @@ def encode(
     Args:
         model: encodes prompts and replies.
         examples: of one kind.
-        adapter: the adapter that learns from all of them, or from those of each node, by its name.
-            ``None``: the adapter that has the name of the node.
+        adapter: the adapter that learns from all of them; ``None``: from those of each node, the
+            adapter that has its name.
         rejected: whether the rejected replies of pairs are used.
 
     Raises:
@@ -209,7 +201,7 @@ def encode(
     places: dict[tuple[object, ...], int] = {}
     any_text = bool(getattr(model, "encodes_text", False))
     for each in examples:
-        name = adapter if isinstance(adapter, str) else (adapter or {}).get(each.node, each.node)
+        name = adapter or each.node
         if name not in model.adapters:
             raise ConfigError(
                 f"no adapter '{name}' learns from the examples of '{each.node}'; the model has: "
@@ -245,14 +237,12 @@ def with_reference(
     """The examples with their log-probabilities under the reference: each adapter as it is now,
     which also stands for the weights that sampled a scored reply.
 
-    Args:
-        model: holds the adapters.
-        examples: they are encoded first (:func:`encode`), if they are not yet.
-        tokens: the maximum of one forward, padding included.
+    Pairs and scored replies are encoded first (:func:`encode`). ``tokens``: the maximum of one
+    forward, padding included.
     """
-    given = [e for e in examples if isinstance(e, Example)]
-    if not given:
-        given = encode(model, [e for e in examples if not isinstance(e, Example)])  # type: ignore[arg-type]
+    given: Any = examples
+    if not all(isinstance(e, Example) for e in examples):
+        given = encode(model, given)
     training = model.module.training
     now: dict[tuple[int, int], tuple[float, ...]] = {}
     places = [(k, side) for k, e in enumerate(given) for side in range(len(e.rows))]

@@ -14,7 +14,7 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     method: Literal["lora", "full"] = "lora"
     rank: Count = 16
-    alpha: Count = 32
+    """Rank of a new adapter; alpha is twice it."""
     epochs: Positive = 1.0
     """Number of epochs of each stage."""
     max_steps: int = -1
@@ -59,8 +59,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     skipped: int
     """Number of samples that were too long."""
-    tokens: int
-    """Tokens of the samples; of a pair, those of the prompt with the longer reply."""
     steps: int
     """Optimiser steps."""
     loss: float

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Judge, proposals
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
-from swarm_ui.optim.adversary import Adversary, Teacher, negative
+from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.credit.critic import inmost
 from swarm_ui.optim.preferences import ScoredAction
 from swarm_ui.rollout import Intervention
@@ -17,6 +18,8 @@ from swarm_ui.trace.records import Trace
 
 Note = tuple[list[ScoredAction], list[ScoredAction]]
 """The wrong actions of the adversary, and the right actions of the teacher, for one decision."""
+_ATTEMPTS = 4
+"""Proposals of the adversary for one negative."""
 
 
 class Guidance:
@@ -70,34 +73,34 @@ class Guidance:
         """Guidance, and the written actions as a note, for one decision; see
         :class:`swarm_ui.rollout.Intervene`."""
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
-        negatives: list[ScoredAction] = []
-        shown: list[ScoredAction] = []
-        if not self._trusted and trace.action is not None:
-            negatives = await self._opposed(trace, trace.action, None, rng)
-        if self._judge is None:
-            return Intervention(note=(negatives, shown)) if negatives else None
-        world = inmost(environment)
-        state = world.snapshot() if isinstance(world, Restorable) else None
-        graded = await self._graded(self._judge, trace, state)
+        graded, state, shown = list[ScoredAction](), None, list[ScoredAction]()
+        if self._judge is not None:
+            world = inmost(environment)
+            state = world.snapshot() if isinstance(world, Restorable) else None
+            said = {m.action.key: m.action for m in proposals(trace) if m.action is not None}
+            graded = await self._graded(trace, list(said.values()), state)
         good = [g.action for g in graded if g.credit > 0.5]
-        if good and self._trusted:
-            negatives = await self._opposed(trace, rng.choice(good), state, rng)
-        elif self._trusted:
-            shown = await self._taught(self._judge, trace, state)
+        right = None if self._trusted else trace.action
+        if self._trusted and good:
+            right = rng.choice(good)
+        negatives = [] if right is None else await self._opposed(trace, right, state, rng)
+        if self._trusted and not good:
+            shown = await self._taught(trace, state)
             good = [each.action for each in shown]
         execute = self._instead(trace, graded, good, rng)
         note = (negatives, shown) if negatives or shown else None
-        return Intervention(execute=execute, note=note)
+        return Intervention(execute=execute, note=note) if self._judge or note else None
 
-    async def _graded(self, judge: Judge, trace: Trace, state: object | None) -> list[ScoredAction]:
-        """The distinct proposals of a decision that the judge can grade."""
-        said = {m.action.key: m.action for m in proposals(trace) if m.action is not None}
-        if not said:
+    async def _graded(
+        self, trace: Trace, actions: Sequence[Action], state: object | None
+    ) -> list[ScoredAction]:
+        """Those of the actions that the judge can grade, with their grades."""
+        if self._judge is None or not actions:
             return []
-        grades = await judge.grade(trace.observation, list(said.values()), state)
+        grades = await self._judge.grade(trace.observation, actions, state)
         return [
             ScoredAction(action=action, credit=grade)
-            for action, grade in zip(said.values(), grades, strict=True)
+            for action, grade in zip(actions, grades, strict=True)
             if grade is not None
         ]
 
@@ -117,29 +120,27 @@ class Guidance:
     async def _opposed(
         self, trace: Trace, good: Action, state: object | None, rng: random.Random
     ) -> list[ScoredAction]:
-        """The wrong action that the adversary writes."""
+        """The wrong action that the adversary writes, by rejection sampling: the first of four
+        that the judge finds wrong, if it grades them; one that it cannot grade is not kept."""
         if self._adversary is None:
             return []
-        judge = self._judge if self._grades else None
+        context, draws = Decision(observation=trace.observation), random.Random(rng.getrandbits(31))
+        tried = {good.key}
+        for _ in range(_ATTEMPTS):
+            action = await self._adversary.oppose(context, good, seed=draws.getrandbits(31))
+            if action is None or action.key in tried:
+                continue
+            tried.add(action.key)
+            graded = await self._graded(trace, [action], state) if self._grades else []
+            if not self._grades or any(g.credit < 0.5 for g in graded):
+                return [ScoredAction(action=action, credit=0.0)]
+        return []
 
-        async def grade(action: Action) -> float | None:
-            if judge is None:
-                return 0.0
-            (mark,) = await judge.grade(trace.observation, [action], state)
-            return mark
-
-        context, seed = Decision(observation=trace.observation), rng.getrandbits(31)
-        written = await negative(self._adversary, context, good, grade, seed=seed)
-        return [] if written is None else [ScoredAction(action=written, credit=0.0)]
-
-    async def _taught(self, judge: Judge, trace: Trace, state: object | None) -> list[ScoredAction]:
+    async def _taught(self, trace: Trace, state: object | None) -> list[ScoredAction]:
         """The action that the teacher shows, if the judge finds it right."""
         if self._teacher is None:
             return []
         seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31
         action = await self._teacher.show(Decision(observation=trace.observation), state, seed=seed)
-        if action is None:
-            return []
-        (credit,) = await judge.grade(trace.observation, [action], state)
-        right = credit is not None and credit > 0.5
-        return [ScoredAction(action=action, credit=credit or 0.0)] if right else []
+        graded = [] if action is None else await self._graded(trace, [action], state)
+        return [g for g in graded if g.credit > 0.5]

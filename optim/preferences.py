@@ -130,17 +130,25 @@ def preference_pairs(
         rng: chooses if several actions are possible for the other side of a pair; default: the
             stream of seed 0.
     """
-    draws = rng or random.Random(0)
-    pairs: list[PreferencePair] = []
+    draws, kept = rng or random.Random(0), dict[tuple[str, Decision, ActionKey], PreferencePair]()
     for episode in _with_credit(episodes, credit):
         if episode.fault is not None:
             continue
         notes = episode.notes or (None,) * len(episode.steps)
         for record, note in zip(episode.steps, notes, strict=True):
-            if record.credit is not None:
-                written = cast("Alternatives | None", note) or ((), ())
-                pairs += _StepPairs(record, written, easy_share, draws).all()
-    return _unique(pairs)
+            if record.credit is None:
+                continue
+            written = cast("Alternatives | None", note) or ((), ())
+            for pair in _StepPairs(record, written, easy_share, draws).all():
+                key = (pair.node, pair.decision, pair.chosen.key)
+                if key not in kept or _says(kept[key]) < _says(pair):
+                    kept[key] = pair
+    return list(kept.values())
+
+
+def _says(pair: PreferencePair) -> tuple[bool, bool]:
+    """Of equal pairs, one with a rejected action is preferred, or else with a rejected reply."""
+    return pair.rejected is not None, pair.rejected_text is not None
 
 
 def scored_replies(
@@ -152,35 +160,35 @@ def scored_replies(
     credit defines none, they are the credit relative to all messages on the same screen, of any
     agent and episode (the groups of GiGPO, arXiv 2505.10978), in standard deviations.
 
-    Each reply is the exact text that was sampled. Its token ids are included if tokenising the text
-    again would give other ids. Unscored messages and masked episodes are left out.
-
-    Args:
-        episodes: what was played.
-        credit: one record for each episode; ``None``: the credit that the episodes hold.
+    Each reply is the exact text that was sampled, and its token ids if tokenising the text again
+    would give others. Unscored messages and masked episodes are left out. For the arguments see
+    :func:`preference_pairs`.
     """
     played = [e for e in _with_credit(episodes, credit) if e.success is not None]
     records = [record for episode in played for record in episode.steps]
+    scored = [credit_by_message(r.trace, r.credit or ()) for r in records]
+    screens, groups = [screen_key(r.trace.observation) for r in records], Groups()
+    for screen, values in zip(screens, scored, strict=True):
+        for value in values.values():
+            groups.add(screen, value)
     found: list[ScoredReply] = []
-    for record, advantages in zip(records, _relative_to_screen(records), strict=True):
+    for record, screen, values in zip(records, screens, scored, strict=True):
         trace = record.trace
         if record.advantages is not None:
             advantages = credit_by_message(trace, record.advantages)
+        else:
+            advantages = {id: groups.standard(screen, value) for id, value in values.items()}
         for call in trace.calls:
-            value, message, made = advantages.get(call.id), call.message, call.completion
-            said = message.action
+            said, made = call.message.action, call.completion
             own = None if said is None else trace.view(call).from_screen_with_hidden(said)
+            value = advantages.get(call.id, 0.0)
             if value and (own is not None or unparsed(call)):
                 found.append(
                     ScoredReply(
-                        node=call.node,
-                        decision=trace.decision(call),
-                        reply=own,
-                        advantage=value,
-                        text=message.content,
-                        sampled=made.sampled if made else (),
+                        node=call.node, decision=trace.decision(call), reply=own, advantage=value,
+                        text=call.message.content, sampled=made.sampled if made else (),
                     )
-                )
+                )  # fmt: skip
     return found
 
 
@@ -188,18 +196,6 @@ def _with_credit(episodes: Sequence[Episode], credit: Sequence[Credit] | None) -
     if credit is None:
         return episodes
     return [credited(episode, given) for episode, given in zip(episodes, credit, strict=True)]
-
-
-def _relative_to_screen(records: Sequence[StepRecord]) -> Iterator[dict[str, float]]:
-    """For each record, the advantage of each scored message over all on the same screen."""
-    credit = [credit_by_message(r.trace, r.credit or ()) for r in records]
-    screens = [screen_key(r.trace.observation) for r in records]
-    groups = Groups()
-    for screen, values in zip(screens, credit, strict=True):
-        for value in values.values():
-            groups.add(screen, value)
-    for screen, values in zip(screens, credit, strict=True):
-        yield {message: groups.standard(screen, value) for message, value in values.items()}
 
 
 class _Side(NamedTuple):
@@ -296,21 +292,6 @@ class _StepPairs:
 
 def _side(graded: ScoredAction, source: str) -> _Side:
     return _Side(graded.action, graded.credit, source, graded.reason)
-
-
-def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
-    """One pair for each agent, context and chosen action, if possible with a rejected action, or
-    else with a rejected reply."""
-    kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
-    for pair in pairs:
-        key = (pair.node, pair.decision, pair.chosen.key)
-        says = [
-            (p.rejected is not None, p.rejected_text is not None)
-            for p in (kept.get(key, pair), pair)
-        ]
-        if key not in kept or says[0] < says[1]:
-            kept[key] = pair
-    return list(kept.values())
 
 
 def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:

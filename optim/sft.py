@@ -44,15 +44,12 @@ class Rows(NamedTuple):
 
     rows: list[Row]
     skipped: int
-    tokens: int
-    """Of a pair, those of the prompt with the longer reply."""
 
 
 def fitting(rows: Sequence[Row], tokenizer: Any, max_length: int) -> Rows:
     """The rows of at most ``max_length`` tokens."""
-    sizes = [_length(tokenizer, row) for row in rows]
-    kept = [k for k, size in enumerate(sizes) if size <= max_length]
-    return Rows([rows[k] for k in kept], len(rows) - len(kept), sum(sizes[k] for k in kept))
+    kept = [row for row in rows if _length(tokenizer, row) <= max_length]
+    return Rows(kept, len(rows) - len(kept))
 
 
 def _length(tokenizer: Any, row: Row) -> int:
@@ -66,80 +63,93 @@ def processes() -> accelerate.PartialState:
     return accelerate.PartialState(cpu=not torch.accelerator.is_available())
 
 
-class Stage(NamedTuple):
-    """One stage: it continues the training of the previous stage's model, and saves the result."""
+def train_stage(
+    model: Path,
+    before: Path | None,
+    out: Path,
+    work: Rows,
+    tokenizer: Any,
+    *,
+    config: FinetuneConfig,
+    about: AdapterMetadata,
+    report: OnStep,
+) -> Result:
+    """Continue the training of a model, and save the result; an interrupted stage continues from
+    its last checkpoint.
 
-    model: Path
-    """Folder of the base model."""
-    before: Path | None
-    """Folder of the stage or adapter to start from; ``None``: none."""
-    out: Path
-    config: FinetuneConfig
-    about: AdapterMetadata
-    """Metadata saved with the weights; the fingerprint of the base is added."""
+    Args:
+        model: folder of the base model.
+        before: folder of the stage or adapter to start from; ``None``: none.
+        out: the folder to write, which appears only when it is complete.
+        work: samples in pairs, which are trained with DPO, or with one reply each, with SFT.
+        tokenizer: that of :func:`load_tokenizer`.
+        config: settings.
+        about: metadata saved with the weights; the fingerprint of the base is added.
+        report: called with the step, the number of steps and the loss.
 
-    def train(self, work: Rows, tokenizer: Any, report: OnStep) -> Result:
-        """Train and save; the folder appears only when it is complete.
+    Raises:
+        LearningError: a loss or a gradient was not a number.
+    """
+    began, checkpoints = time.monotonic(), out.with_name(f".{out.name}.work")
+    trainer = _trainer(model, before, config, work.rows, tokenizer, checkpoints)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_Watch(out.name, report))
+    outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
+    result = Result(
+        stage=out.name, samples=len(work.rows), skipped=work.skipped, steps=outcome.global_step,
+        loss=outcome.training_loss, seconds=time.monotonic() - began,
+    )  # fmt: skip
+    if trainer.accelerator.is_main_process:
+        network = trainer.accelerator.unwrap_model(trainer.model)
+        with replacing_folder(out) as made:
+            write_metadata(made, _with_fingerprint(about, network))
+            network.save_pretrained(str(made))
+            tokenizer.save_pretrained(str(made))
+            history = [msgspec.json.encode(line) for line in trainer.state.log_history]
+            (made / "metrics.jsonl").write_bytes(b"".join(line + b"\n" for line in history))
+            stated = msgspec.json.format(msgspec.json.encode(result), indent=2)
+            (made / "stage.json").write_bytes(stated)
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    trainer.accelerator.wait_for_everyone()
+    return result
 
-        Raises ``LearningError`` for a non-finite loss or gradient.
-        """
-        began, checkpoints = time.monotonic(), self.out.with_name(f".{self.out.name}.work")
-        trainer = self._trainer(work.rows, tokenizer, checkpoints)
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(_Watch(self.out.name, report))
-        outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
-        result = Result(
-            stage=self.out.name,
-            samples=len(work.rows),
-            skipped=work.skipped,
-            tokens=work.tokens,
-            steps=outcome.global_step,
-            loss=outcome.training_loss,
-            seconds=time.monotonic() - began,
-        )
-        if trainer.accelerator.is_main_process:
-            network = trainer.accelerator.unwrap_model(trainer.model)
-            with replacing_folder(self.out) as made:
-                write_metadata(made, self._metadata(network))
-                network.save_pretrained(str(made))
-                tokenizer.save_pretrained(str(made))
-                history = [msgspec.json.encode(line) for line in trainer.state.log_history]
-                (made / "metrics.jsonl").write_bytes(b"".join(line + b"\n" for line in history))
-                stated = msgspec.json.format(msgspec.json.encode(result), indent=2)
-                (made / "stage.json").write_bytes(stated)
-            shutil.rmtree(checkpoints, ignore_errors=True)
-        trainer.accelerator.wait_for_everyone()
-        return result
 
-    def _trainer(self, rows: list[Row], tokenizer: Any, checkpoints: Path) -> Any:
-        config, network = self.config, load_network(self.model, self.before, self.config)
-        data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
-        if "chosen" not in rows[0]:
-            arguments = _arguments(config, checkpoints, config.learning_rate)
-            order = "group_by_length"  # there is less padding
-            sft = SFTConfig(**arguments, train_sampling_strategy=order)
-            return SFTTrainer(network, args=sft, **data)
-        both = config.supervised > 0
-        dpo = DPOConfig(
-            **_arguments(config, checkpoints, config.preference_learning_rate),
-            beta=config.beta,
-            loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
-            loss_weights=[1.0, config.supervised] if both else None,
-        )
-        # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, it
-        # would load the reference from the path in the model's config, which may be another model.
-        full = config.method == "full"
-        reference = load_network(self.model, self.before, config) if full else None
-        return DPOTrainer(network, reference, args=dpo, **data)
+def _trainer(
+    model: Path,
+    before: Path | None,
+    config: FinetuneConfig,
+    rows: list[Row],
+    tokenizer: Any,
+    checkpoints: Path,
+) -> Any:
+    network = load_network(model, before, config)
+    data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
+    if "chosen" not in rows[0]:
+        arguments = _arguments(config, checkpoints, config.learning_rate)
+        order = "group_by_length"  # there is less padding
+        sft = SFTConfig(**arguments, train_sampling_strategy=order)
+        return SFTTrainer(network, args=sft, **data)
+    both = config.supervised > 0
+    dpo = DPOConfig(
+        **_arguments(config, checkpoints, config.preference_learning_rate),
+        beta=config.beta,
+        loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
+        loss_weights=[1.0, config.supervised] if both else None,
+    )
+    # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, it
+    # would load the reference from the path in the model's config, which may be another model.
+    reference = load_network(model, before, config) if config.method == "full" else None
+    return DPOTrainer(network, reference, args=dpo, **data)
 
-    def _metadata(self, network: Any) -> AdapterMetadata:
-        if not hasattr(network, "peft_config"):
-            return self.about
-        if "ref" in network.peft_config:  # trl's frozen copy
-            network.delete_adapter("ref")
-        weights = network.get_base_model().state_dict().items()
-        base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
-        return msgspec.structs.replace(self.about, base_fingerprint=base)
+
+def _with_fingerprint(about: AdapterMetadata, network: Any) -> AdapterMetadata:
+    if not hasattr(network, "peft_config"):
+        return about
+    if "ref" in network.peft_config:  # trl's frozen copy
+        network.delete_adapter("ref")
+    weights = network.get_base_model().state_dict().items()
+    base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
+    return msgspec.structs.replace(about, base_fingerprint=base)
 
 
 class _Watch(TrainerCallback):
@@ -213,40 +223,20 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> Any:
-    """The network to train, with its adapter.
+    """The network to train: that of the base model in the folder ``model``, with the adapter of
+    ``before`` or a new one; or with all weights, those of ``before``.
 
     With LoRA and computation in bfloat16, the frozen weights are in bfloat16, and the adapter in
-    float32.
-
-    Args:
-        model: folder of the base model.
-        before: folder of the previous stage, or of the adapter to start from, if any.
-        config: settings.
-
-    Raises:
-        ConfigError: the folder holds no causal language model, or the adapter is of another one.
+    float32. Raises ``ConfigError`` if the folder holds no causal language model, or the adapter is
+    of another one.
     """
-    if config.method == "full":
-        return _load_weights(model if before is None else before, torch.float32)
-    network = _load_weights(model, torch.bfloat16 if _computes_bfloat16(config) else torch.float32)
-    if before is not None:
-        base = fingerprint(network.state_dict().values())
-        read_metadata(before).expect_base(before, model.name, base)
-        return PeftModel.from_pretrained(network, str(before), is_trainable=True)
-    adapter = LoraConfig(
-        r=config.rank, lora_alpha=config.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(config.seed)
-        return get_peft_model(network, adapter)
-
-
-def _load_weights(folder: Path, dtype: torch.dtype) -> Any:
-    """A causal language model. Raises ``ConfigError`` if the folder holds none."""
+    full, half = config.method == "full", _computes_bfloat16(config)
+    folder = before if full and before is not None else model
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            str(folder), dtype=dtype, use_safetensors=True, output_loading_info=True
-        )
+            str(folder), dtype=torch.bfloat16 if half and not full else torch.float32,
+            use_safetensors=True, output_loading_info=True,
+        )  # fmt: skip
     except _UNLOADABLE as error:
         raise ConfigError(f"finetune: no causal language model in '{folder}': {error}") from error
     network, found = loaded
@@ -256,7 +246,21 @@ def _load_weights(folder: Path, dtype: torch.dtype) -> Any:
             f"finetune: some weights are missing in '{folder}', such as {lost[0]}; "
             "save the model again, with all of its files"
         )
-    return network
+    if full:
+        return network
+    if before is not None:
+        base = fingerprint(network.state_dict().values())
+        read_metadata(before).expect_base(before, model.name, base)
+        return PeftModel.from_pretrained(network, str(before), is_trainable=True)
+    adapter = LoraConfig(
+        r=config.rank,
+        lora_alpha=2 * config.rank,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        return get_peft_model(network, adapter)
 
 
 def _computes_bfloat16(config: FinetuneConfig) -> bool:

@@ -33,7 +33,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher
-from swarm_ui.optim.checkpoint import Edges, TeamState
+from swarm_ui.optim.checkpoint import TeamState
 from swarm_ui.optim.config import GUIDE, POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.critic import judge_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
@@ -266,7 +266,8 @@ class TeamTrainer:
         """Its probability is multiplied by a learned weight of the judge in the last round, because
         the vote decides on the proposals of that round."""
         config, trust, weight = self.config, self._trust, 1.0
-        if trust is not None and trust.critic is self._judge:
+        weighed: object = None if trust is None else trust.critic
+        if trust is not None and weighed is self._judge:
             weight = max(0.0, trust.weight(self.team.rounds - 1))
         default = 0.0 if self._judge is None else GUIDE
         return Guidance(
@@ -389,8 +390,8 @@ class TeamTrainer:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
         state, folder = None, self._folder
         if folder is not None and resume:
-            edges = Edges(self.edges, self.edge_optimizer)
-            state = checkpoint.load(folder, self.model, edges, self.config, self.adapters)
+            edges = self.edges, self.edge_optimizer
+            state = checkpoint.load(folder, self.model, *edges, self.config, self.adapters)
         elif folder is not None and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
                 f"team training: '{folder}' holds checkpoints of a run already; resume it "
@@ -411,8 +412,8 @@ class TeamTrainer:
         if self._folder is not None:
             state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
             state.trust = None if self._trust is None else self._trust.state_dict()
-            edges = Edges(self.edges, self.edge_optimizer)
-            checkpoint.save(self._folder, state, self.model, edges)
+            edges = self.edges, self.edge_optimizer
+            checkpoint.save(self._folder, state, self.model, *edges)
         if self.log is not None:
             try:
                 self.log(numbers(state.history[-1]))

@@ -90,7 +90,8 @@ def update_team(
     Args:
         model: the model; it is changed in place.
         examples: pairs of all nodes, or scored replies for a policy gradient.
-        adapters: the adapter of each node; nodes may share one.
+        adapters: the adapter of each node; nodes may share one. Each learns from the examples of
+            its nodes, and from a share of the others.
         config, iteration: the settings, and the iteration, counted from 0.
         together: adapters of one shape that are trained as one, with which all of them are then
             overwritten.
@@ -100,14 +101,15 @@ def update_team(
         check: called with (updates done, all updates) before each optimiser step and at the end of
             an update; what it raises ends the update.
     """
-    names = list(dict.fromkeys(adapters.values()))
-    alone = [name for name in names if name not in together]
-    total = len(together[:1]) + len(alone)
-    stats: list[UpdateStats] = []
+    alone = [name for name in dict.fromkeys(adapters.values()) if name not in together]
+    total, stats = len(together[:1]) + len(alone), list[UpdateStats]()
     for name in [*together[:1], *alone]:
-        settings = config.update_at(model, iteration, shared=name in together)
+        shared = name in together
+        settings = config.update_at(model, iteration, shared=shared)
         rng = random.Random(derive(config.seed, "update", iteration, name))
-        mine = examples if name in together else _own(examples, name, adapters, rng)
+        mine: Any = examples
+        if not shared:
+            mine = [e for e in mine if adapters[e.node] == name or rng.random() < BOOTSTRAP]
         if rehearse is not None:
             mine = [*mine, *rehearse(len(mine), rng)]
         task = prepare(model, name, mine, settings, rng, rejected=loss is not None)
@@ -120,9 +122,12 @@ def update_team(
                 processes.lost = True  # the others are within this update
             raise
         check(len(stats), total)
-    if together and stats[0].steps:
-        for name in together[1:]:
-            _copy(model, together[0], name)
+    for name in together[1:] if together and stats[0].steps else ():
+        with model.activate(name), torch.no_grad():
+            for ours, theirs in zip(
+                model.adapter_parameters(name), model.adapter_parameters(together[0]), strict=True
+            ):
+                ours.copy_(theirs)
     return stats
 
 
@@ -145,18 +150,11 @@ def prepare(
     *,
     rejected: bool = False,
 ) -> Task:
-    """Encode the examples of an update and draw its batches.
+    """Encode the examples of an update, and draw its batches and the seed of dropout.
 
-    Args:
-        model: encodes prompts and replies.
-        adapter: the adapter to train.
-        examples: pairs, or scored replies for a policy gradient.
-        settings: method and sizes, with rate and steps set.
-        rng: draws the batches and the seed of dropout; not used if there is nothing to learn.
-        rejected: use the rejected replies of pairs also with method ``rft``.
-
-    Raises:
-        ConfigError: the examples are not of the kind that the method learns from.
+    ``settings`` are :meth:`~swarm_ui.optim.config.UpdateConfig.filled`. ``rejected``: use the
+    rejected replies of pairs also with method ``rft``. Raises ``ConfigError`` if the examples are
+    not of the kind that the method learns from.
     """
     wanted = ScoredReply if settings.method in POLICY_GRADIENT else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
@@ -185,11 +183,11 @@ def fit(
         LearningError: a loss or a gradient was not a number. The adapter is restored, as after any
             other exception.
     """
-    began = time.perf_counter()
-    losses: list[float] = []
-    settings, seed = task.settings, task.seed
-    lr, tokens, of = settings.lr, settings.micro_batch_tokens, loss or loss_of(settings)
+    began, losses = time.perf_counter(), list[float]()
+    settings, of = task.settings, loss or loss_of(task.settings)
+    lr, tokens = settings.lr, settings.micro_batch_tokens
     assert lr is not None and tokens is not None
+    seed = task.seed
     if processes is not None and processes.rank:
         seed = derive(seed, "process", processes.rank)
     parameters = model.adapter_parameters(task.adapter)
@@ -205,11 +203,15 @@ def fit(
             for step, batch in enumerate(batches):
                 check()
                 optimizer.zero_grad()
-                value = accumulate(of, model, batch, tokens)
+                value = 0.0
+                for part in batch.parts(tokens):
+                    share = of(model, part)
+                    share.backward()  # type: ignore[no-untyped-call]
+                    value += float(share.detach())
                 if processes is not None:
                     value = processes.sum_gradients(parameters, value)
                 norm = float(nn.utils.clip_grad_norm_(parameters, 1.0))
-                rate = rate_of(lr, step, len(batches))
+                rate = lr * min(1.0, (step + 1) / WARMUP) * max(FLOOR, 1.0 - step / len(batches))
                 _check_finite({"loss": value, "gradient's norm": norm}, task, step, rate)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
@@ -231,31 +233,22 @@ def _own_batches(
     """This process's part of each batch, with reference log-probabilities if the loss uses them."""
     settings, tokens = task.settings, task.settings.micro_batch_tokens
     assert tokens is not None
-    if processes is not None and task.batches:  # its reference is the adapter of the first one
-        with model.activate(task.adapter):
-            processes.copy(model.adapter_parameters(task.adapter))
-    part = slice(None) if processes is None else processes.part()
-    mine = [rows[part] for rows in task.batches]
-    examples = dict(enumerate(task.examples))
+    part = slice(None)
+    if processes is not None:
+        part = processes.part()
+        if task.batches:  # its reference is the adapter of the first one
+            with model.activate(task.adapter):
+                processes.copy(model.adapter_parameters(task.adapter))
+    mine, examples = [rows[part] for rows in task.batches], list(task.examples)
     if loss is not None or settings.method != "rft":
         used = sorted({k for rows in mine for k in rows})
         compared = with_reference(model, [examples[k] for k in used], tokens=tokens)
-        examples |= dict(zip(used, compared, strict=True))
+        for k, example in zip(used, compared, strict=True):
+            examples[k] = example
     return [
         Batch([examples[k] for k in rows], [examples[k] for k in whole])
         for rows, whole in zip(mine, task.batches, strict=True)
     ]
-
-
-def accumulate(loss: Loss, model: Trainable, batch: Batch, tokens: int) -> float:
-    """Add up the gradients of a batch, one micro-batch of at most ``tokens`` tokens after another,
-    which bounds the memory. Returns the loss of the batch."""
-    total = 0.0
-    for part in batch.parts(tokens):
-        value = loss(model, part)
-        value.backward()  # type: ignore[no-untyped-call]
-        total += float(value.detach())
-    return total
 
 
 def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: float) -> None:
@@ -269,17 +262,9 @@ def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: floa
             )
 
 
-def rate_of(lr: float, step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0: linear warm-up, then linear decay."""
-    return lr * min(1.0, (step + 1) / WARMUP) * max(FLOOR, 1.0 - step / max(1, steps))
-
-
 def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> None:
-    """Take part in the updates of the first process until its training ends.
-
-    Raises:
-        LostProcess: the first process, or another one, ended.
-    """
+    """Take part in the updates of the first process until its training ends. Raises ``LostProcess``
+    if another process ended."""
     while told := processes.send(None):
         try:
             fit(model, msgspec.msgpack.decode(told, type=Task), loss, processes)
@@ -287,25 +272,6 @@ def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> 
             raise
         except LearningError:
             continue  # the first process has the same error, and reports it
-
-
-def _own(
-    examples: Examples,
-    adapter: str,
-    adapters: Mapping[str, str],
-    rng: random.Random,
-) -> Any:
-    """The examples of the agents with this adapter, and a share of the other agents' examples."""
-    return [e for e in examples if adapters[e.node] == adapter or rng.random() < BOOTSTRAP]
-
-
-def _copy(model: Trainable, source: str, target: str) -> None:
-    """Give one adapter the weights of another."""
-    with model.activate(target), torch.no_grad():
-        for have, want in zip(
-            model.adapter_parameters(source), model.adapter_parameters(target), strict=True
-        ):
-            want.copy_(have)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.credit import Credit, Critic, Judge
-from swarm_ui.errors import LearningError
+from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Episode
 
@@ -76,6 +76,15 @@ async def made_by(make_environment: Callable[[], Any]) -> Any:
     """A new environment from a function, which may be asynchronous."""
     made = make_environment()
     return await made if inspect.isawaitable(made) else made
+
+
+def check_snapshot(name: str, state: object, instead: str) -> None:
+    """Raise ``ConfigError`` if a scripted role, of which ``name`` is the name, got no state."""
+    if state is None:
+        raise ConfigError(
+            f"{name}: no snapshot of the environment; it needs an environment with snapshot() and "
+            f"restore(). Use {instead} instead"
+        )
 
 
 def inmost(environment: Any) -> Any:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import fmean, pstdev
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,6 @@ from numpy.typing import NDArray
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, proposals, unreadable
 from swarm_ui.errors import ConfigError
-from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import Groups, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -27,7 +28,81 @@ Start = tuple[str, bytes]
 """Task and first screen: what attempts at one task instance have in common."""
 
 
-class GiGPO:
+class _Step(NamedTuple):
+    """A step of an episode, with what the four compare."""
+
+    record: StepRecord
+    start: Start
+    place: tuple[Start, bytes]
+    """The start of the episode and the screen of the step."""
+    again: bool
+    """Whether the screen occurred before in the episode."""
+    before: tuple[ActionKey | None, ...]
+    """The actions that were executed before."""
+    left: int
+    """Number of steps after this one."""
+    outcome: float
+
+    @property
+    def executed(self) -> ActionKey | None:
+        return None if self.record.executed is None else self.record.executed.key
+
+    @property
+    def actions(self) -> dict[str, Action]:
+        """Message id -> proposed action."""
+        said = proposals(self.record.trace)
+        return {m.id: m.action for m in said if m.action is not None}
+
+
+Values = Callable[[_Step], dict[str, float]]
+"""The value of each message of a step, by its id."""
+
+
+def _steps(episode: Episode) -> list[_Step]:
+    """The steps of an episode; none if a fault masked it."""
+    if episode.success is None:
+        return []
+    screens = [screen_key(record.trace.observation) for record in episode.steps]
+    done = [None if r.executed is None else r.executed.key for r in episode.steps]
+    return [
+        _Step(
+            record,
+            start := (episode.task, screens[0]),
+            (start, screen),
+            screen in screens[:k],
+            tuple(done[:k]),
+            len(done) - 1 - k,
+            float(episode.success),
+        )
+        for k, (record, screen) in enumerate(zip(episode.steps, screens, strict=True))
+    ]
+
+
+class _Compared:
+    """A critic that compares the steps of a batch."""
+
+    name: str
+    _defines_advantages = True
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See the class and :class:`swarm_ui.Critic`."""
+        batch = [_steps(episode) for episode in episodes]
+        values = self._values(batch)
+        return [self._credit(e, list(map(values, s))) for e, s in zip(episodes, batch, strict=True)]
+
+    def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
+        raise NotImplementedError
+
+    def _credit(self, episode: Episode, found: list[dict[str, float]]) -> Credit:
+        if episode.success is None:
+            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
+        if not self._defines_advantages:
+            return Credit.of(episode, found, source=self.name, signed=True)
+        bounded = [{id: v / (1.0 + abs(v)) for id, v in step.items()} for step in found]
+        return Credit.of(episode, bounded, source=self.name, signed=True, advantages=found)
+
+
+class GiGPO(_Compared):
     """Advantages on equal screens and of whole episodes, after GiGPO (arXiv 2505.10978).
 
     The advantage of a step is the sum of two terms. The first compares the outcome with those of
@@ -56,43 +131,34 @@ class GiGPO:
             )
         self._discount, self._weight = discount, weight
 
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See the class and :class:`swarm_ui.Critic`."""
-        played = [e for e in episodes if e.success is not None]
+    def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         outcomes, returns = Groups(), Groups()
-        for episode in played:
-            outcomes.add(start_of(episode), _outcome(episode))
-            for step, place in enumerate(_places(episode)):
-                returns.add(place, self._return(episode, step))
-        done: dict[tuple[object, ActionKey], list[float]] = {}
-        for episode in played:
-            for step, (record, place) in enumerate(
-                zip(episode.steps, _places(episode), strict=True)
-            ):
-                if record.executed is not None:
-                    own = returns.standard(place, self._return(episode, step))
-                    done.setdefault((place, record.executed.key), []).append(own)
+        for steps in filter(None, batch):
+            outcomes.add(steps[0].start, steps[0].outcome)
+            for step in steps:
+                returns.add(step.place, self._return(step))
+        done: dict[tuple[object, ActionKey | None], list[float]] = {}
+        for step in chain(*batch):
+            own = returns.standard(step.place, self._return(step))
+            done.setdefault((step.place, step.executed), []).append(own)
 
-        def values(episode: Episode) -> list[dict[str, float]]:
-            whole, steps = outcomes.standard(start_of(episode), _outcome(episode)), []
-            for step, place in enumerate(_places(episode)):
-                executed, found = episode.steps[step].executed, {}
-                for id, action in _actions(episode.steps[step]).items():
-                    if executed is not None and action.key == executed.key:
-                        own = returns.standard(place, self._return(episode, step))
-                        found[id] = whole + self._weight * own
-                    elif (place, action.key) in done:
-                        found[id] = self._weight * fmean(done[place, action.key])
-                steps.append(found)
-            return steps
+        def values(step: _Step) -> dict[str, float]:
+            whole, found = outcomes.standard(step.start, step.outcome), {}
+            for id, action in step.actions.items():
+                if action.key == step.executed:
+                    own = returns.standard(step.place, self._return(step))
+                    found[id] = whole + self._weight * own
+                elif (step.place, action.key) in done:
+                    found[id] = self._weight * fmean(done[step.place, action.key])
+            return found
 
-        return _advantages(self.name, episodes, values)
+        return values
 
-    def _return(self, episode: Episode, step: int) -> float:
-        return _outcome(episode) * self._discount ** (len(episode.steps) - 1 - step)
+    def _return(self, step: _Step) -> float:
+        return float(step.outcome * self._discount**step.left)
 
 
-class DrMAS:
+class DrMAS(_Compared):
     """The outcome relative to each agent's own mean, after Dr. MAS (arXiv 2602.08847).
 
     For each start and agent, the outcome of an episode counts once for each message of the agent.
@@ -105,30 +171,23 @@ class DrMAS:
 
     name = "agent-wise advantage (Dr. MAS)"
 
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See the class and :class:`swarm_ui.Critic`."""
-
-        def senders(record: StepRecord) -> dict[str, str]:
-            ids = {m.id for m in proposals(record.trace)} | set(unreadable(record.trace))
-            return {m.id: m.sender for m in record.trace.messages if m.id in ids}
+    def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
+        def senders(step: _Step) -> dict[str, str]:
+            trace = step.record.trace
+            ids = {m.id for m in proposals(trace)} | set(unreadable(trace))
+            return {m.id: m.sender for m in trace.messages if m.id in ids}
 
         groups = Groups()
-        for episode in episodes:
-            for record in episode.steps if episode.success is not None else ():
-                for agent in senders(record).values():
-                    groups.add((start_of(episode), agent), _outcome(episode))
-
-        def values(episode: Episode) -> list[dict[str, float]]:
-            start, outcome = start_of(episode), _outcome(episode)
-            return [
-                {id: groups.standard((start, a), outcome) for id, a in senders(record).items()}
-                for record in episode.steps
-            ]
-
-        return _advantages(self.name, episodes, values)
+        for step in chain(*batch):
+            for agent in senders(step).values():
+                groups.add((step.start, agent), step.outcome)
+        return lambda step: {
+            id: groups.standard((step.start, agent), step.outcome)
+            for id, agent in senders(step).items()
+        }
 
 
-class MALT:
+class MALT(_Compared):
     """The value of the tree node that an action leads to, after MALT (arXiv 2412.01928).
 
     All attempts at one start form a tree. A node is the sequence of executed actions so far, and
@@ -146,26 +205,25 @@ class MALT:
     """
 
     name = "search tree values (MALT)"
+    _defines_advantages = False
 
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See the class and :class:`swarm_ui.Critic`."""
+    def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         ends: dict[object, list[float]] = {}
-        for episode in episodes:
-            done = _executed(episode)
-            for step in range(len(done) if episode.success is not None else 0):
-                ends.setdefault((start_of(episode), done[: step + 1]), []).append(_outcome(episode))
+        for step in chain(*batch):
+            ends.setdefault((step.start, *step.before, step.executed), []).append(step.outcome)
 
-        def values(episode: Episode) -> list[dict[str, float]]:
-            start, done, steps = start_of(episode), _executed(episode), []
-            for step, record in enumerate(episode.steps):
-                nodes = {id: (start, (*done[:step], a.key)) for id, a in _actions(record).items()}
-                steps.append({id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends})
-            return steps
+        def values(step: _Step) -> dict[str, float]:
+            nodes = {id: (step.start, *step.before, a.key) for id, a in step.actions.items()}
+            return {id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends}
 
-        return [Credit.of(e, values(e), source=self.name, signed=True) for e in episodes]
+        return values
 
 
-class ProgressAttribution:
+_RIDGE = 1.0
+"""Weight of the penalty on squared coefficients."""
+
+
+class ProgressAttribution(_Compared):
     """The estimated contribution of an action to the outcome, after SPA-RL (arXiv 2505.20732).
 
     An estimator gives each step a contribution, and is fitted so that the contributions of the
@@ -183,38 +241,21 @@ class ProgressAttribution:
 
     name = "progress attribution (SPA-RL)"
 
-    def __init__(self, *, ridge: float = 1.0) -> None:
-        """``ridge``: weight of the penalty on squared coefficients; above 0."""
-        if ridge <= 0.0:
-            raise ConfigError(f"ProgressAttribution: ridge must be above 0, got {ridge}")
-        self._ridge = ridge
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See the class and :class:`swarm_ui.Critic`."""
-        played = [e for e in episodes if e.success is not None]
-        executed = [
-            [step_features(r.trace.observation, r.executed, again) for r, again in _repeats(e)]
-            for e in played
-        ]
-        weights = fitted(executed, list(map(_outcome, played)), self._ridge)
+    def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
+        played = [steps for steps in batch if steps]
+        executed = [[_features(s, s.record.executed) for s in steps] for steps in played]
+        weights = fitted(executed, [steps[0].outcome for steps in played], _RIDGE)
 
         def worth(features: Sequence[str]) -> float:
             return math.fsum(weights.get(name, 0.0) for name in features)
 
-        known = [worth(features) for steps in executed for features in steps]
+        known = list(map(worth, chain(*executed)))
         mean, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
 
-        def value(record: StepRecord, action: Action, again: bool) -> float:
-            found = worth(step_features(record.trace.observation, action, again))
-            return (found - mean) / spread if spread > 1e-9 else 0.0
+        def value(step: _Step, action: Action) -> float:
+            return (worth(_features(step, action)) - mean) / spread if spread > 1e-9 else 0.0
 
-        def values(episode: Episode) -> list[dict[str, float]]:
-            return [
-                {id: value(record, action, again) for id, action in _actions(record).items()}
-                for record, again in _repeats(episode)
-            ]
-
-        return _advantages(self.name, episodes, values)
+        return lambda step: {id: value(step, action) for id, action in step.actions.items()}
 
 
 def fitted(
@@ -238,68 +279,20 @@ def fitted(
     return dict(zip(names, map(float, found), strict=True))
 
 
-def step_features(observation: Observation, action: Action | None, again: bool) -> tuple[str, ...]:
-    """Features of an action on a screen. ``again``: whether the screen occurred before."""
-    kind = "none" if action is None else action.action_type
-    found = [f"type {kind}", f"app {observation.app} {kind}", f"again {again} {kind}"]
+def _features(step: _Step, action: Action | None) -> tuple[str, ...]:
+    """Features of an action on the screen of a step."""
+    screen, kind = step.record.trace.observation, "none" if action is None else action.action_type
+    found = [f"type {kind}", f"app {screen.app} {kind}", f"again {step.again} {kind}"]
     if action is None:
         return tuple(found)
-    goal = _words(observation.goal)
-    element = observation.element(action.index) if action.index is not None else None
+    goal = _words(screen.goal)
+    element = screen.element(action.index) if action.index is not None else None
     if element is not None:
         found += [f"role {element.role} {kind}", f"label {element.label} {kind}"]
         found.append(f"in goal {_share(_words(element.label), goal)} {kind}")
     if action.text is not None:
         found.append(f"text in goal {_share(_words(action.text), goal)} {kind}")
     return tuple(found)
-
-
-def start_of(episode: Episode) -> Start:
-    """The start of an episode. Equal starts are different attempts at one task instance."""
-    first = screen_key(episode.steps[0].trace.observation) if episode.steps else b""
-    return episode.task, first
-
-
-def _advantages(
-    name: str, episodes: Sequence[Episode], values: Callable[[Episode], list[dict[str, float]]]
-) -> list[Credit]:
-    """Credit from the advantages of the episodes that no fault masked."""
-
-    def credit(episode: Episode) -> Credit:
-        if episode.success is None:
-            return Credit.unscored(episode, name, f"masked: {episode.fault}")
-        found = values(episode)
-        bounded: list[Mapping[str, float | None]] = [
-            {id: v / (1.0 + abs(v)) for id, v in step.items()} for step in found
-        ]
-        return Credit.of(episode, bounded, source=name, signed=True, advantages=found)
-
-    return [credit(episode) for episode in episodes]
-
-
-def _outcome(episode: Episode) -> float:
-    return float(bool(episode.success))
-
-
-def _actions(record: StepRecord) -> dict[str, Action]:
-    """Message id -> proposed action."""
-    return {m.id: m.action for m in proposals(record.trace) if m.action is not None}
-
-
-def _places(episode: Episode) -> list[tuple[Start, bytes]]:
-    """The start of the episode and the screen of each step."""
-    start = start_of(episode)
-    return [(start, screen_key(record.trace.observation)) for record in episode.steps]
-
-
-def _executed(episode: Episode) -> tuple[ActionKey | None, ...]:
-    return tuple(None if r.executed is None else r.executed.key for r in episode.steps)
-
-
-def _repeats(episode: Episode) -> list[tuple[StepRecord, bool]]:
-    """Each step, and whether its screen occurred before in the episode."""
-    places = _places(episode)
-    return [(r, places[k] in places[:k]) for k, r in enumerate(episode.steps)]
 
 
 def _share(words: frozenset[str], goal: frozenset[str]) -> str:

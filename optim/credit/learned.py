@@ -31,11 +31,10 @@ from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import with_label
-from swarm_ui.optim.credit.figures import auc_by_bootstrap, calibration_error, inside_auc
 from swarm_ui.optim.finetuning import FinetuneConfig, Result
 from swarm_ui.optim.preferences import Alternatives, scored_proposals
 from swarm_ui.prompts import PromptFormat, format_named
-from swarm_ui.stats import Interval
+from swarm_ui.stats import Interval, percentile_interval
 from swarm_ui.trace.records import Episode
 
 ADAPTER = "critic"
@@ -111,7 +110,6 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     critic_version: int = CARD_VERSION
     prompt_format: str = "compact"
     """Prompt format of the questions to the critic."""
-    options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
     """The calibration, fitted on held-out replies."""
     base_model: str = ""
@@ -143,7 +141,7 @@ class LearnedCritic:
         Args:
             model: answers the questions.
             adapter: the trained adapter; ``None``: the model without training as a critic.
-            card: its prompt format, answers and scaling.
+            card: its prompt format and scaling.
             name: for tables and records.
         """
         self._model, self._adapter, self.card = model, adapter, card or CriticCard()
@@ -167,8 +165,7 @@ class LearnedCritic:
 
     async def _credit(self, episode: Episode) -> Credit:
         values: list[dict[str, float | None]] = []
-        for record in episode.steps if episode.success is not None else ():
-            trace = record.trace
+        for trace in (record.trace for record in episode.steps if episode.success is not None):
             said = {m.id: m.action for m in proposals(trace) if m.action is not None}
             found = await self.scores(trace.observation, list(said.values()), run=trace.run)
             wrong = dict.fromkeys(unreadable(trace), 0.0)
@@ -192,7 +189,7 @@ class LearnedCritic:
                 Request(chat=question(screen, a, self._form), adapter=self._adapter, run=run)
                 for a in new.values()
             ]
-            answers = await self._model.probabilities(asked, self.card.options)
+            answers = await self._model.probabilities(asked, OPTIONS)
             known |= {
                 k: self.card.scaling(answer[0]) for k, answer in zip(new, answers, strict=True)
             }
@@ -343,7 +340,9 @@ def train_critic(
     about = AdapterMetadata(
         prompt_format=card.prompt_format, base_model=card.base_model, made_by="critic"
     )
-    made = sft.Stage(model, start, out, config, about).train(work, tokenizer, report)
+    made = sft.train_stage(
+        model, start, out, work, tokenizer, config=config, about=about, report=report
+    )
     how = {"seed": config.seed, "learning_rate": config.learning_rate, "epochs": config.epochs}
     settings = {**card.settings, **how, "steps": made.steps, "loss": made.loss}
     write_card(msgspec.structs.replace(card, replies=len(work.rows), settings=settings), out)
@@ -370,34 +369,68 @@ def _rows(
 
 
 class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How well scores separate right from wrong replies of agents. Intervals are 95 % and resample
-    whole tasks."""
+    """How well scores separate right from wrong replies of agents."""
 
     replies: int
     right: float | None
     """Share of right replies; ``None``: there are no replies."""
     auc: Interval | None
-    """Probability that a right reply has a higher score than a wrong one; ties count half."""
-    inside: Interval | None
-    """The same of two replies to one screen, over the screens on which the agents disagree."""
+    """Probability that a right reply has a higher score than a wrong one."""
     error: float | None
     """Expected calibration error, 10 bins."""
 
 
 def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) -> CriticFigures:
-    """How well the scores of replies judge; only replies of agents count."""
+    """How well the scores of replies judge; only replies of agents count. Intervals resample whole
+    tasks."""
     rows = [(r, score) for r, score in zip(replies, scores, strict=True) if r.source == "agent"]
-    tasks = {task: k for k, task in enumerate(dict.fromkeys(r.task for r, _ in rows))}
     right, values = [r.right for r, _ in rows], [score for _, score in rows]
     return CriticFigures(
         replies=len(rows),
         right=sum(right) / len(right) if right else None,
-        auc=auc_by_bootstrap(values, right, [tasks[r.task] for r, _ in rows]),
-        inside=inside_auc(
-            [(tasks[r.task], (r.task, r.seed, r.step), r.right, score) for r, score in rows]
-        ),
+        auc=auc(values, right, [r.task for r, _ in rows]),
         error=calibration_error(values, right),
     )
+
+
+def auc(
+    scores: Sequence[float], right: Sequence[bool], clusters: Sequence[object]
+) -> Interval | None:
+    """Probability that a right item has a higher score than a wrong one, of which ties count half.
+
+    The interval is the 95 % percentile interval of 200 resamples of whole ``clusters``, of which
+    there is one for each item, because the messages of one task are not independent. ``None`` if
+    all items are right, or none.
+    """
+    values, place = np.unique(np.asarray(scores, float), return_inverse=True)
+    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    tallies = np.zeros((2, len(names), len(values)))
+    np.add.at(
+        tallies, (np.asarray(right, int), np.array([names[c] for c in clusters], int), place), 1.0
+    )
+
+    def figure(chosen: Sequence[int]) -> float | None:
+        bad, good = tallies[:, list(chosen)].sum(1)
+        pairs = good.sum() * bad.sum()
+        return float((good * (bad.cumsum() - bad / 2)).sum() / pairs) if pairs else None
+
+    whole, rng = figure(range(len(names))), random.Random(0)
+    if whole is None:
+        return None
+    draws = (figure(rng.choices(range(len(names)), k=len(names))) for _ in range(200))
+    drawn = [value for value in draws if value is not None] or [-math.inf, math.inf]
+    return percentile_interval(whole, drawn, len(names))
+
+
+def calibration_error(scores: Sequence[float], right: Sequence[bool]) -> float | None:
+    """Expected calibration error: the mean distance between score and share of right items in 10
+    bins of equal width on [0, 1], weighted by the size of the bins. ``None`` without items."""
+    if not scores:
+        return None
+    values = np.asarray(scores, float)
+    place = np.minimum((values * 10).astype(int), 9)
+    gaps = np.bincount(place, values - np.asarray(right, float))
+    return float(np.abs(gaps).sum() / len(values))
 
 
 async def scores_of(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> list[float]:

@@ -48,6 +48,8 @@ _AGAIN = (
     "No scores could be read from that. Reply again: a short rationale, then on the last line one "
     "JSON object that maps every agent's name to a number from 0 to 1."
 )
+_MOST_TOKENS = 512
+"""Of a reply."""
 Output = tuple[str, str, Action | None]
 
 
@@ -69,15 +71,11 @@ class LLMCritic:
     ``None``. Equal questions are asked once.
     """
 
-    def __init__(self, model: ChatModel, *, max_tokens: int = 512) -> None:
-        """
-        Args:
-            model: gives the scores. A model in this process is greedy; an endpoint uses its own
-                temperature.
-            max_tokens: the maximum length of a reply.
-        """
+    def __init__(self, model: ChatModel) -> None:
+        """``model``: gives the scores. A model in this process is greedy; an endpoint uses its own
+        temperature."""
         self.name = f"LLM critic ({model.name})"
-        self._model, self._max_tokens = model, max_tokens
+        self._model = model
         self._known: dict[str, Verdict] = {}
         self._asking: dict[str, asyncio.Lock] = {}
 
@@ -154,7 +152,7 @@ class LLMCritic:
     async def _reply(self, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
         verdict = Verdict({}, "")
         for attempt in range(2):
-            request = Request(chat=chat, max_tokens=self._max_tokens, seed=attempt)
+            request = Request(chat=chat, max_tokens=_MOST_TOKENS, seed=attempt)
             (completion,) = await self._model.generate([request])
             verdict = read_verdict(completion.text, agents)
             if not verdict.empty:

@@ -12,7 +12,7 @@ from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
 from swarm_ui.environment import Restorable, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import inmost, made_by
+from swarm_ui.optim.credit.critic import check_snapshot, inmost, made_by
 from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode
 
@@ -56,11 +56,7 @@ class ScriptedCritic:
         self, observation: Observation, actions: Sequence[Action], state: object
     ) -> list[float | None]:
         """See :class:`swarm_ui.Judge`. Raises ``ConfigError`` without a snapshot."""
-        if state is None:
-            raise ConfigError(
-                f"{self.name}: no snapshot of the environment; it needs an environment with "
-                "snapshot() and restore(). Use a language-model critic instead"
-            )
+        check_snapshot(self.name, state, "a language-model critic")
         if self._own is None:
             self._own = inmost(await self._made())
         self._own.restore(state)

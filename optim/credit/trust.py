@@ -31,36 +31,11 @@ _CLIP = 0.999
 """Bound of correlations, because the Fisher transform is infinite at 1."""
 
 
-class RoundTrust(msgspec.Struct, kw_only=True):
-    """Evidence about a critic's scores in one round of the decisions."""
-
-    freedom: float = 0.0
-    """Degrees of freedom: the weighted number of episodes, minus one for each group."""
-    scores: float = 0.0
-    """Sum of squares of the scores about the mean of their group."""
-    both: float = 0.0
-    """Sum of products of scores and outcomes, both about the mean of their group."""
-    outcomes: float = 0.0
-    """Sum of squares of the outcomes about the mean of their group."""
-
-    @property
-    def correlation(self) -> float:
-        """The correlation of scores and outcomes; 0 if one of them does not vary."""
-        spread = self.scores * self.outcomes
-        return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
-
-    def forget(self) -> None:
-        """Reduce the weight of what is known."""
-        for name in self.__struct_fields__:
-            setattr(self, name, MEMORY * getattr(self, name))
-
-    def add(self, pairs: Sequence[tuple[float, float]]) -> None:
-        """Add the evidence of one group of episodes: pairs of score and outcome."""
-        x, y = map(fmean, zip(*pairs, strict=True))
-        self.freedom += len(pairs) - 1
-        self.scores += math.fsum((score - x) ** 2 for score, _ in pairs)
-        self.both += math.fsum((score - x) * (outcome - y) for score, outcome in pairs)
-        self.outcomes += math.fsum((outcome - y) ** 2 for _, outcome in pairs)
+Evidence = tuple[float, float, float, float]
+"""About the scores of one round: the degrees of freedom, which are the weighted number of episodes
+minus one for each group; and the sums of squares of the scores, of products of scores and outcomes,
+and of squares of the outcomes, each about the mean of its group."""
+_NOTHING: Evidence = (0.0, 0.0, 0.0, 0.0)
 
 
 class Trust:
@@ -75,7 +50,7 @@ class Trust:
         """``critic``: the critic whose scores are weighed."""
         self.critic = critic
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
-        self.rounds: list[RoundTrust] = []
+        self.rounds: list[Evidence] = []
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
@@ -89,11 +64,13 @@ class Trust:
 
     def weight(self, round: int = 0) -> float:
         """The weight of the critic in the credit of a round, in [0, 1)."""
-        known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
-        if known.freedom <= 2.0:
+        freedom, scores, both, outcomes = (self.rounds[round:] or [_NOTHING])[0]
+        if freedom <= 2.0:
             return 0.0
-        centre = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
-        return max(0.0, math.tanh(centre - CONFIDENCE / math.sqrt(known.freedom - 2.0)))
+        spread = scores * outcomes
+        correlation = both / math.sqrt(spread) if spread > 1e-18 else 0.0
+        centre = math.atanh(max(-_CLIP, min(_CLIP, correlation)))
+        return max(0.0, math.tanh(centre - CONFIDENCE / math.sqrt(freedom - 2.0)))
 
     def learn(
         self,
@@ -109,25 +86,25 @@ class Trust:
             outcomes: the outcome of each episode; ``None``: masked by a fault.
             groups: the group of each episode. A group of one episode gives no evidence.
         """
-        missing = max(map(len, scores), default=0) - len(self.rounds)
-        self.rounds += [RoundTrust() for _ in range(missing)]
-        for round, known in enumerate(self.rounds):
-            known.forget()
+        self.rounds += [_NOTHING] * (max(map(len, scores), default=0) - len(self.rounds))
+        for round, before in enumerate(self.rounds):
+            known: Evidence = tuple(MEMORY * value for value in before)  # type: ignore[assignment]
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
                 if score is not None and outcome is not None:
                     cells.setdefault(group, []).append((score, outcome))
-            for pairs in cells.values():
-                known.add(pairs)
+            for added in map(_evidence, cells.values()):
+                known = tuple(map(sum, zip(known, added, strict=True)))  # type: ignore[assignment]
+            self.rounds[round] = known
 
     def state_dict(self) -> dict[str, object]:
         """The learned state as plain numbers; see :meth:`load_state_dict`."""
-        return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
+        return {"rounds": [list(known) for known in self.rounds]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Load the result of :meth:`state_dict`."""
-        self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
+        self.rounds = msgspec.convert(state["rounds"], list[Evidence])
 
     def _mixed(self, episode: Episode, given: Credit) -> Credit:
         outcome = Outcome().credit(episode)
@@ -145,6 +122,17 @@ class Trust:
             source=f"{given.source}, weighed against {outcome.source}",
             rationale=told or outcome.rationale,
         )
+
+
+def _evidence(pairs: Sequence[tuple[float, float]]) -> Evidence:
+    """The evidence of one group of episodes: pairs of score and outcome."""
+    x, y = map(fmean, zip(*pairs, strict=True))
+    return (
+        len(pairs) - 1.0,
+        math.fsum((score - x) ** 2 for score, _ in pairs),
+        math.fsum((score - x) * (outcome - y) for score, outcome in pairs),
+        math.fsum((outcome - y) ** 2 for _, outcome in pairs),
+    )
 
 
 def _round_means(credit: Credit) -> list[float | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 import networkx as nx
@@ -29,16 +28,6 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return iter(self.edges)
 
 
-class CyclicBlock(NamedTuple):
-    """Nodes of one level and the candidates between them, which can form cycles."""
-
-    nodes: list[int]
-    edges: list[int]
-    """Indices of the candidates between two of the nodes."""
-    ends: tuple[Tensor, Tensor]
-    """Sender and listener of each of these edges, as positions in ``nodes``."""
-
-
 class CandidateGraph:
     """Named nodes and the edges that may occur between them.
 
@@ -57,7 +46,7 @@ class CandidateGraph:
         level_of: level of each node, ``[n]``.
         delayed: whether a candidate has a delay, ``[E]`` bool.
         order_dependent: whether a candidate stays within a level and has no delay, ``[E]`` bool.
-        blocks: the levels with candidates inside.
+        blocks: for each level with candidates inside, the nodes that have one.
     """
 
     def __init__(
@@ -98,21 +87,22 @@ class CandidateGraph:
             self.level_of[level] = number
         same_level = self.level_of[self.senders] == self.level_of[self.listeners]
         self.order_dependent = same_level & ~self.delayed
-        self.blocks = self._blocks(ends)
+        joined = set(
+            torch.cat([self.senders, self.listeners])[self.order_dependent.repeat(2)].tolist()
+        )
+        blocks = [[node for node in level if node in joined] for level in self.levels]
+        self.blocks = [block for block in blocks if block]
 
     def __repr__(self) -> str:
         return f"{len(self.names)} nodes: {', '.join(self.names)}; {len(self.edges)} possible edges"
 
-    def _blocks(self, ends: list[tuple[int, int]]) -> list[CyclicBlock]:
-        by_level: dict[int, list[int]] = {}
-        for k in self.order_dependent.nonzero()[:, 0].tolist():
-            by_level.setdefault(int(self.level_of[ends[k][0]]), []).append(k)
-        blocks = []
-        for _, edges in sorted(by_level.items()):
-            nodes = sorted({node for k in edges for node in ends[k]})
-            first, second = (torch.tensor([nodes.index(ends[k][s]) for k in edges]) for s in (0, 1))
-            blocks.append(CyclicBlock(nodes, edges, (first, second)))
-        return blocks
+    def inside(self, values: Tensor) -> Tensor:
+        """Values of the candidates ``[B, E]`` by sender and listener, ``[B, n, n]``: those of
+        order-dependent candidates; 0 elsewhere."""
+        n, kept = len(self.names), self.order_dependent
+        places = (self.senders * n + self.listeners)[kept]
+        flat = values.new_zeros(len(values), n * n)
+        return flat.index_copy(1, places, values[:, kept]).view(-1, n, n)
 
     def mask(self, edge_sets: Sequence[Iterable[EdgeName]]) -> Tensor:
         """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` if an edge is not a candidate."""

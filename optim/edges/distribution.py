@@ -36,7 +36,7 @@ from torch.nn.functional import logsigmoid, softplus
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.optim.edges.candidates import CandidateGraph, CyclicBlock, EdgeSample
+from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
 from swarm_ui.optim.edges.orders import MAX_EXACT, best_order, edge_set_log_prob
 from swarm_ui.trace.records import EdgeName
 
@@ -181,11 +181,9 @@ class EdgeDistribution(nn.Module):
         :data:`~swarm_ui.optim.edges.orders.MAX_EXACT` nodes: the most probable order, then
         the most probable edges given this order.
         """
-        n, graph = len(self.names), self.graph
+        graph = self.graph
         best = torch.maximum(logsigmoid(self.logits), logsigmoid(-self.logits))
-        terms = self.logits.new_zeros(n, n)
-        inside = graph.order_dependent
-        terms[graph.senders[inside], graph.listeners[inside]] = best[inside]
+        (terms,) = graph.inside(best[None])
         order: list[int] = []
         for level in graph.levels:
             if len(level) <= MAX_EXACT:
@@ -213,7 +211,7 @@ class EdgeDistribution(nn.Module):
             ConfigError: an edge is not a candidate, or the edges need an order and have none.
         """
         chosen = self.graph.mask(dags)
-        if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):
+        if all(len(block) <= MAX_EXACT for block in self.graph.blocks):
             return self._log_prob_edge_sets(chosen)
         samples = [dag for dag in dags if isinstance(dag, EdgeSample)]
         if len(samples) < len(dags):
@@ -236,11 +234,11 @@ class EdgeDistribution(nn.Module):
             lost = (chosen & ~used[:, graph.listeners]).any(1)
             terms = torch.where(used[:, graph.listeners], terms, 0.0)
         total = (terms * ~graph.order_dependent).sum(1)
+        if graph.blocks:
+            dense, present = graph.inside(terms), graph.inside(chosen)
         for block in graph.blocks:
             total = total + edge_set_log_prob(
-                self.scores[block.nodes],
-                _adjacency(block, terms[:, block.edges]),
-                _adjacency(block, chosen[:, block.edges]),
+                self.scores[block], dense[:, block][:, :, block], present[:, block][:, :, block]
             )
         return torch.where(lost, -math.inf, total) if bool(lost.any()) else total
 
@@ -340,10 +338,3 @@ class EdgeDistribution(nn.Module):
         except (OSError, KeyError, RuntimeError, SafetensorError, msgspec.DecodeError) as error:
             raise ConfigError(f"{path}: not a readable edge file ({error})") from error
         return made
-
-
-def _adjacency(block: CyclicBlock, values: Tensor) -> Tensor:
-    """Values of a block's candidates as ``[B, m, m]``, 0 elsewhere."""
-    m = len(block.nodes)
-    flat = values.new_zeros(len(values), m * m)
-    return flat.index_copy(1, block.ends[0] * m + block.ends[1], values).view(-1, m, m)

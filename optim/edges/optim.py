@@ -16,6 +16,8 @@ from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.trace.records import EdgeName
 
+MIN_PROBABILITY, MAX_SCORE = 0.03, 3.0
+
 
 def edge_loss(
     edges: EdgeDistribution,
@@ -83,23 +85,13 @@ class ProbabilitySGD(torch.optim.Optimizer):
     nothing.
     """
 
-    def __init__(
-        self,
-        edges: EdgeDistribution,
-        lr: float = 0.1,
-        *,
-        min_probability: float = 0.03,
-        max_score: float = 3.0,
-    ) -> None:
+    def __init__(self, edges: EdgeDistribution, lr: float = 0.1) -> None:
         """
         Args:
-            edges: updated in place.
+            edges: updated in place. Probabilities stay in ``[0.03, 0.97]``, so that the entropy
+                never becomes 0 and every edge can come back, and order scores in ``[-3, 3]``.
             lr: the change of a probability, or of an order score, for a gradient of 1.
-            min_probability: every edge keeps a probability in ``[this, 1 - this]``, so that the
-                entropy never becomes 0 and every edge can come back; below 0.5.
-            max_score: bound on the absolute value of an order score.
         """
-        self.min_probability, self.max_score = max(min_probability, 1e-6), max_score
         groups: list[dict[str, Any]] = [
             {"params": [edges.logits], "kind": "logits"},
             {"params": [edges.scores], "kind": "scores"},
@@ -116,12 +108,12 @@ class ProbabilitySGD(torch.optim.Optimizer):
                 continue
             if group["kind"] == "logits":
                 p = parameter.sigmoid() - group["lr"] * parameter.grad
-                bounded = p.clamp(self.min_probability, 1.0 - self.min_probability)
+                bounded = p.clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
                 parameter.copy_(bounded.logit())
             else:
                 moved = parameter - group["lr"] * parameter.grad
                 # Only differences of scores matter; centring keeps the bound symmetric.
-                parameter.copy_((moved - moved.mean()).clamp(-self.max_score, self.max_score))
+                parameter.copy_((moved - moved.mean()).clamp(-MAX_SCORE, MAX_SCORE))
         return loss
 
 

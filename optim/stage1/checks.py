@@ -18,6 +18,8 @@ _REFUSAL = re.compile(
 _NUMBERED = re.compile(r"(?i)\b(?:element|index|number|item)\s+#?(\d+)")
 
 Reason = str
+Read = tuple[str, Action]
+"""A reply in canonical form, and its action."""
 
 
 class DropCounts(Counter[str]):
@@ -41,7 +43,7 @@ def answer_fault(observation: Observation, question: str, answer: str) -> Reason
     return None
 
 
-def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reason:
+def canonical(reply: str, observation: Observation) -> Read | Reason:
     """A reply in canonical form, with its action; or the reason why it is dropped.
 
     The canonical form is a reason, then the action with the label of its element. Good and bad

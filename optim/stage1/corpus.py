@@ -1,7 +1,7 @@
 """A corpus on disk, and its exports.
 
     corpus/
-    ├── corpus.json     settings, models, held-out tasks, versions
+    ├── corpus.json     settings, models, held-out tasks
     ├── walks.jsonl     one finished walk per line: its samples, and how many were dropped, and why
     └── calls.jsonl     calls to models, so that no reply is paid for twice
 
@@ -31,15 +31,13 @@ from swarm_ui.optim.stage1.samples import (
     Job,
     Sample,
     WalkResult,
-    short_hash,
 )
-from swarm_ui.storage.run_directory import expect_no_links_out, installed
+from swarm_ui.storage.run_directory import expect_no_links_out
 
 Row = dict[str, Any]
 Folders = Path | Sequence[Path]
 
 PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
-_PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +51,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if there was no critic."""
     config: CorpusConfig
     held_out: HeldOut
-    packages: dict[str, str] = {}
-    """Versions when the corpus was created."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,17 +81,14 @@ class Corpus:
                 link that leads out of it.
             TraceError: a file in it cannot be read.
         """
-        self.folder, self.header = folder, header
-        path = folder / "corpus.json"
         expect_no_links_out(folder)
-        if path.exists():
+        if (folder / "corpus.json").exists():
             advice = "use the same, or choose another folder: export and fine-tuning accept several"
-            then = msgspec.structs.replace(read_header(folder), packages={})
-            expect_same(folder, then, header, advice)
+            expect_same(folder, read_header(folder), header, advice)
         else:
             check_empty(folder, "corpus")
-            stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
-            write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
+            stated = msgspec.json.format(msgspec.json.encode(header), indent=2)
+            write_atomic(folder / "corpus.json", stated)
         self._known, self._done = set[str](), set[Job]()
         for walk in _walks(folder):
             self._note(walk)
@@ -110,11 +103,10 @@ class Corpus:
         Raises ``OSError`` if the disk is full or broken; the corpus is unchanged."""
         dropped, kept = DropCounts(walk.dropped), dict[str, Sample]()
         for sample in walk.samples:
-            key = _same_text(sample)
-            if key in self._known or key in kept:
+            if sample.id in self._known or sample.id in kept:
                 dropped.note(sample.level, "a duplicate")
             else:
-                kept[key] = sample
+                kept[sample.id] = sample
         stored = msgspec.structs.replace(
             walk, samples=tuple(kept.values()), dropped=dict(sorted(dropped.items()))
         )
@@ -123,19 +115,12 @@ class Corpus:
         return stored
 
     def _note(self, walk: WalkResult) -> None:
-        self._known.update(map(_same_text, walk.samples))
+        self._known.update(sample.id for sample in walk.samples)
         if walk.success is not None:
             self._done.add((walk.task, walk.seed))
 
     def close(self) -> None:
         self._lines.close()
-
-
-def _same_text(sample: Sample) -> str:
-    """A key of prompt and response, without case and spaces. The rejected response does not
-    count."""
-    texts = [str(sample.level), *(turn.content for turn in sample.chat), sample.response]
-    return short_hash("\x1e".join(" ".join(text.casefold().split()) for text in texts))
 
 
 def _walks(folder: Path) -> Iterator[WalkResult]:
@@ -157,26 +142,14 @@ def read_header(folder: Path) -> Header:
     )
 
 
-def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sample]:
+def read_corpus(folder: Path) -> Iterator[Sample]:
     """The samples of a corpus, in the sequence in which they were made.
 
-    Args:
-        folder: the folder that :func:`~swarm_ui.optim.stage1.synthesize.synthesize` wrote.
-        held_out: checked in addition to the rule that the corpus was made with.
-
     Raises:
-        ConfigError: there is no corpus, it contains a sample of a held-out task, or it was made
-            without some of the held-out goals, which its samples do not hold.
+        ConfigError: there is no corpus, or it contains a sample that its rule holds out.
         TraceError: a line is not a walk.
     """
-    made_with = read_header(folder).held_out
-    rule = made_with if held_out is None else made_with | held_out
-    unchecked = len(rule.goals - made_with.goals)
-    if unchecked:
-        raise ConfigError(
-            f"'{folder}' was made without {unchecked} held-out goal{'s' * (unchecked != 1)}, and "
-            "its samples cannot be checked for goals; synthesize it again with this rule"
-        )
+    rule = read_header(folder).held_out
     for walk in _walks(folder):
         for sample in walk.samples:
             job = (sample.origin.task, sample.origin.seed)
@@ -184,10 +157,8 @@ def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sa
             yield sample
 
 
-def gather(
-    corpus: Folders, *, levels: Sequence[int] = LEVELS, held_out: HeldOut | None = None
-) -> list[Sample]:
-    """The samples of some levels in one or several corpora, each once.
+def gather(corpus: Folders) -> list[Sample]:
+    """The samples of one or several corpora, each once.
 
     Raises the errors of :func:`read_corpus`, and ``ConfigError`` if the corpora have different
     prompt formats, or no samples.
@@ -202,12 +173,10 @@ def gather(
         )
     found: dict[str, Sample] = {}
     for folder in folders:
-        for sample in read_corpus(folder, held_out=held_out):
-            if sample.level in levels:
-                found.setdefault(sample.id, sample)
+        for sample in read_corpus(folder):
+            found.setdefault(sample.id, sample)
     if not found:
-        wanted = ", ".join(map(str, levels))
-        raise ConfigError(f"no samples of level {wanted} in '{corpus}'; synthesize some first")
+        raise ConfigError(f"no samples in '{corpus}'; synthesize some first")
     return list(found.values())
 
 
@@ -233,31 +202,19 @@ def totals(folder: Path) -> Totals:
     )
 
 
-def export(
-    corpus: Folders,
-    out: Path,
-    *,
-    levels: Sequence[int] = LEVELS,
-    held_out: HeldOut | None = None,
-) -> list[Path]:
-    """Write a corpus for another library, as lists of messages in JSON lines; returns the files.
+def export(corpus: Folders, out: Path) -> list[Path]:
+    """Write a corpus, or several, for another library, as lists of messages in JSON lines; returns
+    the files. Files of the same names are replaced.
 
     They are trl's conversational prompts with completions, or with a chosen and a rejected reply.
     Samples of level 3 are written twice: their chosen responses for supervised training, and the
-    preferences.
-
-    Args:
-        corpus: folder of a corpus, or several; a sample that two of them contain is written once.
-        out: folder to write into; files of the same names are replaced.
-        levels: the levels to write.
-        held_out: checked in addition to the rule that the corpus was made with.
+    preferences. A sample that two corpora contain is written once.
 
     Raises:
-        ConfigError: the corpus does not exist, there is nothing to write, or a sample has a
-            held-out task.
+        ConfigError: the corpus does not exist, there is nothing to write, or a sample is held out.
     """
     written = []
-    for name, part in parts(gather(corpus, levels=levels, held_out=held_out)).items():
+    for name, part in parts(gather(corpus)).items():
         rows = [conversational(sample, pair=name.startswith("preference")) for sample in part]
         written.append(out / f"{name}.jsonl")
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]

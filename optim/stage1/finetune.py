@@ -21,7 +21,7 @@ from swarm_ui.files import replacing_folder, write_atomic
 from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
 from swarm_ui.optim.settings import expect_same
 from swarm_ui.optim.stage1.corpus import PARTS, Folders, check_empty, conversational, gather, parts
-from swarm_ui.optim.stage1.samples import HeldOut, Sample, short_hash
+from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
-_PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +36,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     samples: str
-    """Hash of the identities of all samples."""
+    """Hash of all samples."""
     config: FinetuneConfig
-    prompt_format: str
-    """The format of the corpus."""
     adapter: str = ""
     """Hash of the weights of the adapter that the training starts from; empty: a new one."""
-    packages: dict[str, str] = {}
 
 
 def finetune(
@@ -52,7 +48,6 @@ def finetune(
     out: Path,
     *,
     config: FinetuneConfig | None = None,
-    held_out: HeldOut | None = None,
     report: Callable[[Progress], None] = lambda now: None,
     name: str = "",
     adapter: Path | None = None,
@@ -72,14 +67,13 @@ def finetune(
             with ``method="lora"`` the adapter in peft's format. Its ``swarm_ui.json`` states the
             prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
         config: settings.
-        held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
         name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
 
     Raises:
-        ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is of
-            a held-out task.
+        ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is
+            held out.
         LearningError: a loss or a gradient was not a number.
         MissingExtra: trl or peft is not installed.
     """
@@ -88,7 +82,7 @@ def finetune(
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
     settings = config or FinetuneConfig()
-    samples = gather(corpus, held_out=held_out)
+    samples = gather(corpus)
     tokenizer, group = sft.load_tokenizer(model), sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
     work = _work(samples, settings, tokenizer)
@@ -101,7 +95,9 @@ def finetune(
 
         place = out / stage
         if not (place / "stage.json").exists():
-            sft.Stage(model, before, place, settings, about).train(rows, tokenizer, told)
+            sft.train_stage(
+                model, before, place, rows, tokenizer, config=settings, about=about, report=told
+            )
         results.append(msgspec.json.decode((place / "stage.json").read_bytes(), type=Result))
         before = place
     _finish(out / results[-1].stage, out / FINAL, group)
@@ -147,11 +143,9 @@ def _begin(
     place, form = out / "finetune.json", samples[0].prompt_format
     plan = Plan(
         model=str(model),
-        samples=short_hash("\n".join(sample.id for sample in samples)),
+        samples=short_hash(msgspec.json.encode(samples).decode()),
         config=config,
-        prompt_format=form,
         adapter="" if adapter is None else _checked_adapter(adapter, config, form),
-        packages=installed(_PACKAGES),
     )
     expect_no_links_out(out)
     if place.exists():
@@ -159,8 +153,7 @@ def _begin(
             before = msgspec.json.decode(place.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
-        then = msgspec.structs.replace(before, packages=plan.packages)
-        expect_same(out, then, plan, "use the same, or choose another folder")
+        expect_same(out, before, plan, "use the same, or choose another folder")
     else:
         check_empty(out, "fine-tuning")
     group.wait_for_everyone()
@@ -168,11 +161,9 @@ def _begin(
         write_atomic(place, msgspec.json.format(msgspec.json.encode(plan), indent=2))
     group.wait_for_everyone()
     return AdapterMetadata(
-        prompt_format=form,
-        base_model=name or model.name,
-        made_by="finetune",
-        library_version=plan.packages.get("swarm-ui", ""),
-    )
+        prompt_format=form, base_model=name or model.name, made_by="finetune",
+        library_version=installed(("swarm-ui",)).get("swarm-ui", ""),
+    )  # fmt: skip
 
 
 def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:

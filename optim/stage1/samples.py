@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
@@ -27,8 +27,6 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     reasons: bool = True
     """Whether replies give a reason before their action."""
     seed: int = 0
-    max_steps: Count | None = 30
-    """Maximum number of steps of a walk; the environment may end it earlier."""
     stray: Share = 0.0
     """Probability of a random action instead of the agent's, so that walks also show the way back.
     Use it only where actions can be undone."""
@@ -40,11 +38,6 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of instructions for a screen."""
     messages: Share = 0.5
     """Share of the preferences with messages of neighbours in their prompt."""
-    temperature: float = 0.7
-    """Temperature for questions, instructions, neighbours and adversary; walks and verdicts: 0."""
-    max_tokens: Annotated[int, msgspec.Meta(ge=16)] = 1024
-    """Token limit of a list of questions or instructions; a reply with an action may have a
-    quarter of it."""
 
     def __post_init__(self) -> None:
         if not self.levels or not set(self.levels) <= set(LEVELS):
@@ -57,8 +50,6 @@ CORPUS_VERSION = 2
 
 Job = tuple[str, int]
 """Task and seed of a walk."""
-
-Kind = Literal["screen", "element", "instruction", "preference"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,7 +71,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     level: Level
     """1: a question about the screen; 2: an instruction of one step; 3: a preference."""
-    kind: Kind
     chat: tuple[ChatMessage, ...]
     """The prompt; for levels 2 and 3 it is the prompt of an agent that acts."""
     response: str
@@ -97,10 +87,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """Hash of level, prompt and responses: equal for equal samples."""
-        turns = [f"{turn.role}\x1f{turn.content}" for turn in self.chat]
-        parts = [str(self.level), *turns, self.response, self.rejected or ""]
-        return short_hash("\x1e".join(parts))
+        """Hash of level, prompt and response, without case and spaces. The rejected response does
+        not count."""
+        texts = [str(self.level), *(turn.content for turn in self.chat), self.response]
+        return short_hash("\x1e".join(" ".join(text.casefold().split()) for text in texts))
 
 
 class WalkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,8 +117,7 @@ TEST_ONLY = ("mind2web test_", "autowebbench ")
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks, seeds and goals of test and validation splits, of which no training sample may be
-    made.
+    """Tasks and seeds of test and validation splits, of which no training sample may be made.
 
     >>> held_out = HeldOut.of(tasks=["recipes-add"], seeds=[range(20_000_000, 30_000_000)])
     >>> held_out.why("phone (simulated)", "recipes-add", 3)
@@ -138,51 +127,31 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
     tasks: frozenset[str] = frozenset()
     seeds: tuple[tuple[int, int], ...] = ()
     """First seed of each range, and its last seed plus 1."""
-    goals: frozenset[str] = frozenset()
-    """Hashes of goals of test tasks."""
-    environments: tuple[str, ...] = TEST_ONLY
 
     @staticmethod
-    def of(
-        *,
-        tasks: Iterable[str] = (),
-        seeds: Iterable[range] = (),
-        goals: Iterable[str] = (),
-        environments: Iterable[str] = TEST_ONLY,
-    ) -> HeldOut:
+    def of(*, tasks: Iterable[str] = (), seeds: Iterable[range] = ()) -> HeldOut:
         """
         Args:
             tasks: templates that are held out with all seeds.
             seeds: ranges of seeds, without a step, that are held out in all tasks.
-            goals: goals of test tasks; a sample with the same goal (up to case and spaces) is
-                dropped and counted, because small parameter spaces contain repeated goals.
-            environments: prefixes of the names of environments that are only for testing.
 
         Raises ``ConfigError`` if one text or range is given in the place of several.
         """
-        several = {"tasks": tasks, "seeds": seeds, "goals": goals, "environments": environments}
-        for name, given in several.items():
+        for name, given in (("tasks", tasks), ("seeds", seeds)):
             if isinstance(given, str | range):  # a text is also a sequence of letters
                 raise ConfigError(f"HeldOut: {name} must be a list, got {given!r}; use [{given!r}]")
-        return HeldOut(
-            tasks=frozenset(tasks),
-            seeds=tuple((part.start, part.stop) for part in seeds),
-            goals=frozenset(_goal(goal) for goal in goals),
-            environments=tuple(environments),
-        )
+        ranges = tuple((part.start, part.stop) for part in seeds)
+        return HeldOut(tasks=frozenset(tasks), seeds=ranges)
 
     def __or__(self, other: HeldOut) -> HeldOut:
         """The union of two rules: all that one of them holds out."""
-        return HeldOut(
-            tasks=self.tasks | other.tasks,
-            seeds=tuple(dict.fromkeys((*self.seeds, *other.seeds))),
-            goals=self.goals | other.goals,
-            environments=tuple(dict.fromkeys((*self.environments, *other.environments))),
-        )
+        seeds = tuple(dict.fromkeys((*self.seeds, *other.seeds)))
+        return HeldOut(tasks=self.tasks | other.tasks, seeds=seeds)
 
     def why(self, environment: str, task: str, seed: int) -> str | None:
-        """Why an episode is held out; ``None`` if it is not."""
-        if environment.startswith(self.environments):
+        """Why an episode is held out; ``None`` if it is not. Environments that are only for testing
+        always are."""
+        if environment.startswith(TEST_ONLY):
             return f"environment '{environment}' is for testing only"
         if task in self.tasks:
             return f"task '{task}' is held out"
@@ -200,11 +169,3 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
                     f"{where}: task '{task}', seed {seed} would leak a test split into training: "
                     f"{why}. Leave it out"
                 )
-
-    def has_goal(self, goal: str) -> bool:
-        """Whether a test task has the same goal."""
-        return bool(self.goals) and _goal(goal) in self.goals
-
-
-def _goal(goal: str) -> str:
-    return short_hash(" ".join(goal.casefold().split()))

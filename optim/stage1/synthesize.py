@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from swarm_ui.budget import Budget
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
+from swarm_ui.optim.credit.critic import made_by
 from swarm_ui.optim.stage1.calls import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
 from swarm_ui.optim.stage1.roles import ModelRole, Role
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Job, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedRole
-from swarm_ui.optim.stage1.walk import Roles, Walk, WalkFault
+from swarm_ui.optim.stage1.walk import Roles, Walk
 from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.trace.records import Episode
 
@@ -79,10 +82,11 @@ async def synthesize(
             was made.
         BudgetExceeded, ModelError: no budget, or no reply. Finished walks are kept.
     """
-    first = [await _made(make_environment)]
+    first = [await made_by(make_environment)]
 
     async def make() -> Environment:
-        return first.pop() if first else await _made(make_environment)
+        made: Environment = first.pop() if first else await made_by(make_environment)
+        return made
 
     try:
         header = _checked_header(first[0], models, jobs, held_out, config or CorpusConfig())
@@ -129,30 +133,25 @@ async def _walks(
     rollouts: Rollouts, roles: Roles, header: Header, jobs: list[Job]
 ) -> AsyncGenerator[WalkResult, None]:
     """Walks in the order of the jobs, whatever the order in which they end."""
-    ended: dict[Job, WalkResult] = {}
 
     async def attempt(environment: Environment, task: str, seed: int) -> Episode:
-        fault: Failure | None = None
+        played = Episode(environment=environment.name, task=task, seed=seed)
+        walk = Walk(environment, roles, header.config, (task, seed))
         try:
-            walk = Walk(environment, roles, header.config, header.held_out, (task, seed))
-            walked = await walk.run()
-        except (EnvironmentFault, WalkFault) as error:
-            fault = Failure(kind="environment", message=str(error))
-            steps = error.steps if isinstance(error, WalkFault) else 0
-            walked = WalkResult(task=task, seed=seed, success=None, steps=steps, fault=str(error))
-        ended[task, seed] = walked
-        return Episode(
-            environment=environment.name, task=task, seed=seed, success=walked.success, fault=fault
-        )
+            done = await walk.run()
+        except EnvironmentFault as error:
+            return msgspec.structs.replace(played, fault=Failure.of(error))
+        return msgspec.structs.replace(played, success=done.success, notes=(done,))
 
     waiting: dict[int, WalkResult] = {}
     following = 0
     async with aclosing(rollouts.play(attempt, jobs)) as episodes:
         async for number, episode in episodes:
-            task, seed = episode.task, episode.seed
-            fault = None if episode.fault is None else str(episode.fault)
-            none = WalkResult(task=task, seed=seed, success=None, steps=0, fault=fault)
-            waiting[number] = ended.pop((task, seed), none)
+            fault = str(episode.fault)
+            broken = WalkResult(
+                task=episode.task, seed=episode.seed, success=None, steps=0, fault=fault
+            )
+            waiting[number] = episode.notes[0] if episode.notes else broken
             while following in waiting:
                 yield waiting.pop(following)
                 following += 1
@@ -166,8 +165,3 @@ def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
         return given
 
     return Roles(played("agent"), played("adversary"), played("critic"))
-
-
-async def _made(make: Callable[[], Environment | Awaitable[Environment]]) -> Environment:
-    made = make()
-    return await made if isinstance(made, Awaitable) else made

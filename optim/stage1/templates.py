@@ -17,6 +17,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import ScriptedAdversary
+from swarm_ui.optim.stage1.checks import Read
 from swarm_ui.optim.stage1.roles import Item, Items, WalkState
 
 _WORDINGS = 3
@@ -76,14 +77,13 @@ class ScriptedRole:
         ]
 
     async def score_actions(
-        self, state: WalkState, replies: Sequence[str], *, seed: int
+        self, state: WalkState, replies: Sequence[Read], *, seed: int
     ) -> list[float | None]:
         """The grade that the environment gives to each reply. Raises ``ConfigError`` if it cannot
         grade."""
         graded = expert_of(state.environment)
         graded.restore(state.snapshot)
-        actions = [parse_action(text) for text in replies]
-        return [0.0 if isinstance(a, Unparsed) else float(graded.grade(a)) for a in actions]
+        return [float(graded.grade(action)) for _, action in replies]
 
 
 def reply_text(action: Action, observation: Observation, rng: random.Random) -> str:
@@ -102,29 +102,29 @@ def reply_text(action: Action, observation: Observation, rng: random.Random) -> 
 
 def about_screen(observation: Observation) -> Iterator[Item]:
     if observation.app:
-        yield Item("What is in front?", f'It is "{observation.app}".', "screen")
+        yield Item("What is in front?", f'It is "{observation.app}".')
     fields = [_name(e) for e in observation.elements if e.editable]
     typed = f"{len(fields)}: {', '.join(fields)}." if fields else "There is none."
-    yield Item("How many fields can be typed into, and which?", typed, "screen")
+    yield Item("How many fields can be typed into, and which?", typed)
     on = [_name(e) for e in observation.elements if e.checked]
     if any(e.checked is not None for e in observation.elements):
-        yield Item("What is switched on?", f"{', '.join(on) or 'Nothing'}.", "screen")
+        yield Item("What is switched on?", f"{', '.join(on) or 'Nothing'}.")
 
 
 def about_elements(observation: Observation) -> Iterator[Item]:
     for element in uniquely_labelled(observation):
         name = label(element)
         where = f'Where is "{name}", and what kind of element is it?'
-        yield Item(where, f"Element {element.index}, of the kind “{element.role}”.", "element")
+        yield Item(where, f"Element {element.index}, of the kind “{element.role}”.")
         if element.checked is not None:
             state = "It is on." if element.checked else "It is off."
-            yield Item(f'Is "{name}" on or off?', state, "element")
+            yield Item(f'Is "{name}" on or off?', state)
         if element.value:
             held = f'It says "{" ".join(element.value.split())}".'
-            yield Item(f'What does "{name}" hold?', held, "element")
+            yield Item(f'What does "{name}" hold?', held)
         if element.editable:
             how = f"One types into element {element.index} with input_text."
-            yield Item(f'With which action does one use "{name}"?', how, "element")
+            yield Item(f'With which action does one use "{name}"?', how)
 
 
 def one_step(

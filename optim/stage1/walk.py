@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment, Restorable
+from swarm_ui.errors import EnvironmentFault
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.checks import (
     DropCounts,
+    Read,
     Reason,
     answer_fault,
     canonical,
@@ -24,6 +26,7 @@ from swarm_ui.optim.stage1.checks import (
     written,
 )
 from swarm_ui.optim.stage1.roles import (
+    TEMPERATURE,
     Item,
     Items,
     Role,
@@ -31,15 +34,7 @@ from swarm_ui.optim.stage1.roles import (
     answer_text,
     question_chat,
 )
-from swarm_ui.optim.stage1.samples import (
-    CorpusConfig,
-    HeldOut,
-    Kind,
-    Level,
-    Origin,
-    Sample,
-    WalkResult,
-)
+from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episode import SOLVED, WAIT
 
@@ -48,22 +43,13 @@ _MOST_HEARD, _WRONG = 3, 0.4
 """Maximum number of messages of neighbours, and the share of them that the adversary writes."""
 _ATTEMPTS = 4
 """Maximum number of replies of the adversary for one preference."""
+_LONGEST = 30
+"""Maximum number of steps; the environment may end a walk earlier."""
 _FIRST_SCREEN = 0.2
 """Probability that the first screen of a walk gets questions. It is low, because the first screens
 of all walks are similar. This and the next are the values in the method's released code."""
 _MOST = {"complete": 2, "answer": 1}
 """Maximum number of instructions for one screen that end with these."""
-
-Read = tuple[str, Action]
-"""A reply in canonical form, and its action."""
-
-
-class WalkFault(Exception):
-    """The environment failed during a walk, after ``steps`` complete steps."""
-
-    def __init__(self, fault: str, steps: int) -> None:
-        super().__init__(fault)
-        self.steps = steps
 
 
 class Roles(NamedTuple):
@@ -90,20 +76,14 @@ class Walk:
         environment: Environment,
         roles: Roles,
         config: CorpusConfig,
-        held_out: HeldOut,
         job: tuple[str, int],
     ) -> None:
         self.environment, self.roles, self.config = environment, roles, config
-        self.held_out, (self.task, self.seed) = held_out, job
+        self.task, self.seed = job
         self.samples, self.dropped = list[Sample](), DropCounts()
 
     async def run(self) -> WalkResult:
-        """Play the walk and make the samples.
-
-        Raises:
-            WalkFault, EnvironmentFault: the environment failed.
-            ModelError: a model failed.
-        """
+        """Play the walk and make the samples. Raises ``EnvironmentFault`` or ``ModelError``."""
         steps, success = await self._walk()
         levels = self.config.levels
         for step in self._distinct_screens(steps):
@@ -119,13 +99,9 @@ class Walk:
         elif 3 in levels:
             self.dropped.note(3, "the walk did not succeed", len(steps))
         return WalkResult(
-            task=self.task,
-            seed=self.seed,
-            success=success,
-            steps=len(steps),
-            samples=tuple(self.samples),
-            dropped=dict(self.dropped),
-        )
+            task=self.task, seed=self.seed, success=success, steps=len(steps),
+            samples=tuple(self.samples), dropped=dict(self.dropped),
+        )  # fmt: skip
 
     def _seed(self, *purpose: str | int) -> int:
         """A seed for the random choice with this purpose."""
@@ -149,8 +125,8 @@ class Walk:
             steps.append(WalkStep(index, state, reply, stray is not None))
             step = await environment.step(stray or (action if isinstance(action, Action) else WAIT))
             if step.fault is not None:
-                raise WalkFault(step.fault, index)
-            if step.ended or len(steps) == config.max_steps:
+                raise EnvironmentFault(step.fault)
+            if step.ended or len(steps) == _LONGEST:
                 return steps, step.reward >= SOLVED
             observation = step.observation
 
@@ -174,7 +150,7 @@ class Walk:
         for item in said.items:
             fault = answer_fault(step.state.observation, item.asked, item.answer)
             if fault is None:
-                items.append(Item(item.asked.strip(), item.answer.strip(), item.kind))
+                items.append(Item(item.asked.strip(), item.answer.strip()))
             else:
                 self.dropped.note(1, fault)
         await self._judge(1, step, said, items, self.config.questions)
@@ -193,8 +169,6 @@ class Walk:
             ends[end] += 1
             if ends[end] > _MOST.get(end, ends[end]):
                 self.dropped.note(2, f"more than {_MOST[end]} with '{end}' on one screen")
-            elif self.held_out.has_goal(item.asked):
-                self.dropped.note(2, "goal of a held-out task")
             else:
                 items.append(Item(item.asked.strip(), text))
         await self._judge(2, step, said, items, self.config.instructions)
@@ -220,9 +194,7 @@ class Walk:
     def _keep_answer(self, level: Level, step: WalkStep, item: Item, score: float | None) -> None:
         config, form = self.config, self.config.prompt_format
         screen = msgspec.structs.replace(step.state.observation, goal="", history=())
-        kind: Kind = "instruction"
         if level == 1:
-            kind = "element" if item.kind == "element" else "screen"
             chat = question_chat(screen, item.asked, form)
             response = answer_text(screen, item.answer, form)
         else:
@@ -231,43 +203,28 @@ class Walk:
             action = parse_action(item.answer)
             assert isinstance(action, Action)  # items are in canonical form
             response = written(item.answer, action, screen, config)
-        self._keep(level, kind, step, chat, response, score=score)
+        self._keep(level, step, chat, response, score=score)
 
     def _keep(
         self,
         level: Level,
-        kind: Kind,
         step: WalkStep,
         chat: tuple[ChatMessage, ...],
         response: str,
-        *,
-        score: float | None,
-        rejected: tuple[str, float | None] = ("", None),
-        heard: int = 0,
+        **others: Any,
     ) -> None:
+        roles = self.roles
         origin = Origin(
-            environment=self.environment.name,
-            task=self.task,
-            seed=self.seed,
-            step=step.number,
-            agent=self.roles.agent.name,
-            adversary=self.roles.adversary.name if level == 3 else "",
-            critic="" if self.roles.critic is None else self.roles.critic.name,
-        )
+            environment=self.environment.name, task=self.task, seed=self.seed, step=step.number,
+            agent=roles.agent.name, adversary=roles.adversary.name if level == 3 else "",
+            critic="" if roles.critic is None else roles.critic.name,
+        )  # fmt: skip
         self.samples.append(
             Sample(
-                level=level,
-                kind=kind,
-                chat=chat,
-                response=response,
-                rejected=rejected[0] or None,
-                score=score,
-                rejected_score=rejected[1],
-                prompt_format=self.config.prompt_format,
-                heard=heard,
-                origin=origin,
+                level=level, chat=chat, response=response, origin=origin,
+                prompt_format=self.config.prompt_format, **others,
             )
-        )
+        )  # fmt: skip
 
     async def _preference(self, step: WalkStep) -> Reason | None:
         """Keep a preference pair of a step: the agent's reply, and one that the adversary wrote.
@@ -275,8 +232,6 @@ class Walk:
         config, screen = self.config, step.state.observation
         if step.strayed:
             return "the act was not executed"
-        if self.held_out.has_goal(screen.goal):
-            return "goal of a held-out task"
         read = canonical(step.reply, screen)
         if isinstance(read, str):
             return f"chosen: {read}"
@@ -289,10 +244,10 @@ class Walk:
             heard = await self._neighbours(step.state, read[1], rng)
         wrong, score, rejected_score = found
         chat = format_named(config.prompt_format).chat(Decision(observation=screen, heard=heard))
-        rejected = written(*wrong, screen, config), rejected_score
         self._keep(
-            3, "preference", step, chat, written(*read, screen, config),
-            score=score, rejected=rejected, heard=len(heard),
+            3, step, chat, written(*read, screen, config), score=score,
+            rejected=written(*wrong, screen, config), rejected_score=rejected_score,
+            heard=len(heard),
         )  # fmt: skip
         return None
 
@@ -314,8 +269,8 @@ class Walk:
             tried.add(read[1].key)
             if critic is None:
                 return read, None, None
-            both = [chosen[0], read[0]]
-            good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
+            seed = rng.getrandbits(31)
+            good, bad = await critic.score_actions(state, [chosen, read], seed=seed)
             fault = score_fault(good)
             if fault is not None:
                 return f"chosen: {fault}"
@@ -337,7 +292,7 @@ class Walk:
             if wrong:
                 reply = await self.roles.adversary.oppose(state, good, seed=seed)
             else:
-                reply = await agent.act(state, seed=seed, temperature=self.config.temperature)
+                reply = await agent.act(state, seed=seed, temperature=TEMPERATURE)
             read = "nothing" if reply is None else canonical(reply, state.observation)
             if not isinstance(read, str):
                 said = written(*read, state.observation, self.config)

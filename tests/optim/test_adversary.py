@@ -19,7 +19,6 @@ from swarm_ui.optim.adversary import (
     LLMTeacher,
     ScriptedAdversary,
     fits,
-    negative,
 )
 
 SCREEN = Observation(
@@ -115,37 +114,6 @@ async def test_a_model_that_repeats_the_right_action_is_asked_again_then_given_u
     assert model.requests[0].seed != model.requests[1].seed
     stubborn = LLMAdversary(ScriptedModel([right] * 2))
     assert await stubborn.oppose(DECISION, SAVE, seed=1) is None
-
-
-class Listed:
-    """Proposes what it is given, in order."""
-
-    name = "listed"
-
-    def __init__(self, *actions: Action | None) -> None:
-        self._actions = iter(actions)
-
-    async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
-        return next(self._actions)
-
-
-BACK = Action(action_type="navigate_back")
-CANCEL = Action(action_type="click", index=3)
-
-
-async def test_only_what_the_grader_marks_low_is_kept() -> None:
-    graded: list[Action] = []
-
-    async def grade(action: Action) -> float | None:
-        graded.append(action)
-        return {BACK.key: None, CANCEL.key: 1.0}.get(action.key, 0.0)
-
-    source = Listed(SAVE, BACK, CANCEL, MILK)
-    found = await negative(source, DECISION, SAVE, grade, seed=0)
-    assert found == MILK
-    assert graded == [BACK, CANCEL, MILK]
-    nothing = await negative(Listed(CANCEL, CANCEL, None, SAVE), DECISION, SAVE, grade, seed=0)
-    assert nothing is None
 
 
 # -- teachers ---------------------------------------------------------------------------------

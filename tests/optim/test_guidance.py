@@ -9,7 +9,6 @@ import pytest
 from learning_fakes import ButtonWorld, click, decided
 
 from swarm_ui.action import Action
-from swarm_ui.environments.wrappers import StepLimit
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
@@ -76,19 +75,6 @@ async def test_guidance_replaces_only_a_wrong_vote() -> None:
         assert guidance.execute is None
 
 
-async def test_equal_decisions_are_guided_equally() -> None:
-    environment, right, wrong = await world()
-    rows = [[click(wrong[0]), click(right)]]
-    drawn = [
-        (await judged(rows, environment, guide=0.5, seed=s)).guidance.execute for s in range(30)
-    ]
-    again = [
-        (await judged(rows, environment, guide=0.5, seed=s)).guidance.execute for s in range(30)
-    ]
-    assert drawn == again
-    assert 5 < sum(e is not None for e in drawn) < 25
-
-
 async def test_a_negative_that_is_right_by_accident_is_not_kept() -> None:
     environment, right, wrong = await world()
     adversary = Opposing(click(right), click(wrong[1]))
@@ -149,21 +135,6 @@ async def test_guidance_executes_what_the_teacher_showed() -> None:
         assert guidance.execute == executed
         await judged(rows, environment, teacher=teacher)
         assert teacher.seeds[0] == teacher.seeds[1]  # equal decisions, equal seeds
-
-
-async def test_guidance_works_in_a_wrapped_environment() -> None:
-    environment, right, wrong = await world()
-    wrapped = StepLimit(environment, steps=3)
-    trace = decided([[click(wrong[0]), click(right)]], observation=environment._look())
-    supervisor = Guidance(
-        ScriptedCritic(ButtonWorld), teacher=ScriptedTeacher(ButtonWorld), guide=1.0
-    )
-    guidance = await supervisor(0, trace, wrapped)
-    assert guidance is not None and guidance.execute == click(right)
-    nobody = decided([[click(wrong[0])]], observation=environment._look())
-    guidance = await supervisor(1, nobody, wrapped)
-    assert guidance is not None and guidance.execute is not None
-    assert guidance.execute.index == right
 
 
 class Lenient:

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, Contrary, TinyModel, button_team
+from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, run, trainer
 
-from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim import ScriptedCritic, rft_loss
 from swarm_ui.rollout import GraphPolicy, rollout_many
@@ -82,13 +81,6 @@ def test_learned_edges_are_compared_on_the_same_episodes_and_move() -> None:
     assert len([name for name in metrics if name.startswith("edge/")]) == 6
 
 
-def test_a_shared_out_iteration_plays_each_episode_once() -> None:
-    _, episodes = seen(config=replace(SHORT, graphs=4, episodes=10))
-    jobs = [e.seed for e in episodes[0]]
-    assert len(jobs) == len(set(jobs)) == 10
-    assert len({e.steps[0].trace.edges for e in episodes[0]}) > 1
-
-
 def test_faults_are_masked_and_learning_goes_on() -> None:
     config = replace(SHORT, edges="learned", graphs=2)
     everything = frozenset(range(10_000))
@@ -141,15 +133,6 @@ def test_without_an_adversary_only_real_mistakes_are_rejected() -> None:
     assert "own > adversary" in sources(result.history[0])
 
 
-class WrongCritic:
-    """Gives credit to the wrong actions."""
-
-    name = "wrong critic"
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        return await Contrary(ButtonWorld)(episodes)
-
-
 def test_an_own_loss_replaces_the_method() -> None:
     """A loss is a function of (model, batch): one file, or one line."""
     asked: list[int] = []
@@ -178,12 +161,3 @@ def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
     assert (judged.history[0]["guided"] or 0) > 0
     with pytest.raises(ConfigError, match="guide would not be used"):
         run(TinyModel(), None, config=config, critic=None)
-    split = run(
-        TinyModel(),
-        None,
-        config=config,
-        critic=WrongCritic(),
-        judge=ScriptedCritic(ButtonWorld),
-        adversary=None,
-    )
-    assert split.history[0]["credit_source"] == "wrong critic"

@@ -15,7 +15,7 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs
-from loopback import Loopback, Reply, failing
+from loopback import Loopback, failing
 from loopback_client import records
 from mortal_endpoint import Mortal
 
@@ -153,24 +153,6 @@ async def test_a_refusal_for_good_is_not_waited_for_and_not_trained_on() -> None
         with pytest.raises(ModelError, match=r"all 8 episodes were lost.*401.*Nothing of this"):
             await trained(server, model, None)
     assert set(model.versions.values()) == {0}
-
-
-async def test_a_refusal_now_and_then_masks_its_episode_only() -> None:
-    refused = 0
-
-    def judge(body: dict[str, Any]) -> Reply:
-        nonlocal refused
-        if body["model"] == "critic" and "Save Save" in json.dumps(body["messages"]):
-            refused += 1
-            return failing(400, "this I do not read")
-        return Reply(json.dumps({f"agent_{k}": k % 2 for k in range(3)}))
-
-    async with Loopback(judge) as server:
-        result = await trained(server, TinyModel(), None)
-    assert refused > 0
-    first = result.history[0]
-    assert 0 < first["masked"] < first["episodes"]
-    assert first["replayed"] == 0
 
 
 async def test_a_budget_that_is_used_up_is_said_at_once() -> None:

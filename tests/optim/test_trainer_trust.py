@@ -16,7 +16,6 @@ from learning_run import CONFIG, run
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim import Outcome, ScriptedCritic, Trust
 from swarm_ui.optim.metrics import Metrics
-from swarm_ui.trace.records import Episode
 
 PLAIN = replace(CONFIG, edges="redraw", graphs=2, episodes=32)
 
@@ -59,26 +58,6 @@ def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> No
     assert equal(distrusted, without)
     blind, history = trained(config=config, critic=turned())
     assert not equal(blind, without) and history[0]["critic_weights"] is None
-
-
-def test_credit_is_the_mixture_of_critic_and_outcome() -> None:
-    played: list[list[Episode]] = []
-
-    def keep(iteration: int, episodes: Sequence[Episode]) -> None:
-        played.append(list(episodes))
-
-    config = replace(PLAIN, iterations=1)
-    _, history = trained(config=config, critic=trusted(), on_episodes=keep)
-    weights = history[0]["critic_weights"]
-    assert weights is not None and all(0.3 < w < 0.9 for w in weights)
-    assert history[0]["credit_source"] == "scripted critic and outcome, weight learned"
-    for episode in played[0]:
-        outcome = float(bool(episode.success))
-        for step in episode.steps:
-            assert step.credit is not None
-            for weight, row in zip(weights, step.credit, strict=True):
-                mixed = [(1 - weight) * outcome, (1 - weight) * outcome + weight]
-                assert all(v == pytest.approx(mixed[v > sum(mixed) / 2]) for v in row)
 
 
 @pytest.mark.slow

@@ -120,14 +120,14 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
     shown = table(
         f"critic of {made.card.base_model}, trained on {made.card.replies} replies",
         ["environment", "labels", "agents' replies", "right %", "AUC [95 %]",
-         "where agents disagree", "calibration error"],
+         "calibration error"],
         caption=caption,
     )  # fmt: skip
     for name, at in made.figures.items():
         shown.add_row(
             name, made.labels[name], str(at.replies),
             "–" if at.right is None else f"{100 * at.right:.0f}",
-            _interval(at.auc), _interval(at.inside), "–" if at.error is None else f"{at.error:.3f}",
+            _interval(at.auc), "–" if at.error is None else f"{at.error:.3f}",
         )  # fmt: skip
     output.show(shown)
     if "outcome" in made.labels.values():

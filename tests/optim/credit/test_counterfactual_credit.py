@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -15,11 +14,10 @@ from graph_fakes import SCREEN, in_virtual_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import ButtonWorld
-from replay_fakes import Telling, after, team
+from replay_fakes import Telling, team
 
 from swarm_ui import (
     Action,
-    BudgetExceeded,
     CollabGraph,
     ConfigError,
     Credit,
@@ -105,23 +103,6 @@ def test_a_pivotal_message_gets_the_difference_and_a_spare_one_nothing() -> None
     assert table.signed
     unit = dict(zip(trace.agents, row(table.unit()), strict=True))
     assert unit == pytest.approx({"a": 0.9, "b": 1.0, "c": 0.5})
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 99), size=st.integers(2, 5), rounds=st.integers(1, 3))
-def test_only_descendants_are_asked_again(seed: int, size: int, rounds: int) -> None:
-    model = Telling()
-    graph = team(model, seed, size, rounds)
-    trace = graph.run_sync(SCREEN, seed=seed)
-    said = [m.id for m in trace.messages if m.sender != "vote"]
-    model.requests.clear()
-    assign(LeaveOneOut(graph, Fraction(None)), trace)
-    followers = sum(len(after(trace, {id})) for id in said)
-    assert len(model.requests) == followers
-
-    model.requests.clear()
-    assign(LeaveOneOut(graph, Fraction(None), samples=3), trace)
-    assert len(model.requests) == 3 * (len(said) + followers)
 
 
 def test_a_resampled_message_is_compared_with_the_mean_of_its_samples() -> None:
@@ -215,37 +196,6 @@ async def test_a_judge_that_needs_it_gets_the_state_of_each_decision() -> None:
         episode, success=None, fault=Failure(kind="environment", message="x")
     )
     assert [c.scored for c in await Shapley(graph, judge)([masked])] == [0]
-
-
-async def test_nothing_runs_on_after_an_error() -> None:
-    """Grades may cost money: what nobody waits for any more must not go on."""
-
-    class Spent:
-        name = "spent"
-        asked = ended = 0
-
-        async def grade(
-            self, observation: Observation, actions: Sequence[Action], state: object
-        ) -> list[float | None]:
-            self.asked += 1
-            if self.asked == 2:
-                raise BudgetExceeded("used up")
-            if self.asked > 2:
-                await asyncio.sleep(0.01)
-            self.ended += 1
-            return [1.0] * len(actions)
-
-    graph = vote_on(0, 1, 2)
-    trace = await graph.run(SCREEN)
-    steps = (StepRecord(trace=trace),)
-    episode = Episode(environment="e", task="t", seed=0, steps=steps, success=True)
-    for critic in (LeaveOneOut(graph, spent := Spent()), Shapley(graph, spent)):
-        spent.asked, spent.ended = 0, 0
-        with pytest.raises(BudgetExceeded):
-            await critic([episode])
-        before = spent.ended
-        await asyncio.sleep(0.03)
-        assert spent.ended == before
 
 
 # -- Shapley values of any game ---------------------------------------------------------------

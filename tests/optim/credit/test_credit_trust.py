@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Sequence
-from functools import cache
 
 import pytest
 from learning_fakes import click, decided
-from vote_game import VoteGame, play
 
 from swarm_ui import Credit, Episode, Failure, StepRecord
 from swarm_ui.optim import Outcome, Trust
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.trust import CONFIDENCE
-from swarm_ui.stats import over_seeds
 
 
 def trust_of() -> Trust:
@@ -47,11 +43,10 @@ def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
     scores: list[list[float | None]] = [[0.0], [0.0], [1.0], [1.0], [1.0], [0.0]]
     learn(trust, scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     r = 1 / 3  # of six episodes, four agree
-    assert trust.rounds[0].correlation == pytest.approx(r)
     assert trust.weight(0) == 0.0  # five degrees of freedom say nothing
     for _ in range(200):
         learn(trust, scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
-    known = trust.rounds[0].freedom
+    known = trust.rounds[0][0]
     assert known == pytest.approx(5 / (1 - 0.9), rel=1e-6)
     expected = math.tanh(math.atanh(r) - CONFIDENCE / math.sqrt(known - 2))
     assert trust.weight(0) == pytest.approx(max(0.0, expected))
@@ -74,7 +69,7 @@ def test_a_critic_that_only_knows_which_tasks_are_hard_earns_nothing() -> None:
     assert fair.weight(0) < 0.1
     single = trust_of()
     single.learn(scores, outcomes, [f"{k}" for k in range(400)])
-    assert single.weight(0) == 0.0 and single.rounds[0].freedom == 0.0
+    assert single.weight(0) == 0.0 and single.rounds[0][0] == 0.0
 
 
 def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
@@ -88,14 +83,6 @@ def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
     for _ in range(200):  # nothing but failures: no evidence either way, and the old one fades
         learn(trust, [[0.5]] * 20, [0.0] * 20)
     assert trust.weight(0) == 0.0
-
-
-def test_state_survives_a_save() -> None:
-    trust, other = trust_of(), trust_of()
-    learn(trust, *draw(0.8, 100, rounds=3))
-    other.load_state_dict(trust.state_dict())
-    assert other.state_dict() == trust.state_dict()
-    assert [other.weight(r) for r in range(3)] == [trust.weight(r) for r in range(3)]
 
 
 class Says:
@@ -145,35 +132,3 @@ async def test_it_learns_and_mixes_with_the_outcome() -> None:
     assert quiet.values[0] == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     assert settled[0].source == "critic x, weighed against outcome"
     assert settled[0].rationale[0][0] == f"agent_0, agent_1: because (weight {w0:.2f})"
-
-
-GAME = VoteGame(screens=3, batches=15, episodes=32)
-SEEDS = range(20)
-
-
-@cache
-def outcome_alone(seed: int) -> float:
-    return play(GAME, "outcome", seed).utility
-
-
-@pytest.mark.parametrize(
-    "errors",
-    [
-        {"flip": 0.3},
-        {"anti": True},
-        pytest.param({"flip": 0.1}, marks=pytest.mark.slow),
-        pytest.param({"flip": 0.3, "fresh": True}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_bad_critic_costs_nothing_once_its_weight_is_learned(errors: dict[str, float]) -> None:
-    """Errors that are the same each time are the hard case: trusted blindly, they ruin it."""
-    game = dataclasses.replace(GAME, **errors)  # type: ignore[arg-type]
-    without = [outcome_alone(s) for s in SEEDS]
-    learned = [play(game, "learned", s).utility for s in SEEDS]
-    difference = over_seeds([a - b for a, b in zip(learned, without, strict=True)])
-    assert difference is not None
-    assert difference.high >= 0.0, difference  # not worse by more than the interval
-    assert difference.mean > -0.005, difference
-    if not game.fresh:
-        blind = [play(game, "critic", s).utility for s in range(5)]
-        assert sum(blind) / 5 < sum(without) / 20 - 0.1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,24 +11,20 @@ import pytest
 from learning_fakes import ButtonWorld, click, decided, screen
 
 from swarm_ui import (
-    Action,
     CollabGraph,
     ConfigError,
     Credit,
     Episode,
     Failure,
     GraphPolicy,
-    Judge,
     LearningError,
     Message,
     NodeContext,
     NodeReply,
     Observation,
-    Step,
     StepRecord,
     Trace,
 )
-from swarm_ui.credit import credited
 from swarm_ui.environments.wrappers import ActionFilter, StepLimit
 from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.optim.credit.critic import credit_of
@@ -86,23 +81,6 @@ def test_each_proposal_is_scored_and_only_what_can_be_wrong_is_wrong() -> None:
     masked = Credit.each(episode(StepRecord(trace=spoken()), success=None), score)
     assert masked.shape == (1, 1, 4) and masked.scored == 0
     assert Credit.each(episode(), score).shape == (0, 0, 0)
-
-
-def test_a_difference_of_nothing_is_neither_right_nor_wrong() -> None:
-    one = episode(StepRecord(trace=decided([[click(0), click(1)]])))
-    signed = Credit.of(
-        one, [{"agent_0:0": -1.0, "agent_1:0": 0.0}], source="s", signed=True,
-        advantages=[{"agent_0:0": -7.0}],
-        rationale=[{"agent_0:0": "harmed", "agent_1:0": "harmed"}],
-    )  # fmt: skip
-    unit = signed.unit()
-    assert unit.values == (((0.0, 0.5),),)
-    assert unit.unit() is unit
-    (record,) = credited(one, signed).steps
-    assert record.credit == ((0.0, 0.5),) and record.advantages == ((-7.0, None),)
-    assert (record.credit_source, record.rationale) == ("s", ("agent_0, agent_1: harmed",))
-    with pytest.raises(ValueError):
-        credited(episode(), signed)
 
 
 class Returns:
@@ -210,37 +188,3 @@ def test_an_environment_that_fails_in_the_replay_leaves_the_episode_unscored() -
     assert len(one.steps) > 1
     (credit,) = asyncio.run(ScriptedCritic(lambda: ButtonWorld(frozenset({3})))([one]))
     assert credit.scored == 0 and "black" in credit.rationale[0][0]
-
-
-def test_an_environment_that_cannot_grade_is_refused_and_named() -> None:
-    class Bare:
-        name = "bare"
-        tasks = ("press",)
-
-        async def reset(self, *, task: str, seed: int) -> Observation:
-            return screen()
-
-        async def step(self, action: Action) -> Step:
-            raise AssertionError
-
-        async def close(self) -> None: ...
-
-    with pytest.raises(ConfigError, match="'bare' cannot grade"):
-        asyncio.run(ScriptedCritic(Bare)([played(ButtonWorld(), 0)]))
-    with pytest.raises(ConfigError, match="function that makes an environment"):
-        ScriptedCritic(ButtonWorld())  # type: ignore[arg-type]
-
-
-async def test_it_judges_single_actions_in_a_state_also_after_a_journey() -> None:
-    world, right = ButtonWorld(), 0
-    look = await world.reset(task="press", seed=3)
-    right = world.expert().index or 0
-    critic = ScriptedCritic(ButtonWorld)
-    assert isinstance(critic, Judge)
-    actions = [click(k) for k in range(4)]
-    grades = await critic.grade(look, actions, world.snapshot())
-    assert grades == [float(k == right) for k in range(4)]
-    sent: ScriptedCritic = pickle.loads(pickle.dumps(critic))
-    assert await sent.grade(look, actions, world.snapshot()) == grades
-    with pytest.raises(ConfigError, match="no snapshot"):
-        await critic.grade(look, actions, None)

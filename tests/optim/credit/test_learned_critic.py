@@ -129,7 +129,7 @@ def test_scaling_finds_the_share_that_is_right() -> None:
 def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         learned_critic(KnowsTheGoal(), tmp_path)
-    for text in ('{"options": 3}', '{"critic_version": 9}', '{"prompt_format": "verse"}'):
+    for text in ('{"scaling": 3}', '{"critic_version": 9}', '{"prompt_format": "verse"}'):
         (tmp_path / CRITIC_FILE).write_text(text)
         with pytest.raises(ConfigError):
             read_card(tmp_path)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 
 import networkx as nx
 import pytest
 import torch
 from graph_fakes import Sleeper
-from learning_fakes import ButtonWorld, TinyModel, button_team
-from learning_run import CONFIG, sample_jobs, trainer
 
 from swarm_ui import CollabGraph
-from swarm_ui.optim import EdgeDistribution, ScriptedCritic
+from swarm_ui.optim import EdgeDistribution
 from swarm_ui.optim.credit.counterfactual import as_recorded
-from swarm_ui.optim.edges.credit import edge_credit
-from swarm_ui.optim.trainer import TeamTrainer
 
 Edge = tuple[str, str]
 CANDIDATES: list[Edge] = [("a", "b"), ("b", "a"), ("b", "c"), ("a", "c"), ("c", "a")]
@@ -79,25 +74,3 @@ def test_a_sample_masks_the_graph_and_edges_keep_their_delay() -> None:
         assert bare.with_edges(sample.edges, delays=made.delays).delays == masked.delays
         trace = masked.run_sync("x")
         assert as_recorded(graph, trace).delays == masked.delays
-
-
-def test_credit_of_a_message_reaches_the_delayed_edge_that_carried_it() -> None:
-    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], "a", rounds=2)
-    trace = graph.with_edge("b", "a", delay=1).run_sync("x")
-    assert edge_credit(trace, [[0.5, 0.9], [0.5, 0.5]], discount=0.0) == {
-        ("a", "b"): pytest.approx(0.0), ("b", "a"): pytest.approx(0.4),
-    }  # fmt: skip
-
-
-def test_a_team_with_delayed_edges_is_trained() -> None:
-    """The trainer draws them, keeps their delay in every graph it plays, and learns from them."""
-    model = TinyModel([f"agent_{k}" for k in range(3)])
-    delays = {("agent_2", "agent_0"): 1}
-    team = button_team(model).with_edge("agent_2", "agent_0", delay=1)
-    critic = ScriptedCritic(ButtonWorld)
-    made = TeamTrainer(team, ButtonWorld, sample_jobs, critic=critic, config=CONFIG)
-    assert made.edges.delays == delays
-    assert trainer(model).edges.delays == {}
-    result = asyncio.run(made.run())
-    played = [graph for metrics in result.history for graph in metrics["graphs"]]
-    assert any(["agent_2", "agent_0"] in edges for edges in played)

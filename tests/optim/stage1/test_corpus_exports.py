@@ -56,11 +56,7 @@ def test_trl_reads_its_export(corpus: Path, samples: list[Sample], tmp_path: Pat
                 assert said["rejected"] == f"{sample.rejected}</s>"
 
 
-async def test_some_levels_and_several_corpora(
-    corpus: Path, samples: list[Sample], tmp_path: Path
-) -> None:
-    written = export(corpus, tmp_path / "out", levels=[2])
-    assert [path.name for path in written] == ["sft_level2.jsonl"]
+async def test_several_corpora(corpus: Path, samples: list[Sample], tmp_path: Path) -> None:
     more = tmp_path / "more"
     await scripted_corpus(more, 4)
     written = export([corpus, more], tmp_path / "both")

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("trl")
 
 import torch
-from corpus_fakes import HELD_OUT, jobs, scripted_corpus, tiny_llama
+from corpus_fakes import scripted_corpus, tiny_llama
 from msgspec.structs import replace
 from peft import PeftModel
 from safetensors.torch import load_file
@@ -29,7 +29,6 @@ from swarm_ui.optim.sft import load_tokenizer
 from swarm_ui.optim.stage1 import (
     CorpusConfig,
     FinetuneConfig,
-    HeldOut,
     Sample,
     finetune,
     read_corpus,
@@ -254,20 +253,18 @@ def test_what_does_not_fit_together(
     (tmp_path / "b" / "thesis.txt").write_text("mine")
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "finetune.json").write_text("{}")
-    task = jobs(3)[0][0]
     asyncio.run(
         scripted_corpus(tmp_path / "long", 1, replace(SMALL, prompt_format="json", levels=(1,)))
     )
-    for base, folder, out, more in (
-        (tmp_path / "nowhere", corpus, "a", {}),
-        (model, tmp_path, "a", {}),
-        (model, corpus, "a", {"held_out": HELD_OUT | HeldOut.of(tasks=[task])}),
-        (model, corpus, "b", {}),
-        (model, questions, "d", {}),
-        (model, [corpus, tmp_path / "long"], "a", {}),
+    for base, folder, out in (
+        (tmp_path / "nowhere", corpus, "a"),
+        (model, tmp_path, "a"),
+        (model, corpus, "b"),
+        (model, questions, "d"),
+        (model, [corpus, tmp_path / "long"], "a"),
     ):
         with pytest.raises(ConfigError):
-            finetune(base, folder, tmp_path / out, **more)  # type: ignore[arg-type]
+            finetune(base, folder, tmp_path / out)  # type: ignore[arg-type]
     assert not (tmp_path / "a").exists()
 
 

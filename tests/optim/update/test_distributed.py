@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import time
-import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 from learning_fakes import TinyModel, click, precise, screen
-from process_group import in_processes, started
+from process_group import in_processes
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from swarm_ui import Decision, LearningError
 from swarm_ui.optim import PreferencePair, TeamConfig, UpdateConfig
-from swarm_ui.optim.distributed import LostProcess, Processes
+from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, follow, update_team
 
@@ -126,23 +122,6 @@ def test_several_processes_are_one(
     assert distance(load_file(tmp_path / "twice.safetensors"), weights(model)) <= 1e-7
 
 
-def test_no_thread_of_the_group_outlives_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would abort the interpreter at the end, if it released a tensor just then."""
-    monkeypatch.delitem(sys.modules, "torch.distributed.nn.functional", raising=False)
-
-    def work(processes: Processes) -> None:
-        import torch.distributed.nn.functional  # its default arguments are the group of its import
-
-        group = weakref.ref(torch.distributed.group.WORLD)
-        processes.send(b"" if processes.rank == 0 else None)
-        processes.leave()
-        assert group() is None
-
-    in_processes([work, work], tmp_path)
-
-
 def test_a_loss_that_is_no_number_ends_the_update_in_all_processes(tmp_path: Path) -> None:
     """Its error is that of the run; nobody waits for ever, and the next update is made."""
 
@@ -166,28 +145,3 @@ def test_a_loss_that_is_no_number_ends_the_update_in_all_processes(tmp_path: Pat
         group.end()
 
     in_processes([leading, lambda group: follow(Breaks(tuple(AGENTS)), group)], tmp_path)
-
-
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_process_is_an_error_in_the_others(tmp_path: Path, victim: int) -> None:
-    """In the middle of an update, or while the others wait for one."""
-    ready = tmp_path / "ready"
-
-    def leading(group: Processes) -> None:
-        model = TinyModel(tuple(AGENTS))
-        update(model, CONFIG, group)
-        ready.touch()
-        many = replace(CONFIG, update=replace(CONFIG.update, steps=3_000))
-        with pytest.raises(LostProcess, match="process 1 of 2: the connection to the other"):
-            update(model, many, group)
-        group.end()
-
-    def following(group: Processes) -> None:
-        with pytest.raises(LostProcess, match="process 2 of 2: the connection to the other"):
-            follow(TinyModel(tuple(AGENTS)), group)
-
-    children = started([leading, following], tmp_path)
-    while not ready.exists():
-        time.sleep(0.05)
-    assert children[victim].kill() == -signal.SIGKILL
-    assert children[1 - victim].wait() == 0, (tmp_path / f"stderr-{1 - victim}").read_text()

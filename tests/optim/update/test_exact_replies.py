@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from learning_fakes import TinyModel, click, decided, graded
 
-from swarm_ui.experiment.exporting import pair_row
-from swarm_ui.model import ChatMessage, Generation
 from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import (
     PreferencePair,
@@ -16,7 +12,7 @@ from swarm_ui.optim.preferences import (
     preference_pairs,
     scored_replies,
 )
-from swarm_ui.prompts import FORMATS, transcript
+from swarm_ui.prompts import FORMATS
 from swarm_ui.trace.records import Episode, StepRecord
 
 SHUFFLED = {"agent_1": (2, 0, 1)}  # agent_1 sees Help, Save, Back
@@ -40,15 +36,6 @@ def talk() -> StepRecord:
         [[click(0), click(1)]], orders=SHUFFLED, said=SAID, prompt_format="compact"
     )  # fmt: skip
     return graded(trace, [[1.0, 0.0]])
-
-
-def generated(step: StepRecord, **completion: Any) -> StepRecord:
-    """The step, in which a model made every message."""
-    calls = tuple(
-        msgspec.structs.replace(call, completion=Generation(**{"prompt": "", **completion}))
-        for call in step.trace.calls
-    )
-    return msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
 
 
 def test_the_own_side_is_the_exact_reply() -> None:
@@ -98,19 +85,3 @@ def test_a_failed_call_is_no_reply() -> None:
     _, corrected = made(graded(trace, [[1.0, 0.0]]))
     assert corrected.rejected_text is None
     assert [r.node for r in scored_replies([episode(graded(trace, [[1.0, 0.0]]))])] == ["agent_0"]
-
-
-def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
-    read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
-    pair = made(generated(talk(), prompt=read))[0]
-    row = pair_row(pair)
-    assert (row["prompt"], row["chosen"]) == (read, SAID["agent_0:0"])
-    assert row["rejected"] == "Back is safe.\nclick Back [1]"
-
-    sent = (ChatMessage("system", "Be brief."), ChatMessage("user", "Which?"))
-    pair = made(generated(talk(), prompt=transcript(sent)))[0]
-    row = pair_row(pair)
-    assert row["prompt"] == [
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
-    ]  # fmt: skip
-    assert row["chosen"] == [{"role": "assistant", "content": SAID["agent_0:0"]}]

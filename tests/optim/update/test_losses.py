@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -155,27 +155,6 @@ def test_the_divergence_is_that_of_each_token_from_the_reference() -> None:
     away = Batch([scored([1, 2], 0.0, [-1.0, -2.0], ref=[0.0, -2.5])])
     found = policy_gradient_loss(model, away, beta=0.5).item()
     assert found == pytest.approx(0.5 * ((math.e - 2) + (math.exp(-0.5) - 0.5)) / 2)
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        lambda m, b: dpo_loss(m, b, beta=0.3, nll_weight=0.5), rft_loss,
-        lambda m, b: policy_gradient_loss(m, b, beta=0.1),
-        lambda m, b: policy_gradient_loss(m, b, ratio="sequence"),
-    ],
-)  # fmt: skip
-def test_the_losses_of_the_parts_add_up_to_that_of_the_batch(loss: Callable[..., Tensor]) -> None:
-    examples = [
-        Example("one", reply(k + 1, 1 + k), reply(4 - k, 2) if k % 2 else None, 0.5 + k,
-                (-3.0, -2.0), ((-1.0,) * (1 + k),) * 2)
-        for k in range(4)
-    ]  # fmt: skip
-    whole = Batch(examples)
-    parts = whole.parts(8)
-    assert len(parts) > 1 and sorted(e for p in parts for e in p) == sorted(examples)
-    total = sum(loss(Given(*SIDES), part).item() for part in parts)
-    assert total == pytest.approx(loss(Given(*SIDES), whole).item())
 
 
 def test_a_batch_may_mix_agents_and_all_of_them_get_a_gradient() -> None:

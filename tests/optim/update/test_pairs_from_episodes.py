@@ -99,14 +99,6 @@ def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
     assert {p.rejected for p in made(easy, adversary=(right,))} == {None}
 
 
-def test_all_rounds_count_and_equal_ones_count_once() -> None:
-    trace = decided([[click(0), click(1)], [click(0), click(0)]])
-    step = graded(trace, [[1.0, 0.0], [1.0, 1.0]])
-    pairs = made(step)
-    assert len(pairs) == 4  # every context differs, since round 1 heard round 0
-    assert len(made(step, step)) == 4
-
-
 def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
     trace = decided([[click(0), None]])
     pairs = made(graded(trace, [[1.0, 0.0]]))
@@ -114,13 +106,6 @@ def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
         ("agent_0", click(0), None),
         ("agent_1", click(0), None),
     ]
-
-
-def test_an_undecided_score_makes_no_side() -> None:
-    trace = decided([[click(0), click(1)]])
-    assert made(graded(trace, [[0.5, 0.5]])) == []
-    (pair,) = made(graded(trace, [[0.75, 0.5]]))
-    assert pair.rejected is None
 
 
 actions = st.one_of(st.none(), st.integers(0, 3).map(click))

@@ -93,21 +93,3 @@ def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -
     stats = fitted(model, "one", lesson, config)
     assert stats.examples == len(replies)
     assert likelihood() > before + 0.1
-
-
-def test_reasons_are_learned() -> None:
-    """The target used to be the bare action, which trained the messages away."""
-    from swarm_ui.action import Action
-    from swarm_ui.optim.preferences import PreferencePair
-
-    model = text_model()
-    model.add_adapter("one", rank=4, alpha=8)
-    said = "It is the goal.\nclick Save [0]"
-    action = Action(action_type="click", target="Save", index=0)
-    pair = PreferencePair(
-        node="agent_0", decision=screen(more=3), chosen=action, rejected=None, chosen_text=said,
-        prompt_format="compact",
-    )  # fmt: skip
-    (example,) = encode(model, [pair], "one")
-    _, reply = example.chosen
-    assert model.tokenizer.decode(reply) == f"{said}</s>"

@@ -116,16 +116,6 @@ def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
     assert equal(after(1), after(1)) and not equal(after(1), after(2))
 
 
-def test_pairs_without_a_rejected_side_are_learned_as_replies() -> None:
-    def after(method: Any, bare: int) -> list[torch.Tensor]:
-        model = TinyModel(["one"])
-        trained(model, pairs(bare=bare), replace(SETTINGS, method=method, steps=5))
-        return weights(model)
-
-    assert equal(after("dpo", 1), after("rft", 1)) and equal(after("ipo", 1), after("rft", 1))
-    assert not equal(after("dpo", 0), after("rft", 0))
-
-
 def test_nothing_to_learn_from_changes_nothing() -> None:
     model = TinyModel(["one"])
     stats = trained(model, [])
