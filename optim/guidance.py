@@ -16,8 +16,6 @@ from swarm_ui.optim.preferences import ScoredAction
 from swarm_ui.rollout import Intervention
 from swarm_ui.trace.records import Trace
 
-Note = tuple[list[ScoredAction], list[ScoredAction]]
-"""The wrong actions of the adversary, and the right actions of the teacher, for one decision."""
 _ATTEMPTS = 4
 """Proposals of the adversary for one negative."""
 
@@ -34,7 +32,7 @@ class Guidance:
 
     It can be sent to other processes if judge, adversary and teacher can. What adversary and
     teacher wrote is the note of each step (:attr:`swarm_ui.trace.records.Episode.notes`), a
-    :data:`Note`.
+    :data:`~swarm_ui.optim.preferences.Alternatives`.
     """
 
     def __init__(

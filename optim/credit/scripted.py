@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -15,14 +15,6 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import check_snapshot, inmost, made_by
 from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode
-
-
-@runtime_checkable
-class Grader(Restorable, Protocol):
-    """The part of an environment that a scripted critic uses besides ``reset`` and ``step``; see
-    :class:`~swarm_ui.environment.Graded`."""
-
-    def grade(self, action: Action) -> float: ...
 
 
 class ScriptedCritic:
@@ -39,7 +31,7 @@ class ScriptedCritic:
         """``make_environment``: makes an environment in which the episodes can be played again."""
         check_factory(make_environment)
         self._make = make_environment
-        self._own: Grader | None = None
+        self._own: Any = None
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
@@ -99,21 +91,23 @@ class ScriptedCritic:
             return Credit.unscored(episode, self.name, f"not graded: {error}")
         values: list[dict[str, float | None]] = []
         why: list[dict[str, str]] = []
-        for record, state in zip(episode.steps, states, strict=True):
-            trace, said = record.trace, proposals(record.trace)
-            actions = {m.action.key: m.action for m in said if m.action is not None}
+        for trace, state in zip((record.trace for record in episode.steps), states, strict=True):
+            said = {m.id: m.action for m in proposals(trace) if m.action is not None}
+            actions = {action.key: action for action in said.values()}
             grades = await self.grade(trace.observation, list(actions.values()), state)
             known = dict(zip(actions, grades, strict=True))
-            marks = {m.id: known[m.action.key] for m in said if m.action is not None}
             wrong = dict.fromkeys(unreadable(trace), 0.0)
-            told = {id: f"{'' if mark else 'not '}nearer to success" for id, mark in marks.items()}
-            values.append({**wrong, **marks})
-            why.append(told | dict.fromkeys(wrong, "no valid action"))
+            values.append({**wrong, **{id: known[action.key] for id, action in said.items()}})
+            why.append(
+                {id: f"{'' if known[a.key] else 'not '}nearer to success" for id, a in said.items()}
+                | dict.fromkeys(wrong, "no valid action")
+            )
         return Credit.of(episode, values, source=self.name, rationale=why)
 
     async def _made(self) -> Any:
         environment = await made_by(self._make)
-        if not isinstance(inmost(environment), Grader):
+        own = inmost(environment)
+        if not (isinstance(own, Restorable) and hasattr(own, "grade")):
             raise ConfigError(
                 f"{self.name}: '{environment.name}' cannot grade actions; expected an environment "
                 "with snapshot(), restore() and grade(). Use a language-model critic instead"

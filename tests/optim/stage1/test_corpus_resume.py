@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -49,43 +44,6 @@ async def test_a_file_cut_anywhere_is_completed(tmp_path: Path) -> None:
         (folder / "walks.jsonl").write_bytes(whole[: rng.randrange(len(whole))])
         await scripted_corpus(folder, 4)
         assert contents(folder) == whole, trial
-
-
-CHILD = """
-import asyncio, sys, time
-sys.path.insert(0, {here!r})
-from pathlib import Path
-from corpus_fakes import scripted_corpus
-from swarm_ui.environments.phone import PhoneEnvironment
-step = PhoneEnvironment.step
-async def slow(self, action):
-    time.sleep(0.01)
-    return await step(self, action)
-PhoneEnvironment.step = slow
-print("ready", flush=True)
-asyncio.run(scripted_corpus(Path(sys.argv[1]), 12))
-"""
-
-
-@pytest.mark.slow
-async def test_kill_9_at_random_moments(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "whole", 12)
-    rng, kills = random.Random(1), 0
-    code = CHILD.format(here=str(ROOT / "tests" / "support"))
-    for _ in range(3):
-        child = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path / "c")],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
-        time.sleep(rng.uniform(0.05, 0.3))
-        child.send_signal(signal.SIGKILL)
-        kills += child.wait() == -signal.SIGKILL
-        child.stdout.close()
-    assert kills > 0
-    await scripted_corpus(tmp_path / "c", 12)
-    assert contents(tmp_path / "c") == contents(tmp_path / "whole")
 
 
 # -- calls ------------------------------------------------------------------------------------
