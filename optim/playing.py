@@ -22,6 +22,8 @@ from swarm_ui.optim.guidance import Guidance
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
+Place = tuple[int, int]
+"""The number of a graph, and of one of its jobs."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two attempts, doubled each time."""
 
@@ -80,8 +82,11 @@ async def play_graphs(
 ) -> int:
     """Play the episodes of all graphs at once, and keep them in the graphs.
 
+    The graphs share the places of concurrent episodes equally. Returns the number of episodes that
+    were played again.
+
     Args:
-        graphs: they share the places of concurrent episodes equally.
+        graphs: they get their episodes.
         environments, max_steps: see :func:`swarm_ui.rollout.rollout_many`.
         patience: for models that cannot be reached.
         publisher: its method ``prepare``, if it has one, delivers adapters to where episodes are
@@ -89,43 +94,17 @@ async def play_graphs(
         concurrency: maximum number of episodes at the same time, of all graphs together.
         on_progress: called with (episodes done, all episodes).
 
-    Returns:
-        the number of episodes that were played again.
-
     Raises:
         ModelUnavailable: the patience is over.
         ModelError: a model failed in all episodes, and waiting does not help.
     """
     todo = [(at, k) for at, graph in enumerate(graphs) for k in range(len(graph.jobs))]
-    total, done, again = len(todo), [0] * len(graphs), set[tuple[int, int]]()
-    found: dict[tuple[int, int], Episode] = {}
-    places = max(1, concurrency // len(graphs))
-    here = not isinstance(environments, Rollouts)
-    free = asyncio.Semaphore(concurrency // places if here else len(graphs))
-
-    async def play(at: int, numbers: Sequence[int]) -> None:
-        def count(finished: int, *_: object) -> None:
-            done[at] = finished
-            on_progress(sum(done), total)
-
-        graph = graphs[at]
-        async with free:
-            episodes = await rollout_many(
-                environments,
-                GraphPolicy(graph.team, name="training team"),
-                [graph.jobs[k] for k in numbers],
-                concurrency=places,
-                progress=None if again else count,
-                intervention=graph.guidance,
-                max_steps=max_steps,
-            )
-        found.update({(at, k): e for k, e in zip(numbers, episodes, strict=True)})
-
+    total, again, found = len(todo), set[Place](), dict[Place, Episode]()
     while todo:
         missed, why = todo, await _undelivered(publisher)
         if why is None:
-            parts = {at: [k for other, k in todo if other == at] for at, _ in todo}
-            await together([play(*part) for part in parts.items()])
+            progress = None if again else lambda done: on_progress(done, total)
+            found |= await _play(graphs, environments, todo, concurrency, max_steps, progress)
             missed = [place for place in todo if unanswered(found[place])]
             if len(missed) < len(todo):  # the model has answered, if only some
                 patience.answered()
@@ -137,13 +116,55 @@ async def play_graphs(
         todo = missed
     for at, graph in enumerate(graphs):
         graph.episodes = [found[at, k] for k in range(len(graph.jobs))]
-    faults = [episode.fault for episode in found.values()]
+    _expect_some([episode.fault for episode in found.values()])
+    return len(again)
+
+
+async def _play(
+    graphs: Sequence[GraphRollout],
+    environments: MakeEnvironment | Rollouts,
+    todo: Sequence[Place],
+    concurrency: int,
+    max_steps: int | None,
+    progress: Callable[[int], None] | None,
+) -> dict[Place, Episode]:
+    """The episodes of some places, of all graphs at once."""
+    done = [0] * len(graphs)
+    places = max(1, concurrency // len(graphs))
+    here = not isinstance(environments, Rollouts)
+    free = asyncio.Semaphore(concurrency // places if here else len(graphs))
+
+    async def play(at: int) -> dict[Place, Episode]:
+        def count(finished: int, *_: object) -> None:
+            done[at] = finished
+            if progress is not None:
+                progress(sum(done))
+
+        graph, mine = graphs[at], [place for place in todo if place[0] == at]
+        async with free:
+            episodes = await rollout_many(
+                environments,
+                GraphPolicy(graph.team, name="training team"),
+                [graph.jobs[k] for _, k in mine],
+                concurrency=places,
+                progress=count,
+                intervention=graph.guidance,
+                max_steps=max_steps,
+            )
+        return dict(zip(mine, episodes, strict=True))
+
+    parts = await together([play(at) for at in dict.fromkeys(at for at, _ in todo)])
+    return {place: episode for part in parts for place, episode in part.items()}
+
+
+def _expect_some(faults: Sequence[Failure | None]) -> None:
+    """Raise ``ModelError`` if every episode has a fault, and models or nodes caused some."""
     ours = [f for f in faults if f is not None and f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
         raise ModelError(
-            f"all {total} episodes were lost to faults; expected models that answer, got: {ours[0]}"
+            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
+            f"{ours[0]}"
         )
-    return len(again)
 
 
 async def _undelivered(publisher: Any) -> ModelUnavailable | None:
