@@ -42,48 +42,26 @@ class AllowedHosts:
         given = tuple(entries)
         if isinstance(entries, str) or not given:
             raise ConfigError(f"allowed hosts: expected a list of hosts, got {entries!r}")
-        self._all = "*" in given
-        self._hosts: set[tuple[str, int]] = set()
-        self._below: set[str] = set()
-        for entry in given:
-            if entry != "*":
-                self._add(entry)
+        rules = {rule for entry in given for rule in _rules(entry)}
+        self._rules = sorted(rules, key=lambda rule: (not rule[1], *rule))
+        self._all = ("*", 0) in rules
 
     def __str__(self) -> str:
-        hosts = [f"{host}:{port}" for host, port in sorted(self._hosts)]
-        return "every host" if self._all else ", ".join([*hosts, *sorted(self._below)])
-
-    def _add(self, entry: str) -> None:
-        parts = _split(entry if "://" in entry else f"//{entry}")
-        host = _host(parts)
-        if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS):
-            raise ConfigError(
-                f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name or a "
-                "URL with http or https, such as shop.example or 127.0.0.1:8080"
-            )
-        if not host.startswith("*."):
-            ports = (parts.port,) if parts.port else (80, 443)
-            self._hosts.update((host, port) for port in ports)
-        elif parts.port:
-            raise ConfigError(
-                f"allowed hosts: {entry!r}: *.name allows every port; leave the port out"
-            )
-        else:
-            self._below.add(host)
+        names = (f"{name}:{port}" if port else name for name, port in self._rules)
+        return "every host" if self._all else ", ".join(names)
 
     def allows(self, url: str) -> bool:
         """Whether the browser may open a connection for a URL, or needs none."""
         try:
-            parts = _split(url)
+            scheme, host, port = origin(url)
         except ConfigError:
             return False
-        if parts.scheme in _LOCAL:
+        if scheme in _LOCAL:
             return True
-        if parts.scheme not in _PORTS:
-            return False
-        host = _host(parts)
-        known = (host, parts.port or _PORTS[parts.scheme]) in self._hosts
-        return self._all or known or any(fnmatchcase(host, name) for name in self._below)
+        return scheme in _PORTS and any(
+            (host, port) == (name, allowed) if allowed else fnmatchcase(host, name)
+            for name, allowed in self._rules
+        )
 
     def flags(self) -> tuple[str, ...]:
         """Flags that make Chromium resolve only the allowed hosts.
@@ -93,9 +71,29 @@ class AllowedHosts:
         """
         if self._all:
             return ()
-        rules = [f"MAP {host}:{port} {host}:{port}" for host, port in sorted(self._hosts)]
-        rules += [f"EXCLUDE {name}" for name in sorted(self._below)]
+        rules = [
+            f"MAP {name}:{port} {name}:{port}" if port else f"EXCLUDE {name}"
+            for name, port in self._rules
+        ]
         return (*_NO_DETOURS, f"--host-resolver-rules={', '.join([*rules, 'MAP * ~NOTFOUND'])}")
+
+
+def _rules(entry: str) -> list[tuple[str, int]]:
+    """The host and the ports of an entry; port 0: every port."""
+    if entry == "*":
+        return [("*", 0)]
+    parts = _split(entry if "://" in entry else f"//{entry}")
+    host = _host(parts)
+    if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS):
+        raise ConfigError(
+            f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name or a "
+            "URL with http or https, such as shop.example or 127.0.0.1:8080"
+        )
+    if not host.startswith("*."):
+        return [(host, port) for port in ((parts.port,) if parts.port else (80, 443))]
+    if parts.port:
+        raise ConfigError(f"allowed hosts: {entry!r}: *.name allows every port; leave the port out")
+    return [(host, 0)]
 
 
 def web_url(text: str) -> str:
