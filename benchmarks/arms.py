@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from benchmarks.cell import Cell, origin_here
+from benchmarks.cell import Cell, read_cells
 from benchmarks.support.critics import NoisyCritic
+from benchmarks.support.origin import origin_here
 from demos.base_agent.stream import rehearsal_for
 from swarm_ui import CollabGraph, Critic, Judge
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, jobs, tasks
+from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, LocalModel
@@ -46,6 +48,8 @@ QUICK: Mapping[str, Any] = {
 }  # fmt: skip
 _QUICK_EPISODES = 4
 _DAGS = 3
+_PROBE = 40
+"""Steps of stage 1 from which the time of one is measured."""
 
 
 class Roles(NamedTuple):
@@ -123,6 +127,11 @@ def team(
         agents, rounds, model=model, edges=edges, adapters=names if trained else None,
         views="shuffle", vote=vote, temperature=temperature,
     )  # fmt: skip
+
+
+def untrained_vote(model: LocalModel) -> Policy:
+    """A vote of four agents without adapters."""
+    return GraphPolicy(team(model, trained=False))
 
 
 def vote(done: Trained) -> Policy:
@@ -308,6 +317,37 @@ class Train:
         }
         agents = names_of(given["team.agents"])
         return Trained(model, agents, seed, given, result.history, learned), work, notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreStage1:
+    """An agent after more stage 1, for the CPU time of another arm with this seed."""
+
+    study: str
+    of: str
+    train: Callable[[int, int], tuple[LocalModel, Mapping[str, float]]]
+    """The agent and the work, by seed and steps."""
+    tests: Callable[[], Jobs]
+    policies: Mapping[str, Callable[[LocalModel], Policy]]
+    make: MakeEnvironment = PhoneEnvironment
+    seeded: bool = True
+
+    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
+        """See :class:`benchmarks.study.Arm`."""
+        assert seed is not None
+        cost = [c.work["training"]["cpu_s"] for c in read_cells(self.study)
+                if (c.arm, c.seed) == (self.of, seed)]  # fmt: skip
+        if not cost and not quick:
+            raise ConfigError(f"{name}, seed {seed}: play '{self.of}' with this seed before")
+        steps = 3
+        if not quick:
+            each = self.train(seed, _PROBE)[1]["cpu_s"] / _PROBE
+            steps = max(1, round(cost[0] / each))
+        model, work = self.train(seed, steps)
+        for test, policy in self.policies.items():
+            arm = f"{name}; {test}" if test else name
+            tests = shortened(self.tests(), quick=quick)
+            yield played(arm, policy(model), tests, seed=seed, make=self.make, training=work)
 
 
 def team_config(given: Mapping[str, Any], seed: int) -> TeamConfig:

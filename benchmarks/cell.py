@@ -7,41 +7,21 @@ computed from it, and a run of the study adds lines to it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from benchmarks.support.origin import commit, dirty, machine
+from benchmarks.support.origin import Origin, origin_here
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
 from swarm_ui.stats import Outcome
 
+__all__ = ["Cell", "Origin", "file_of", "origin_here", "read_cells", "write_cells"]
 RESULTS = Path(__file__).resolve().parent / "results"
 _DIGITS = {0.0: "0", 1.0: "1", None: "-"}
 _VALUES: dict[str, float | None] = {digit: value for value, digit in _DIGITS.items()}
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a cell comes from."""
-
-    commit: str = ""
-    """Of the source; empty if it was not noted."""
-    dirty: bool = False
-    """Whether tracked files differed from the commit."""
-    lost: bool = False
-    """Whether the history of the repository lacks the commit."""
-    command: str = ""
-    machine: str = ""
-
-    @property
-    def doubt(self) -> str:
-        """Why the source cannot be looked up; empty if it can."""
-        if self.lost or not self.commit:
-            return "unknown commit"
-        return "changed source" if self.dirty else ""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,12 +111,6 @@ def write_cells(study: str, cells: Iterable[Cell], path: Path | None = None) -> 
 def file_of(study: str) -> Path:
     """The committed file of a study's cells."""
     return RESULTS / f"{study}.jsonl"
-
-
-def origin_here() -> Origin:
-    """The origin of cells that this process measures."""
-    words = ["python -m benchmarks", *sys.argv[1:]]
-    return Origin(commit=commit(), dirty=dirty(), command=" ".join(words), machine=machine())
 
 
 def _cell(stored: _Stored, lists: Mapping[int | None, Sequence[tuple[str, int]]]) -> Cell:

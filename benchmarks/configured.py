@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cell import Cell, origin_here
+from benchmarks.cell import Cell
+from benchmarks.support.origin import origin_here
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import Run, evaluate, load, train
 from swarm_ui.stats import Outcome

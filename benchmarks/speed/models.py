@@ -1,4 +1,4 @@
-"""Speed of models in this process, and the overhead of the team.
+"""Speed of models in this process, and the cost of adapters.
 
     python -m benchmarks.speed.models [--quick] [--peers] [--only agent text]
     python -m benchmarks.speed.models --only agent text --record
@@ -9,9 +9,6 @@ On one thread. *agent*: the shipped base agent with four adapters that differ.
   other, divided by that of the same requests sent concurrently (more is better);
 - ``mixed_vs_base``: CPU time of the same 64 requests to the base model without adapters, sent
   concurrently, divided by that of the mixed batch (1: adapters cost nothing);
-- ``orchestration_share``: the share of the wall time of a rollout (16 concurrent episodes on the
-  phone; four agents on a DAG, three rounds, a vote) that is spent neither in the model nor in the
-  environment, but in agents, graph, parsing, trace and event loop; ``tokens_per_s`` of it;
 - ``forward_ms``: CPU time of one forward of 64 rows with 48 tokens or 1 token each, over the four
   adapters: of the base model alone, with this library's routing, and with peft's ``adapter_names``.
 
@@ -27,7 +24,6 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -37,17 +33,11 @@ import torch
 from benchmarks.speed import language_model
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from benchmarks.speed.screens import screens
-from swarm_ui.action import Action
-from swarm_ui.environment import Step
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.templates import CORE
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.observation import Observation
-from swarm_ui.rollout import GraphPolicy, rollout_many
 
-REQUESTS, ADAPTERS, ROUNDS, EPISODES, NOISE = 64, 4, 3, 16, 0.02
+REQUESTS, ADAPTERS, NOISE = 64, 4, 0.02
 PEFT = "peft's"
 
 
@@ -131,67 +121,15 @@ def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, f
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-@dataclass
-class Clock:
-    """Adds up periods of wall time."""
-
-    seconds: float = field(default=0.0)
-
-
-class TimedPhone(PhoneEnvironment):
-    """A phone that measures the time spent in it: no other coroutine runs during its steps."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        began = time.perf_counter()
-        screen = await super().reset(task=task, seed=seed)
-        self._clock.seconds += time.perf_counter() - began
-        return screen
-
-    async def step(self, action: Action) -> Step:
-        began = time.perf_counter()
-        step = await super().step(action)
-        self._clock.seconds += time.perf_counter() - began
-        return step
-
-
-def measure_rollout(model: LocalModel, first: int) -> tuple[float, float]:
-    """One rollout of the team, on the jobs from number ``first``: the share of orchestration, and
-    tokens per second."""
-    names = [f"agent_{k}" for k in range(ADAPTERS)]
-    graph = CollabGraph.collaborative(
-        ADAPTERS, ROUNDS, model=model, adapters=names, temperature=0.8, views="shuffle",
-        density=0.5, seed=0,
-    )  # fmt: skip
-    jobs = draw_jobs(tuple(CORE), first + EPISODES, seed=1, seeds=TRAIN_SEEDS)[first:]
-    clock, before = Clock(), replace(model.counters)
-    began = time.perf_counter()
-    asyncio.run(
-        rollout_many(lambda: TimedPhone(clock), GraphPolicy(graph), jobs, concurrency=EPISODES)
-    )
-    wall, done = time.perf_counter() - began, model.counters
-    tokens = done.prompt_tokens + done.completion_tokens
-    tokens -= before.prompt_tokens + before.completion_tokens
-    return (wall - (done.seconds - before.seconds) - clock.seconds) / wall, tokens / wall
-
-
 def measure_agent(given: argparse.Namespace) -> Figures:
     """The figures of the base agent."""
     torch.set_num_threads(1)
     model, quick = team_model(), given.quick
     cpu = measure_batches(model, 2 if quick else 7)
-    measure_rollout(model, 0)  # warms up
-    rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 2 if quick else 5)]
-    shares, rates = zip(*rollouts, strict=True)
     return {
         "cpu_ms": {name: round(seconds * 1000, 1) for name, seconds in cpu.items()},
         "mixed_vs_one_by_one": round(cpu["one_by_one"] / cpu["mixed"], 2),
         "mixed_vs_base": round(cpu["base"] / cpu["mixed"], 3),
-        "orchestration_share": round(statistics.median(shares), 3),
-        "tokens_per_s": round(statistics.median(rates)),
         "forward_ms": {
             str(tokens): {
                 way: round(seconds * 1000, 2)
@@ -204,7 +142,7 @@ def measure_agent(given: argparse.Namespace) -> Figures:
 
 def tables(found: Figures) -> Iterator[Rows]:
     """The figures of the base agent."""
-    names = ("mixed_vs_one_by_one", "mixed_vs_base", "orchestration_share", "tokens_per_s")
+    names = ("mixed_vs_one_by_one", "mixed_vs_base")
     cells = [[name, number(found[name])] for name in names]
     for tokens, ways in found.get("forward_ms", {}).items():
         cells += [[f"a forward of 64 x {tokens}, {way}, CPU ms", ms] for way, ms in ways.items()]

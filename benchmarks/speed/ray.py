@@ -1,6 +1,6 @@
 """The overhead of rollouts on Ray, and the number of workers that one driver can serve.
 
-    python -m benchmarks.speed.ray [--quick] [--part overhead bookkeeping weak] [--record]
+    python -m benchmarks.speed.ray [--quick] [--part overhead weak] [--record]
 
 A scripted model waits for a fixed time (or one drawn from recorded latencies of SmolLM2,
 ``latencies.json``) and clicks. The phone is simulated; MiniWoB++ is real pages in a real Chromium.
@@ -11,8 +11,6 @@ Each section has processes of its own. Needs Linux, the extras ``ray`` and ``web
   ``overhead_200ms``: Ray's time divided by the local time, minus 1, the larger of both
   environments; ``episodes_lost``, ``episodes_twice``, ``bit_equal`` (whether all episodes on Ray
   equal the local ones except for times).
-- *bookkeeping*: 10,000 queued episodes against 1,000, with 64 in flight: ``memory_ratio_local`` and
-  ``memory_ratio_ray`` of the peak memory of the process that holds the queue and writes the traces.
 - *weak*: 8, 64 and 512 workers (the last in groups of 64) on a Ray cluster of four nodes on this
   machine, with latencies of 200 ms on average. ``weak_scaling``: episodes per second divided by
   those of as many workers that wait only for the model.
@@ -29,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -37,7 +35,7 @@ from typing import Any
 
 from benchmarks.speed.paced import DECISIONS, Latencies, Tally, pages, policy, work
 from benchmarks.speed.report import ROOT, Figures, Rows, Section, command
-from benchmarks.speed.usage import cpu_seconds, family, peak_memory
+from benchmarks.speed.usage import cpu_seconds, family
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import (
     Job,
@@ -53,7 +51,6 @@ from swarm_ui.trace.records import Episode
 PROCESSES, PLACES = 2, 8
 """Processes on Ray, and concurrent episodes in all of them or in the local pool."""
 DELAYS = {"1ms": 0.001, "20ms": 0.020, "200ms": 0.200}
-IN_FLIGHT = 64
 MEAN = 0.2
 """Mean latency in seconds of the section *weak*."""
 PLACE = {"CPU": 0.0, "place": 1.0}
@@ -157,39 +154,6 @@ def spent_since(before: Mapping[int, float]) -> float:
     """CPU seconds of this process and those below it since an earlier measurement."""
     now = cpu_seconds(family())
     return sum(seconds - before.get(process, 0.0) for process, seconds in now.items())
-
-
-# ---- bookkeeping -------------------------------------------------------------------------------
-
-
-def bookkeeping(system: str, count: int) -> Figures:
-    """Play ``count`` episodes of one decision, and write them as an evaluation does.
-
-    ``peak_mb`` is that of this process, which holds the queue and the results.
-    """
-    with ExitStack() as stack:
-        if system == "ray":
-            stack.enter_context(ray_cluster(cpus=PROCESSES))
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        return asyncio.run(_queued(system, count, Path(folder) / "traces.jsonl"))
-
-
-async def _queued(system: str, count: int, path: Path) -> Figures:
-    rollouts = Rollouts([LocalWorker(PhoneEnvironment, slots=IN_FLIGHT)])
-    if system == "ray":
-        each = IN_FLIGHT // PROCESSES
-        rollouts = ray_rollouts(PhoneEnvironment, workers=PROCESSES, slots=each)
-    async with rollouts:
-        if system == "ray":
-            await all_started(rollouts, PROCESSES)
-        for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
-            before = cpu_seconds(family())
-            arrived = await _written(rollouts, jobs, Latencies((0.001,)), 1, path)
-            cpu = spent_since(before)
-    return {
-        "peak_mb": peak_memory() / 2**20, "cpu_ms_per_episode": cpu / count * 1000,
-        "episodes_per_s": count / arrived[-1],
-    }  # fmt: skip
 
 
 # ---- weak scaling ------------------------------------------------------------------------------
@@ -299,14 +263,6 @@ def measure(given: argparse.Namespace) -> Figures:
         )  # fmt: skip
         if "overhead" in given.part:
             found |= apart(overhead, given.quick)
-        if "bookkeeping" in given.part:
-            queued, table = [100, 1000] if given.quick else [1000, 10_000], Figures()
-            for system in ("local", "ray"):
-                short, long = (apart(bookkeeping, system, count) for count in queued)
-                ratio = long["peak_mb"] / short["peak_mb"]
-                table[system] = {"short": short, "long": long, "memory_ratio": ratio}
-                found[f"memory_ratio_{system}"] = ratio
-            found["bookkeeping"] = {"queued": queued, "in_flight": IN_FLIGHT, **table}
         if "weak" in given.part:
             found |= apart(weak, given.quick)
     return found
@@ -327,17 +283,6 @@ def tables(found: Figures) -> Iterator[Rows]:
         heads = ("a decision", "episodes", "local s", "Ray s", "overhead",
                  "local CPU ms/decision", "Ray CPU ms/decision")  # fmt: skip
         yield Rows("Overhead of Ray against the local pool", heads, cells)
-    if "bookkeeping" in found:
-        told = found["bookkeeping"]
-        cells = [
-            [label, f"{part['short']['peak_mb']:.0f}", f"{part['long']['peak_mb']:.0f}",
-             f"{part['memory_ratio']:.2f}", f"{part['long']['cpu_ms_per_episode']:.1f}",
-             f"{part['long']['episodes_per_s']:.0f}"]
-            for label, part in (("local pool", told["local"]), ("Ray, driver", told["ray"]))
-        ]  # fmt: skip
-        short, long = (f"MB, {count:,} queued" for count in told["queued"])
-        heads = ("", short, long, "ratio", "CPU ms/episode", "episodes/s")
-        yield Rows(f"Queued episodes, {told['in_flight']} in flight", heads, cells)
     if "weak_scaling" in found:
         cells = [
             [f"{run['workers']} ({run['processes']} × {run['each']})", f"{run['start_s']:.0f}",
@@ -349,7 +294,7 @@ def tables(found: Figures) -> Iterator[Rows]:
 
 
 SECTIONS = {"ray": Section(measure, tables, "scale", "howto/cluster.md")}
-PARTS = ("overhead", "bookkeeping", "weak")
+PARTS = ("overhead", "weak")
 
 if __name__ == "__main__":
     options = {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "what to measure"}

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.speed.usage import OtherLoad
-from benchmarks.support.origin import origin
+from benchmarks.support.origin import origin_here
 from benchmarks.support.tables import markdown_table
 from swarm_ui.files import write_atomic
 
@@ -97,7 +97,7 @@ def recorded(section: Section) -> Figures:
 
 
 def _measured(section: Section, name: str, given: argparse.Namespace) -> Figures:
-    where = msgspec.to_builtins(origin(f"python -m benchmarks.speed.{name}"))
+    where = msgspec.to_builtins(origin_here(f"python -m benchmarks.speed.{name}"))
     load = OtherLoad()
     figures = section.measure(given)
     figures = {"origin": where, **figures, "other_cores": round(load.cores(), 2)}

@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import psutil
 
@@ -34,14 +33,6 @@ def own_cpu() -> float:
     """CPU seconds of this process, of those below it, and of children that have ended."""
     ended = os.times()
     return sum(cpu_seconds(family()).values()) + ended.children_user + ended.children_system
-
-
-def peak_memory() -> int:
-    """Largest resident memory of this process so far, in bytes (Linux)."""
-    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("/proc/self/status has no VmHWM")
 
 
 def busy_seconds() -> float:

@@ -4,8 +4,7 @@
     python -m benchmarks.speed.worlds --only coordination --record
 
 *phone*, in CPU time: ``steps_per_s`` (replays of the solver over all templates, resets included),
-``steps_per_s_bare`` (resets left out), ``devices_per_gb``, ``fork_us`` (snapshot and restore into
-another phone), ``grade_us`` of an action, ``screenshot_ms``, ``templates`` and ``apps``.
+``fork_us`` (snapshot and restore into another phone) and ``screenshot_ms``.
 
 *coordination*: ``rows`` of scripted agents on networks of 4 to 100 agents (test seeds, five
 networks of each of three families); no language model is involved. *distributed*: distributed
@@ -27,12 +26,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import importlib.util
 import json
 import sys
 import time
-import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -56,7 +53,6 @@ from swarm_ui.environments.coordination import (
     CoordinationPolicy,
 )
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.environments.phone.apps import CORE as APPS
 from swarm_ui.environments.phone.picture import draw_screen
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.message import Message
@@ -92,46 +88,15 @@ def fastest(work: Callable[[], object], repeats: int) -> float:
     return min(took)
 
 
-def graded(written: Sequence[Script]) -> float:
-    """Seconds to grade an action: the solver's and a wrong one at every step."""
-    phone, wrong, took = PhoneEnvironment(), Action(action_type="navigate_back"), list[float]()
-    for task, seed, actions in written:
-        at_once(phone.reset(task=task, seed=seed))
-        for action in actions:
-            began = time.perf_counter()
-            phone.grade(action)
-            phone.grade(wrong)
-            took.append((time.perf_counter() - began) / 2)
-            at_once(phone.step(action))
-    return fmean(took)
-
-
-def phones_per_gb(count: int) -> float:
-    """Phones in the middle of an episode that fit into 2**30 bytes."""
-    jobs = draw_jobs(tuple(TEMPLATES), count, seed=1, seeds=TRAIN_SEEDS)
-    gc.collect()
-    tracemalloc.start()
-    phones = []
-    for task, seed in jobs:
-        phone = PhoneEnvironment()
-        at_once(phone.reset(task=task, seed=seed))
-        at_once(phone.step(phone.expert()))
-        phones.append(phone)
-    gc.collect()
-    used = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    return 2**30 * len(phones) / used
-
-
 def measure_phone(given: argparse.Namespace) -> Figures:
     """The figures of the phone."""
     each, repeats = (1, 3) if given.quick else (20, 5)
     written, phone, other = scripts(len(TEMPLATES) * each), PhoneEnvironment(), PhoneEnvironment()
 
-    def replay(acting: bool) -> None:
+    def replay() -> None:
         for task, seed, actions in written:
             at_once(phone.reset(task=task, seed=seed))
-            for action in actions if acting else ():
+            for action in actions:
                 at_once(phone.step(action))
 
     def fork() -> None:
@@ -139,31 +104,18 @@ def measure_phone(given: argparse.Namespace) -> Figures:
             other.restore(phone.snapshot())
 
     steps = sum(len(actions) for _, _, actions in written)
-    whole, resets = (fastest(lambda a=a: replay(a), repeats) for a in (True, False))  # type: ignore[misc]
-    at_once(phone.reset(task="phone-message-task", seed=1))
-    for _ in range(4):
-        at_once(phone.step(phone.expert()))
-    screen = phone.state.view
-    draw = partial(draw_screen, screen)
-    draw()  # loads the font
-    return {
-        "steps_per_s": round(steps / whole),
-        "steps_per_s_bare": round(steps / max(whole - resets, 1e-9)),
-        "devices_per_gb": round(phones_per_gb(len(TEMPLATES) * (1 if given.quick else 8))),
+    figures = {
+        "steps_per_s": round(steps / fastest(replay, repeats)),
         "fork_us": round(fastest(fork, repeats) * 1000, 2),
-        "grade_us": round(graded(written) * 1e6),
-        "screenshot_ms": round(
-            fastest(lambda: draw_screen(screen), 10 if given.quick else 100) * 1000, 2
-        ),
-        "templates": len(TEMPLATES),
-        "apps": len(APPS),
     }
+    draw = partial(draw_screen, phone.state.view)
+    draw()  # loads the font
+    return figures | {"screenshot_ms": round(fastest(draw, 10 * repeats) * 1000, 2)}
 
 
 def phone_tables(found: Figures) -> Iterator[Rows]:
     """The figures of the phone."""
-    names = ("steps_per_s", "steps_per_s_bare", "devices_per_gb", "fork_us", "grade_us",
-             "screenshot_ms", "templates", "apps")  # fmt: skip
+    names = ("steps_per_s", "fork_us", "screenshot_ms")
     yield Rows("phone", ("", "value"), [(name, number(found[name])) for name in names])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.arms import TEST_DRAW, Evaluate, Jobs, Roles, Train, team
+from benchmarks.arms import TEST_DRAW, Evaluate, Jobs, Roles, Train, untrained_vote
 from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.critics import OutcomeJudge
@@ -156,7 +156,7 @@ BASE = Train(
 GUIDED = {"train.guide": 0.7}
 ARMS: dict[str, Arm] = {
     "untrained team": Evaluate(
-        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=tests
+        policy=untrained_vote, tests=tests
     ),
     **{name: BASE.but(roles=partial(roles, credit=name)) for name in SOURCES},
     **{

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from benchmarks.arms import Evaluate, Roles, Train, phone_tests, team
+from benchmarks.arms import Evaluate, Roles, Train, phone_tests, untrained_vote
 from benchmarks.study import Arm, Study
 from benchmarks.support.critics import NoisyCritic
 from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, Trust
-from swarm_ui.rollout import GraphPolicy
 
 WITHOUT = "without a critic (outcome)"
 CRITICS: dict[str, dict[str, Any]] = {
@@ -46,9 +45,7 @@ BASE = Train(
     },
 )
 ARMS: Mapping[str, Arm] = {
-    "untrained": Evaluate(
-        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=BASE.tests
-    ),
+    "untrained": Evaluate(policy=untrained_vote, tests=BASE.tests),
     WITHOUT: BASE.but(roles=partial(roles, errors=None)),
     **{
         f"{critic}, {trust}": BASE.but(

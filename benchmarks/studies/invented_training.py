@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from benchmarks.arms import (
     TEST_DRAW,
     Evaluate,
     Jobs,
+    MoreStage1,
     Roles,
     Train,
     phone_tests,
-    played,
-    shortened,
-    team,
+    untrained_vote,
 )
-from benchmarks.cell import Cell, read_cells
+from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.critics import NoisyCritic
 from demos.base_agent.recipes import pool, solver_steps
-from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream
 from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph
@@ -40,13 +37,12 @@ from swarm_ui.environments.phone.invented import (
     simple_tasks,
 )
 from swarm_ui.environments.phone.invented.tasks import templates
-from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher
 from swarm_ui.optim.trainer import SampleJobs
-from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.rollout import Job
 from swarm_ui.stats import Outcome
 
 BASE, GENERAL = "four untrained agents", "four general agents (of this package), no stage 2"
@@ -56,7 +52,6 @@ DEVICES_APART = 10_000
 """Devices of seed ``s`` begin at this number times ``s``: every seed has devices of its own."""
 EPISODES, TAUGHT_EPISODES = 64, 256
 """Training episodes of each of the 4 iterations; half of them are on devices, if there are any."""
-_PROBE = 40
 _MIX = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
 """More stage 1 has as many samples on invented screens as stage 2 rehearses."""
 make = partial(InventedPhone, devices=1, wordings="few")
@@ -102,62 +97,35 @@ def roles(seed: int, team: CollabGraph, *, outcome: bool = False, teacher: bool 
     return Roles(None if outcome else critic, critic, ScriptedAdversary(), shown)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoreStage1:
-    """More stage 1 on the same devices, for the CPU time of another arm with this seed."""
+def more_stage1(
+    seed: int, steps: int, *, devices: int, episodes: int, agent: Path = BASE_AGENT,
+    rate: float = 1e-3,
+) -> tuple[LocalModel, dict[str, float]]:  # fmt: skip
+    """The agent after these steps on the solver's way through as many episodes as stage 2 has."""
+    model, rng = LocalModel.load(agent), random.Random(derive(seed, "demonstrations"))
+    drawn = [
+        job
+        for group in (tasks("train"), device_tasks(DEVICES_APART * seed, devices))
+        for job in draw_jobs(group, 2 * episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    ]
+    shown = [*pool(), *asyncio.run(solver_steps(make(), drawn, rng))]
+    config = Stage1Config(steps=steps, learning_rate=rate, questions_first=0.0, seed=1000 + seed)
+    done = train(model, Stream(derive(seed, "more stage 1"), KNOWN_WORDS, _MIX, shown), config)
+    return model, {"cpu_s": done.cpu_seconds, "steps": done.steps, "samples": done.samples}
 
-    study: str
-    of: str
-    devices: int
-    episodes: int
-    tests: Callable[[], Jobs]
-    agent: Path = BASE_AGENT
-    rate: float = 1e-3
-    seeded: bool = True
 
-    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
-        """See :class:`benchmarks.study.Arm`."""
-        assert seed is not None
-        cost = [c.work["training"]["cpu_s"] for c in read_cells(self.study)
-                if (c.arm, c.seed) == (self.of, seed)]  # fmt: skip
-        if not cost and not quick:
-            raise ConfigError(f"{name}, seed {seed}: play '{self.of}' with this seed before")
-        count = 2 if quick else 2 * self.episodes
-        shown = [*pool(), *asyncio.run(self._solver(seed, count))]
-        each = self._trained(shown, seed, 3 if quick else _PROBE)[1]["cpu_s"] / _PROBE
-        steps = 3 if quick else max(1, round(cost[0] / each))
-        model, work = self._trained(shown, seed, steps)
-        yield played(name, GraphPolicy(team(model, trained=False)),
-                     shortened(self.tests(), quick=quick), seed=seed, make=make,
-                     training=work)  # fmt: skip
-
-    async def _solver(self, seed: int, count: int) -> list[ActionSample]:
-        """The solver's steps in episodes of the phone, and in as many on the devices."""
-        rng = random.Random(derive(seed, "demonstrations"))
-        names = device_tasks(DEVICES_APART * seed, self.devices)
-        drawn = [
-            job
-            for group in (tasks("train"), names)
-            for job in draw_jobs(group, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-        ]
-        return await solver_steps(make(), drawn, rng)
-
-    def _trained(
-        self, shown: Sequence[ActionSample], seed: int, steps: int
-    ) -> tuple[LocalModel, dict[str, float]]:
-        model = LocalModel.load(self.agent)
-        config = Stage1Config(
-            steps=steps, learning_rate=self.rate, questions_first=0.0, seed=1000 + seed
-        )
-        done = train(model, Stream(derive(seed, "more stage 1"), KNOWN_WORDS, _MIX, shown), config)
-        work = {"cpu_s": done.cpu_seconds, "steps": done.steps, "samples": done.samples}
-        return model, work
+def more(study: str, of: str, tests: Callable[[], Jobs], **given: Any) -> MoreStage1:
+    """More stage 1 for the time of another arm; ``given``: options of :func:`more_stage1`."""
+    return MoreStage1(
+        study=study, of=of, train=partial(more_stage1, **given), tests=tests,
+        policies={"": untrained_vote}, make=make,
+    )  # fmt: skip
 
 
 def untrained(path: Path, blind: int) -> Evaluate:
     """Four agents of this package that vote."""
     return Evaluate(
-        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=partial(tests, blind),
+        policy=untrained_vote, tests=partial(tests, blind),
         model=partial(LocalModel.load, path), make=make,
     )  # fmt: skip
 
@@ -182,9 +150,8 @@ def arms(name: str, start: str, agent: Path, blind: int) -> dict[str, Arm]:
         start: untrained(agent, blind),
         "stage 2, 0 invented devices": stage2(0, agent=agent, tests=every),
         "stage 2, 32 invented devices": stage2(32, agent=agent, tests=every),
-        "more stage 1, 32 invented devices": MoreStage1(
-            study=name, of="stage 2, 32 invented devices", devices=32, episodes=EPISODES,
-            tests=every, agent=agent,
+        "more stage 1, 32 invented devices": more(
+            name, "stage 2, 32 invented devices", every, devices=32, episodes=EPISODES, agent=agent
         ),
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ from benchmarks.studies.invented_training import (
     BASE,
     GENERAL,
     TAUGHT_EPISODES,
-    MoreStage1,
+    more,
     roles,
     stage2,
     study,
@@ -25,9 +25,7 @@ SIZE = {"train.episodes": TAUGHT_EPISODES, "train.update.steps": 300, "train.ran
 """Chosen on 128 episodes of devices that no study uses."""
 MAIN = "stage 2 with a teacher, 512 invented devices"
 TAUGHT = partial(stage2, set=SIZE, roles=partial(roles, teacher=True))
-MORE = partial(
-    MoreStage1, study="invented_training_teacher", of=MAIN, devices=512, episodes=TAUGHT_EPISODES
-)
+MORE = partial(more, "invented_training_teacher", MAIN, devices=512, episodes=TAUGHT_EPISODES)
 ARMS: dict[str, Arm] = {
     BASE: untrained(BASE_AGENT, FIRST_BLIND),
     "stage 2 without a teacher, 512 invented devices": stage2(512, set=SIZE, tests=EVERY),

@@ -7,35 +7,30 @@ not see in training (12 calls), and as one of its agents alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import (
     Evaluate,
     Jobs,
+    MoreStage1,
     Roles,
     Train,
     dag,
     one_agent,
     own_dag,
     phone_tests,
-    played,
     scripted,
-    shortened,
-    team,
+    untrained_vote,
     vote,
 )
-from benchmarks.cell import Cell, read_cells
 from benchmarks.study import Arm, Study
 from benchmarks.support.loop_guard import LoopGuard
 from demos.base_agent.recipes import BaseAgentConfig, pool
 from demos.base_agent.stream import Stream
 from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph
-from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary
@@ -55,35 +50,12 @@ def unguided(seed: int, team: CollabGraph, *, outcome: bool = False) -> Roles:
     return Roles(None if outcome else scripted(seed, team).critic, adversary=ScriptedAdversary())
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoreStage1:
-    """The base agent after more stage 1, for the CPU time of another arm with this seed."""
-
-    of: str
-    seeded: bool = True
-
-    def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
-        """See :class:`benchmarks.study.Arm`."""
-        assert seed is not None
-        cost = [c.work["training"]["cpu_s"] for c in read_cells("learning")
-                if (c.arm, c.seed) == (self.of, seed)]  # fmt: skip
-        if not cost and not quick:
-            raise ConfigError(f"{name}, seed {seed}: play '{self.of}' with this seed before")
-        each = _stage1(seed, 3 if quick else 150)[1]
-        model, _ = _stage1(seed, 3 if quick else max(150, round(cost[0] / each)))
-        for test, policy in (("vote", team(model, trained=False)),
-                             ("one agent", CollabGraph.solo(model))):  # fmt: skip
-            yield played(f"{name}; {test}", GraphPolicy(policy), shortened(tests(), quick=quick),
-                         seed=seed, training={"cpu_s": cost[0] if cost else 0.0})  # fmt: skip
-
-
-def _stage1(seed: int, steps: int) -> tuple[LocalModel, float]:
-    """The agent after these steps, and the CPU-seconds of one."""
+def more_stage1(seed: int, steps: int) -> tuple[LocalModel, dict[str, float]]:
+    """The agent after these steps on the corpus of stage 1."""
     config, model = BaseAgentConfig(seed=1000 + seed), LocalModel.load()
     stream = Stream(config.seed * 1000, KNOWN_WORDS, config.mix, pool())
     stage1 = Stage1Config(steps=steps, learning_rate=1e-3, seed=config.seed * 1000)
-    done = train(model, stream, stage1)
-    return model, done.cpu_seconds / steps
+    return model, {"cpu_s": train(model, stream, stage1).cpu_seconds}
 
 
 def untrained() -> LocalModel:
@@ -132,9 +104,7 @@ ARMS: Mapping[str, Arm] = {
         ),
         tests=tests,
     ),
-    "four untrained agents": Evaluate(
-        policy=lambda model: GraphPolicy(team(model, trained=False)), tests=tests
-    ),
+    "four untrained agents": Evaluate(policy=untrained_vote, tests=tests),
     "DPO": DPO,
     "RFT": RFT,
     "RFT, critic, no guidance": RFT.but(NO_GUIDE, roles=unguided, policies=VOTES),
@@ -156,8 +126,13 @@ ARMS: Mapping[str, Arm] = {
     ),
     "DPO, no rehearsal": DPO.but(rehearsal=0.0),
     "DPO, critic with 20 % errors": DPO.but(roles=partial(scripted, errors=0.2)),
-    "more stage 1, time of DPO": MoreStage1(of="DPO; vote"),
-    "more stage 1, time of RFT": MoreStage1(of="RFT; vote"),
+    **{
+        f"more stage 1, time of {name}": MoreStage1(
+            study="learning", of=f"{name}; vote", train=more_stage1, tests=tests,
+            policies={"vote": untrained_vote, "one agent": alone},
+        )
+        for name in ("DPO", "RFT")
+    },
 }  # fmt: skip
 STUDY = Study(
     arms=ARMS,

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 
-from benchmarks.cell import Cell, origin_here
+from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
-from benchmarks.support.tables import markdown_table
+from benchmarks.support.origin import origin_here
 from swarm_ui import Action, ChatModel, CollabGraph, Request
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import TEST_SEEDS
@@ -25,22 +24,6 @@ from swarm_ui.trace.records import Episode
 EACH = 20
 """Episodes of each task."""
 AGENT, RANDOM = "base agent", "random actions"
-
-
-def tasks(cells: Sequence[Cell]) -> str:
-    """Success on every task."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for cell in cells:
-        for outcome in cell.outcomes.get("reference tasks", ()):
-            if outcome.value is not None:
-                each = found.setdefault(outcome.template, {AGENT: [], RANDOM: []})
-                each[cell.arm].append(outcome.value)
-    lines = [
-        (task, f"{100 * fmean(each[AGENT]):.0f}", f"{100 * fmean(each[RANDOM]):.0f}")
-        for task, each in sorted(found.items(), key=lambda one: -fmean(one[1][AGENT]))
-        if each[AGENT] and each[RANDOM]
-    ]
-    return markdown_table(("task", f"{AGENT} %", f"{RANDOM} %"), lines, "lr")
 
 
 def random_reply(request: Request) -> str:
@@ -87,7 +70,6 @@ ARMS: Mapping[str, Arm] = {
 STUDY = Study(
     arms=ARMS,
     named=((AGENT, RANDOM),),
-    more=tasks,
     shown=(AGENT, RANDOM),
     note="Real pages, but not comparable with published scores: the observation is this project's, "
     "there is no clock, and success is a raw reward above 0.",

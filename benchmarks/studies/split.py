@@ -14,8 +14,9 @@ from statistics import fmean
 import torch
 
 from benchmarks.arms import TEST_DRAW, calls_of
-from benchmarks.cell import Cell, origin_here
+from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
+from benchmarks.support.origin import origin_here
 from benchmarks.support.split_teams import Edges, SplitTeams, tokens
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks

@@ -11,28 +11,26 @@ from pathlib import Path
 import msgspec
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Commit, command and machine of a record."""
 
-    commit: str
-    dirty: bool
+    commit: str = ""
+    """Of the source; empty if it was not noted."""
+    dirty: bool = False
     """Whether tracked files differed from the commit."""
-    command: str
-    machine: str
+    command: str = ""
+    machine: str = ""
 
     @property
-    def place(self) -> str:
-        """Commit and machine in words."""
-        changes = " with changes" if self.dirty else ""
-        return f"Commit {self.commit[:10]}{changes}, {self.machine}"
+    def doubt(self) -> str:
+        """Why the source cannot be looked up; empty if it can."""
+        if not self.commit:
+            return "unknown commit"
+        return "changed source" if self.dirty else ""
 
 
-def origin(program: str) -> Origin:
-    """The origin of figures that this process measures.
-
-    Args:
-        program: how the script is started, without its arguments.
-    """
+def origin_here(program: str = "python -m benchmarks") -> Origin:
+    """The origin of figures that this process measures; ``program``: without its arguments."""
     return Origin(
         commit=commit(),
         dirty=dirty(),

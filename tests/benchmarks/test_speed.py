@@ -20,7 +20,7 @@ from swarm_ui.environments.web import find_browser
 from swarm_ui.nodes import CausalModel
 from swarm_ui.trace.records import Episode
 
-QUICK = Namespace(quick=True, peers=False, part=("bookkeeping",))
+QUICK = Namespace(quick=True, peers=False)
 SECTIONS = {
     section.record: section
     for each in (edges.SECTIONS, models.SECTIONS, ray.SECTIONS, worlds.SECTIONS)
@@ -82,8 +82,6 @@ def test_web_pages(system: Any) -> None:
 def test_base_agent() -> None:
     model = models.team_model()
     assert all(seconds > 0 for seconds in models.measure_forward(model, 1, 1).values())
-    share, rate = models.measure_rollout(model, 0)
-    assert 0 < share < 1 and rate > 0
 
 
 def test_language_model(folder: Path) -> None:
@@ -102,7 +100,7 @@ def test_ray() -> None:
     found = ray.measure(Namespace(quick=True, part=ray.PARTS))
     show(ray.tables(found))
     assert (found["episodes_lost"], found["episodes_twice"], found["bit_equal"]) == (0, 0, True)
-    assert found["memory_ratio_ray"] < 1.3
+    assert found["weak_scaling"]
 
 
 def test_lost_doubled_and_other_episodes_are_counted() -> None:
