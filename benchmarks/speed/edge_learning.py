@@ -45,8 +45,6 @@ class Problem(NamedTuple):
     optimum: float
     evaluate: Callable[[EdgeSample, torch.Generator], Outcome]
     """One evaluation. Equal generator states give the same task."""
-    scored: bool
-    """Whether single messages can be scored, as a critic without errors would."""
 
     def mean(self, samples: Sequence[EdgeSample]) -> float:
         """Mean expected utility of some graphs."""
@@ -77,7 +75,7 @@ def vote(adversaries: int, seed: int) -> Problem:
         heard = [right[a] for a, _ in sample.edges]
         return Outcome(float(float(own[-1]) < _win(sum(heard), len(heard))), right)
 
-    return Problem(graph, value, float(table[: agents - adversaries + 1, 0].max()), evaluate, True)
+    return Problem(graph, value, float(table[: agents - adversaries + 1, 0].max()), evaluate)
 
 
 def needle(seed: int) -> Problem:
@@ -92,7 +90,7 @@ def needle(seed: int) -> Problem:
         chance = float(value(graph.mask([sample.edges])))
         return Outcome(float(float(torch.rand(1, generator=draw)) < chance), {})
 
-    return Problem(graph, value, 0.9, evaluate, False)
+    return Problem(graph, value, 0.9, evaluate)
 
 
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
@@ -134,11 +132,6 @@ class GPTSwarmEdges(nn.Module):
         wanted = (uniform < self.logits.detach().sigmoid()).tolist()
         return [self._made([k for k in self._visit(row) if row[k]]) for row in wanted]
 
-    def mode(self) -> EdgeSample:
-        """The edges with a probability above 1/2, without those that close a cycle."""
-        row = (self.logits > 0).tolist()
-        return self._made([k for k in self._visit(row) if row[k]])
-
     def log_prob(self, dags: Sequence[EdgeSample]) -> Tensor:
         """Log-probability (nats) of each DAG, ``[B]``, with gradient."""
         chosen = self.graph.mask(dags)
@@ -168,7 +161,7 @@ class GPTSwarmEdges(nn.Module):
         return self.graph.sample(order, chosen, None)
 
 
-class GPTSwarmRule:
+class GPTSwarm:
     """GPTSwarm's own update: Adam with learning rate 0.1 on all log-odds.
 
     ``baseline`` is ``"none"`` as in its code for MMLU; ``"half"`` as in the rest of its code, which
@@ -176,19 +169,19 @@ class GPTSwarmRule:
     average that was probably intended.
     """
 
-    def __init__(self, edges: GPTSwarmEdges, baseline: Baseline) -> None:
-        self.edges, self.baseline = edges, baseline
-        self.optimizer = torch.optim.Adam(edges.parameters(), lr=0.1)
+    def __init__(self, graph: CandidateGraph, baseline: Baseline) -> None:
+        self.edges, self.baseline = GPTSwarmEdges(graph), baseline
+        self._adam = torch.optim.Adam(self.edges.parameters(), lr=0.1)
         self._average: float | None = None
 
-    def step(self, samples: Sequence[EdgeSample], values: Sequence[float]) -> None:
-        """One update from graphs and their utilities."""
-        mean = sum(values) / len(values)
+    def step(self, samples: Sequence[EdgeSample], outcomes: Sequence[Outcome]) -> None:
+        """One update from graphs and their outcomes."""
+        values = torch.tensor([outcome.utility for outcome in outcomes])
+        mean = float(values.mean())
         known = mean if self._average is None else self._average
         self._average = 0.9 * known + 0.1 * mean
         subtracted = {"none": 0.0, "half": 0.5, "average": known}[self.baseline]
-        advantages = torch.tensor(values) - subtracted
-        self.optimizer.zero_grad()
-        loss = -(advantages * self.edges.log_prob(samples)).mean()
+        self._adam.zero_grad()
+        loss = -((values - subtracted) * self.edges.log_prob(samples)).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        self._adam.step()

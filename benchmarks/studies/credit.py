@@ -10,7 +10,6 @@ from typing import Any
 from benchmarks.arms import TEST_DRAW, Evaluate, Jobs, Roles, Train, untrained_vote
 from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
-from benchmarks.support.critics import OutcomeJudge
 from benchmarks.support.tables import markdown_table
 from swarm_ui import CollabGraph, Critic, Observation
 from swarm_ui.environments.phone import (
@@ -21,27 +20,28 @@ from swarm_ui.environments.phone import (
     draw_jobs,
     tasks,
 )
+from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.pretrained.catalogue import CRITIC_ADAPTERS
 from swarm_ui.optim import (
     MALT,
     DrMAS,
     GiGPO,
-    LeaveOneOut,
     ProgressAttribution,
     ScriptedAdversary,
     ScriptedCritic,
-    Shapley,
     learned_critic,
 )
 from swarm_ui.optim.trainer import SampleJobs
-from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.rollout import Job
 
 SOURCES = (
     "outcome", "scripted critic", "agent-wise advantage (Dr. MAS)",
     "state-wise advantage (GiGPO)", "search tree values (MALT)", "progress attribution (SPA-RL)",
     "leave one out", "resampling", "Shapley", "learned critic (SmolLM2)",
 )  # fmt: skip
+REPLAYED = ("leave one out", "resampling", "Shapley")
+"""Their judge played each episode to its end after every message; commit 92750bf2 has it."""
 CREDITS, GUIDES = ("outcome", "scripted critic"), ("guided 0", "guided 0.7")
 GRADES = ("negatives not graded", "negatives graded")
 FACTORS = tuple(f"DPO: {a}, {b}, {c}" for a in CREDITS for b in GUIDES for c in GRADES)
@@ -109,12 +109,8 @@ def tests() -> Jobs:
     }
 
 
-def source(name: str, team: CollabGraph) -> Critic | None:
-    """The critic of a source for a team; ``None``: the outcome.
-
-    The value of a decision in replays is the outcome when one greedy agent goes on, never the
-    solver's.
-    """
+def source(name: str) -> Critic | None:
+    """The critic of a source for a team; ``None``: the outcome."""
     if name == "outcome":
         return None
     if name == "learned critic (SmolLM2)":
@@ -129,12 +125,7 @@ def source(name: str, team: CollabGraph) -> Critic | None:
     if name in plain:
         found: Critic = plain[name]()
         return found
-    agent: Any = team.nodes[team.agents[0]]
-    alone = GraphPolicy(CollabGraph.solo(agent.model, adapter="agent_0"), name="greedy")
-    judge = OutcomeJudge(RepeatedPhone, alone)
-    if name == "Shapley":
-        return Shapley(team, judge)
-    return LeaveOneOut(team, judge, samples=2 if name == "resampling" else 0)
+    raise ConfigError(f"there is no source '{name}'")
 
 
 def roles(
@@ -142,7 +133,7 @@ def roles(
 ) -> Roles:
     """``judged``: the scripted critic says which single actions are right."""
     judge = ScriptedCritic(RepeatedPhone) if judged else None
-    return Roles(source(credit, team), judge, ScriptedAdversary() if adversary else None)
+    return Roles(source(credit), judge, ScriptedAdversary() if adversary else None)
 
 
 BASE = Train(
@@ -158,7 +149,11 @@ ARMS: dict[str, Arm] = {
     "untrained team": Evaluate(
         policy=untrained_vote, tests=tests
     ),
-    **{name: BASE.but(roles=partial(roles, credit=name)) for name in SOURCES},
+    **{
+        name: BASE.but(roles=partial(roles, credit=name))
+        for name in SOURCES
+        if name not in REPLAYED
+    },
     **{
         f"{name}, guided 0.7": BASE.but(GUIDED, roles=partial(roles, credit=name, judged=True))
         for name in CREDITS
@@ -176,7 +171,7 @@ ARMS: dict[str, Arm] = {
 }  # fmt: skip
 STUDY = Study(
     arms=ARMS,
-    trial=("untrained team", "outcome", "leave one out"),
+    trial=("untrained team", "outcome", "scripted critic"),
     named=(
         ("scripted critic", "outcome"),
         ("search tree values (MALT)", "outcome"),
