@@ -63,8 +63,8 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     t_low: float | None
     t_high: float | None
     by_seed: list[float]
-    tokens: tuple[float, float | None, float | None] | None = None
-    """Difference of the mean tokens of an episode, with Student's t over seeds."""
+    tokens: float | None = None
+    """Difference of the mean tokens of an episode."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,9 +138,9 @@ def _published(arm: str, cells: Sequence[Cell]) -> list[Row]:
     """Rows whose outcomes were not kept, as they were computed then."""
     return [
         Row(
-            arm=arm, split=split, success=one["success"], low=one["low"], high=one["high"],
-            by_seed=one["by_seed"], seeds=one["seeds"], episodes=one["episodes"],
-            work={k: one[k] for k in ("calls", "cpu_s")}, doubt="outcomes were not kept",
+            arm=arm, split=split, doubt="outcomes were not kept",
+            work={k: one[k] for k in ("calls", "cpu_s")},
+            **{k: one[k] for k in ("success", "low", "high", "by_seed", "seeds", "episodes")},
         )
         for cell in cells
         for split, one in cell.notes.get("published", {}).items()
@@ -156,21 +156,19 @@ def _row(study: Study, arm: str, cells: Sequence[Cell], split: str) -> Row | Non
     each = [_success(cell.outcomes[split]) for cell in own]
     trained = own[0].seed is not None
     low, high = _student(each if trained and study.pooled else [])
-    kinds = list(dict.fromkeys(key for c in own for s in ("training", split)
-                               for key in _named_work(c, s)))  # fmt: skip
-    work = [{k: v for s in ("training", split) for k, v in _named_work(c, s).items()} for c in own]
+    work: dict[str, list[float]] = {}
+    for place in ("training", split):
+        prefix = "training " if place == "training" else ""
+        for cell in own:
+            for key, value in cell.work.get(place, {}).items():
+                work.setdefault(prefix + key, []).append(value)
     return Row(
         arm=arm, split=split, success=_rounded(rate.mean), low=_rounded(rate.low),
         high=_rounded(rate.high), t_low=low, t_high=high, by_seed=[_rounded(v) for v in each],
         seeds=len(own) if trained or len(own) > 1 else 0, episodes=len(outcomes) // len(own),
-        work={k: round(fmean(w[k] for w in work if k in w), 1) for k in kinds},
+        work={key: round(fmean(values), 1) for key, values in work.items()},
         doubt=next((cell.origin.doubt for cell in own if cell.origin.doubt), ""),
     )  # fmt: skip
-
-
-def _named_work(cell: Cell, place: str) -> dict[str, float]:
-    prefix = "training " if place == "training" else ""
-    return {f"{prefix}{key}": value for key, value in cell.work.get(place, {}).items()}
 
 
 def _over_seeds(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -184,16 +182,21 @@ def _over_seeds(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def _contrast(
     found: Mapping[str, Sequence[Cell]], pair: Pair, split: str, named: bool
 ) -> Contrast | None:
-    """The difference on one split; ``None`` if a side has no such outcomes.
+    """The difference on one split, on the episodes that both sides played; ``None`` if a side has
+    no such outcomes.
 
     An arm that was trained is compared on common seeds; one that was not counts for every seed.
     """
     sides = [{c.seed: c for c in found.get(arm, ()) if split in c.outcomes} for arm in pair]
     seeds = _common_seeds(*sides)
-    mine, other = ([(seed, side.get(seed) or side[None]) for seed in seeds] for side in sides)
-    ours, theirs = _same_episodes(
-        *([o for s, c in side for o in _with_run(c.outcomes[split], s)] for side in (mine, other))
-    )
+    cells = [[side.get(seed) or side[None] for seed in seeds] for side in sides]
+    every = [
+        [msgspec.structs.replace(o, run=seed or 0)
+         for seed, cell in zip(seeds, own, strict=True) for o in cell.outcomes[split]]
+        for own in cells
+    ]  # fmt: skip
+    both = set.intersection(*({(o.template, o.seed) for o in own} for own in every))
+    ours, theirs = ([o for o in own if (o.template, o.seed) in both] for own in every)
     gap = clustered_difference(ours, theirs) if ours else None
     if gap is None:
         return None
@@ -203,54 +206,34 @@ def _contrast(
         for s in seeds
     ]
     low, high = _student(each if seeds != [None] else [])
-    tokens = [[c.work.get(split, {}).get("tokens") for _, c in side] for side in (mine, other)]
+    spent = [[cell.work.get(split, {}).get("tokens") for cell in own] for own in cells]
+    more = [a - b for a, b in zip(*spent, strict=True) if a is not None and b is not None]
     return Contrast(
-        ours=pair[0], theirs=pair[1], split=split,
-        named=named,
+        ours=pair[0], theirs=pair[1], split=split, named=named,
         difference=_rounded(gap.mean), low=_rounded(gap.low), high=_rounded(gap.high),
-        t_low=low, t_high=high, by_seed=[_rounded(v) for v in each], tokens=_tokens(*tokens),
+        t_low=low, t_high=high, by_seed=[_rounded(v) for v in each],
+        tokens=round(fmean(more), 1) if more and len(more) == len(seeds) else None,
     )  # fmt: skip
 
 
 def _common_seeds(
     ours: Mapping[int | None, Cell], theirs: Mapping[int | None, Cell]
 ) -> Sequence[int | None]:
-    if None not in ours and None not in theirs:
-        return sorted(seed for seed in ours if seed is not None and seed in theirs)
     if not ours or not theirs:
         return []
-    return sorted({seed for seed in (*ours, *theirs) if seed is not None}) or [None]
-
-
-def _with_run(outcomes: Sequence[Outcome], seed: int | None) -> list[Outcome]:
-    return [msgspec.structs.replace(o, run=seed or 0) for o in outcomes]
-
-
-def _same_episodes(
-    ours: Sequence[Outcome], theirs: Sequence[Outcome]
-) -> tuple[list[Outcome], list[Outcome]]:
-    """The outcomes of the episodes that both sides played."""
-    both = {(o.template, o.seed) for o in ours} & {(o.template, o.seed) for o in theirs}
-    one, other = ([o for o in side if (o.template, o.seed) in both] for side in (ours, theirs))
-    return one, other
-
-
-def _tokens(
-    ours: Sequence[float | None], theirs: Sequence[float | None]
-) -> tuple[float, float | None, float | None] | None:
-    each = [a - b for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
-    if not each or len(each) < len(ours):
-        return None
-    return (round(fmean(each), 1), *_student(each, 1))
+    sides = [{seed for seed in side if seed is not None} for side in (ours, theirs)]
+    if None in ours or None in theirs:
+        return sorted(sides[0] | sides[1]) or [None]
+    return sorted(sides[0] & sides[1])
 
 
 def _success(outcomes: Sequence[Outcome]) -> float:
     return fmean(o.value for o in outcomes if o.value is not None)
 
 
-def _student(values: Sequence[float], digits: int = _DIGITS) -> tuple[float | None, float | None]:
+def _student(values: Sequence[float]) -> tuple[float | None, float | None]:
     found = over_seeds(values) if len(values) >= _FEW else None
-    return (None, None) if found is None else (round(found.low, digits), round(found.high, digits))
+    return (None, None) if found is None else (_rounded(found.low), _rounded(found.high))
 
 
 def _rounded(value: float) -> float:
@@ -292,14 +275,14 @@ def _rows_table(split: str, rows: Sequence[Row]) -> str:
 
 def contrasts_table(contrasts: Sequence[Contrast]) -> str:
     """The named differences first, in bold; the others are exploratory."""
-    spent = any(one.tokens for one in contrasts)
+    spent = any(one.tokens is not None for one in contrasts)
     heads = ("difference", "on", "points", "Student's t", "each seed", *["tokens"] * spent)
     lines = [
         (
             f"{one.ours} − {one.theirs}", one.split, difference_shown(one),
             percent_range(one.t_low, one.t_high, signed=True),
             ", ".join(f"{100 * value:+.1f}" for value in one.by_seed),
-            *["–" if one.tokens is None else f"{one.tokens[0]:+,.0f}"] * spent,
+            *["–" if one.tokens is None else f"{one.tokens:+,.0f}"] * spent,
         )
         for one in sorted(contrasts, key=lambda one: not one.named)
     ]  # fmt: skip
