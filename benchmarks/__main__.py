@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.cell import file_of, read_cells
-from benchmarks.study import names, study
+from benchmarks.study import names, run, study
 from swarm_ui.errors import ConfigError
 
 
@@ -53,7 +53,6 @@ def main() -> int:
 
 def _do(given: argparse.Namespace, beside: Path) -> None:
     from benchmarks.picture import draw
-    from benchmarks.run import run
     from benchmarks.table import PAGE, markdown, page_part, table, write_part
 
     found, path, folder = study(given.study), file_of(given.study), given.folder / given.study

@@ -197,17 +197,8 @@ def played(
     training: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Cell:
-    """The cell of a policy on the test episodes of all splits.
-
-    Args:
-        arm: name of the arm.
-        policy: plays.
-        tests: the episodes, by split.
-        seed: of the training.
-        make: makes the environment.
-        training: the work of the training.
-        notes: what else was measured.
-    """
+    """The cell of a policy on the test episodes of all splits, with the seed and the work of its
+    training, if there was one, and what else was measured."""
     found, work = {}, dict[str, Mapping[str, float]]()
     for split, chosen in tests.items():
         began = time.process_time()

@@ -95,7 +95,7 @@ def measure_samples(given: argparse.Namespace) -> Figures:
             if peer is None:
                 continue
             try:
-                answer = peer.ask(patience, nodes=nodes, density=0.5, seconds=seconds)
+                answer = peer.ask(patience, do="realize", nodes=nodes, density=0.5, seconds=seconds)
                 runs[-1]["gptswarm"] = median(answer["cpu"])
             except NoResult as reason:
                 print(f"gptswarm, {nodes} nodes: {reason}", file=sys.stderr)

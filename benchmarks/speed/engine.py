@@ -20,11 +20,9 @@
 - **critical path**: wall time divided by the longest path of waits; random DAG of 1000 and 1000
   wide with 50 ms a node, random DAG of 100 with lognormal waits (median 20 ms, sigma 0.8). The same
   waits under ``asyncio.gather``, level by level, show how much other load affects them.
-- **import**: CPU seconds of ``import swarm_ui`` in fresh processes.
 
 JSON: ``us_per_node, vs_gather, vs_langgraph, vs_gptswarm, us_per_suspending_node,
-suspending_vs_gather, build_s`` keyed ``chain_100 … random_10000``; ``critical_path``,
-``import_cpu_s``, ``imports``.
+suspending_vs_gather, build_s`` keyed ``chain_100 … random_10000``; ``critical_path``.
 ``vs_gather`` is ours divided by gather's; ``vs_langgraph`` and ``vs_gptswarm`` are theirs divided
 by ours.
 """
@@ -41,7 +39,7 @@ from typing import NamedTuple
 
 from benchmarks.speed.environments import interpreter
 from benchmarks.speed.peers.serve import Shape
-from benchmarks.speed.processes import NoResult, Race, Runner, import_cost, race
+from benchmarks.speed.processes import NoResult, Race, Runner, race
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 
 SCRIPTS = Path(__file__).parent / "peers"
@@ -98,14 +96,13 @@ class Effort(NamedTuple):
     runs: dict[int, int]
     """Runs of ours in a sample, by size."""
     walls: int
-    imports: int
     patience: float
     """Seconds that a peer has for a graph."""
     peer_sizes: tuple[int, ...]
 
 
-FULL = Effort({100: 21, 1000: 15, 10_000: 9}, {100: 20, 1000: 3, 10_000: 1}, 5, 9, 60, SIZES)
-QUICK = Effort({100: 5, 1000: 3, 10_000: 2}, {100: 10, 1000: 2, 10_000: 1}, 1, 2, 9, (100,))
+FULL = Effort({100: 21, 1000: 15, 10_000: 9}, {100: 20, 1000: 3, 10_000: 1}, 5, 60, SIZES)
+QUICK = Effort({100: 5, 1000: 3, 10_000: 2}, {100: 10, 1000: 2, 10_000: 1}, 1, 9, (100,))
 
 
 class Bench:
@@ -206,7 +203,6 @@ def measure(given: argparse.Namespace) -> Figures:
             runner.stop()
     found = bench.found
     found["versions"] = {name: peer.facts.get("version") for name, peer in bench.peers.items()}
-    found["import_cpu_s"], found["imports"] = import_cost("swarm_ui", effort.imports)
     found["python"] = f"{platform.python_implementation()} {platform.python_version()}"
     return found
 
@@ -230,11 +226,9 @@ def tables(found: Figures) -> Iterator[Rows]:
         for system, end in ways.items()
     ]
     yield Rows("wall ÷ critical path", ["system", *WAITS], cells)
-    cells = [["import swarm_ui", f"{found['import_cpu_s']:.3f} s of CPU"]]
-    cells += [["imports", ", ".join(found["imports"])]]
-    cells += [[f"no result of {s}", f"{k}: {why}"]
+    cells = [[f"no result of {s}", f"{k}: {why}"]
               for s, reasons in found["missing"].items() for k, why in reasons.items()]  # fmt: skip
-    yield Rows("import; peers without a result", ["", ""], cells)
+    yield Rows("peers without a result", ["", ""], cells)
 
 
 if __name__ == "__main__":

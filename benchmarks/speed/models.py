@@ -32,7 +32,6 @@ import torch
 
 from benchmarks.speed import language_model
 from benchmarks.speed.report import Figures, Rows, Section, command, number
-from benchmarks.speed.screens import screens
 from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
@@ -66,7 +65,7 @@ async def one_by_one(model: LocalModel, asked: list[Request]) -> list[Completion
 
 def measure_batches(model: LocalModel, repeats: int) -> dict[str, float]:
     """Median CPU seconds for all requests, by the way they are sent."""
-    shown = screens(tuple(CORE), REQUESTS)
+    shown = language_model.screens(tuple(CORE), REQUESTS)
     plain = [Request(decision=Decision(observation=screen)) for screen in shown]
     mixed = [
         msgspec.structs.replace(request, adapter=f"agent_{k % ADAPTERS}")

@@ -158,23 +158,3 @@ def race(
             if sample is not None:
                 out.samples.setdefault(system, []).append(sample)
     return out
-
-
-def import_cost(module: str, repeats: int) -> tuple[float, list[str]]:
-    """Median CPU seconds of an import in a fresh process, and the packages that it imports.
-
-    The interpreter's own start is not counted, nor are modules of the standard library.
-    """
-    code = (
-        f"import sys, time; began = time.process_time(); import {module}; "
-        "took = time.process_time() - began; import json; "
-        "tops = {name.partition('.')[0] for name in list(sys.modules)}; "
-        "tops = [t for t in tops if t not in sys.stdlib_module_names and t[0] != '_']; "
-        "print(json.dumps([took, sorted(tops)]))"
-    )
-    seconds, tops = [], []
-    for _ in range(repeats + 1):  # the first may have to compile
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        took, tops = json.loads(done.stdout)
-        seconds.append(took)
-    return median(seconds[1:]), tops

@@ -212,7 +212,7 @@ def weak(quick: bool) -> Figures:
 
 async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> Figures:
     latencies, decisions, runs = Latencies.recorded(MEAN), DECISIONS["phone"], []
-    ideal = await _ideal_rate(60 if quick else 480, path)
+    ideal = 1 / (decisions * MEAN)  # of a worker that waits only for the model
     for processes, each in groups:
         workers, began = processes * each, time.perf_counter()
         async with ray_rollouts(
@@ -233,17 +233,6 @@ async def _weak(groups: Sequence[tuple[int, int]], quick: bool, path: Path) -> F
         "weak_scaling_measured": runs,
         "latency_mean_s": MEAN,
     }
-
-
-async def _ideal_rate(count: int, path: Path) -> float:
-    """Episodes per second of a worker that waits only for the model: its own CPU time is that of
-    episodes in this process."""
-    async with Rollouts([LocalWorker(PhoneEnvironment, slots=1)]) as alone:
-        await _written(alone, work("phone", 16), Latencies((0.0,)), DECISIONS["phone"], path)
-        began = time.process_time()
-        await _written(alone, work("phone", count), Latencies((0.0,)), DECISIONS["phone"], path)
-        own = (time.process_time() - began) / count
-    return 1 / (own + DECISIONS["phone"] * MEAN)
 
 
 # ---- the command -------------------------------------------------------------------------------

@@ -1,18 +1,13 @@
 """Speed of the environments: the phone, coordination on networks, and MiniWoB++ in a browser.
 
     python -m benchmarks.speed.worlds [--quick] [--peers] [--only phone coordination miniwob]
-    python -m benchmarks.speed.worlds --only coordination --record
 
 *phone*, in CPU time: ``steps_per_s`` (replays of the solver over all templates, resets included),
 ``fork_us`` (snapshot and restore into another phone) and ``screenshot_ms``.
 
-*coordination*: ``rows`` of scripted agents on networks of 4 to 100 agents (test seeds, five
-networks of each of three families); no language model is involved. *distributed*: distributed
-algorithms that use only messages between neighbours, the upper bound. *silent*: their first
-answers, without messages. *constant*: nodes that reply with a constant and see no screen, only at
-100 agents: the cost of the engine alone. ``success`` has a 95 % interval, clustered by network;
-``messages`` and ``cpu_s`` are means for a decision of the whole team, with drawing the network,
-building the graph and scoring the answers.
+*coordination*: ``decision_cpu_s``, CPU seconds of a decision of 4 to 100 scripted agents that run a
+distributed algorithm, and ``decision_cpu_s_constant``, of nodes that reply with a constant and see
+no screen: the cost of the engine alone. No language model is involved.
 
 *miniwob*: resets and clicks per second of wall time on real pages (``steps_per_s``), 8 pages
 concurrently: a reset, then four clicks by reference, after each of which the screen is read. With
@@ -39,15 +34,13 @@ from typing import Any, NamedTuple
 
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from benchmarks.speed.usage import own_cpu
-from benchmarks.support.coordination_agents import ScriptedAgents, distributed, silent
+from benchmarks.support.coordination_agents import distributed
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.coordination import (
     FAMILIES,
     KINDS,
-    LARGE,
-    SMALL,
     TEST_SEEDS,
     CoordinationEnvironment,
     CoordinationPolicy,
@@ -59,7 +52,6 @@ from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout import rollout
-from swarm_ui.stats import Outcome, clustered_mean
 
 # ---- the phone ---------------------------------------------------------------------------------
 
@@ -92,6 +84,7 @@ def measure_phone(given: argparse.Namespace) -> Figures:
     """The figures of the phone."""
     each, repeats = (1, 3) if given.quick else (20, 5)
     written, phone, other = scripts(len(TEMPLATES) * each), PhoneEnvironment(), PhoneEnvironment()
+    at_once(other.reset(task="phone-message-task", seed=1))
 
     def replay() -> None:
         for task, seed, actions in written:
@@ -104,13 +97,15 @@ def measure_phone(given: argparse.Namespace) -> Figures:
             other.restore(phone.snapshot())
 
     steps = sum(len(actions) for _, _, actions in written)
-    figures = {
-        "steps_per_s": round(steps / fastest(replay, repeats)),
-        "fork_us": round(fastest(fork, repeats) * 1000, 2),
-    }
+    rate = steps / fastest(replay, repeats)
+    at_once(phone.reset(task="phone-message-task", seed=1))
     draw = partial(draw_screen, phone.state.view)
     draw()  # loads the font
-    return figures | {"screenshot_ms": round(fastest(draw, 10 * repeats) * 1000, 2)}
+    return {
+        "steps_per_s": round(rate),
+        "fork_us": round(fastest(fork, repeats) * 1000, 2),
+        "screenshot_ms": round(fastest(draw, 10 * repeats) * 1000, 2),
+    }
 
 
 def phone_tables(found: Figures) -> Iterator[Rows]:
@@ -131,98 +126,50 @@ class Constant(NamedTuple):
         return NodeReply()
 
 
-POLICIES: dict[str, ScriptedAgents | None] = {
-    "distributed": distributed(), "silent": silent(), "constant": None,
-}  # fmt: skip
-ALL = "all"
-
-
-class Played(NamedTuple):
-    """One episode."""
-
-    network: str
-    success: float
-    score: float
-    messages: int
-    cpu: float
-
-
-def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
-    """The episodes of one policy on one kind of task, one after the other."""
-    model = POLICIES[name]
+def decision_seconds(kind: str, size: int, *, constant: bool, networks: int) -> float:
+    """Mean CPU seconds of a decision of the whole team, with drawing the network, building the
+    graph and scoring the answers."""
+    model = distributed()
 
     def make(agent: str, view: AgentView) -> Node:
-        return Constant(agent) if model is None else AgentNode(agent, model, view=view)
+        return Constant(agent) if constant else AgentNode(agent, model, view=view)
 
-    policy, found = CoordinationPolicy(make, name=name), []
+    policy, took = CoordinationPolicy(make), list[float]()
     for family in FAMILIES:
-        for seed in seeds:
+        for seed in TEST_SEEDS[:networks]:
             began, task = time.process_time(), f"{kind}-{family}-{size}"
             episode = asyncio.run(rollout(CoordinationEnvironment(), policy, task=task, seed=seed))
-            cpu = time.process_time() - began
-            if episode.fault is not None:
-                raise SystemExit(f"{name}, {task}, seed {seed}: {episode.fault}")
-            (step,) = episode.steps
-            count = len(step.trace.messages) - 1  # without the team's own answer
-            found.append(
-                Played(f"{family}-{seed}", float(bool(episode.success)), step.reward, count, cpu)
-            )
-    return found
-
-
-def rows_of(name: str, size: int, graphs: int) -> list[Figures]:
-    """The rows of a policy and a size: each kind of task, and all together."""
-    groups: dict[str, list[Played]] = {
-        kind: play(name, kind, size, TEST_SEEDS[:graphs]) for kind in KINDS
-    }
-    groups[ALL] = [one for own in groups.values() for one in own]
-    found = []
-    for task, played in groups.items():
-        interval = clustered_mean([Outcome(p.network, k, p.success) for k, p in enumerate(played)])
-        assert interval is not None
-        found.append({
-            "name": name, "task": task, "size": size,
-            "success": round(interval.mean, 4),
-            "score": round(fmean(p.score for p in played), 4),
-            "low": round(interval.low, 4), "high": round(interval.high, 4),
-            "messages": round(fmean(p.messages for p in played), 1),
-            "cpu_s": round(fmean(p.cpu for p in played), 4),
-            "episodes": len(played), "networks": len({p.network for p in played}),
-        })  # fmt: skip
-    return found
+            took.append(time.process_time() - began)
+            if episode.success is not (not constant):
+                raise SystemExit(f"{task}, seed {seed}: success is {episode.success}")
+    return fmean(took)
 
 
 def measure_coordination(given: argparse.Namespace) -> Figures:
-    """The rows of all policies and sizes; with ``--quick`` of some of them."""
-    sizes = (4, 16, LARGE[-1]) if given.quick else (*SMALL, *LARGE)
+    """CPU seconds of a decision, by the number of agents."""
+    sizes, networks = ((4, 16), 1) if given.quick else ((4, 16, 100), 5)
     return {
-        "rows": [
-            found
+        f"decision_cpu_s{end}": {
+            str(size): round(
+                fmean(
+                    decision_seconds(kind, size, constant=constant, networks=networks)
+                    for kind in KINDS
+                ),
+                4,
+            )
             for size in sizes
-            for name in POLICIES
-            if (name != "constant" or size == LARGE[-1])
-            and not (given.quick and size == LARGE[-1] and name == "silent")
-            for found in rows_of(name, size, 1 if given.quick else 5)
-        ]
+        }
+        for end, constant in (("", False), ("_constant", True))
     }
 
 
 def coordination_tables(found: Figures) -> Iterator[Rows]:
-    """By number of agents: success with its interval, and the cost."""
-    rows = {(r["name"], r["size"]): r for r in found["rows"] if r["task"] == ALL}
-    cells = []
-    for size in sorted({size for _, size in rows}):
-        shown = [
-            "–"
-            if r is None
-            else f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
-            for r in (rows.get((name, size)) for name in ("distributed", "silent"))
-        ]
-        ours, bare = rows["distributed", size], rows.get(("constant", size))
-        cost = "–" if bare is None else f"{bare['cpu_s']:.3f}"
-        cells.append([size, *shown, f"{ours['messages']:.0f}", f"{ours['cpu_s']:.3f}", cost])
-    heads = ["agents", "distributed", "silent", "messages", "CPU-s", "CPU-s, constant"]
-    yield Rows("Success in %, with 95 % intervals; cost of a decision of the team", heads, cells)
+    """By number of agents."""
+    bare = found["decision_cpu_s_constant"]
+    cells = [
+        (size, number(cpu), number(bare[size])) for size, cpu in found["decision_cpu_s"].items()
+    ]
+    yield Rows("coordination, CPU s of a decision", ("agents", "distributed", "constant"), cells)
 
 
 # ---- MiniWoB++ ---------------------------------------------------------------------------------
@@ -356,9 +303,7 @@ def miniwob_tables(found: Figures) -> Iterator[Rows]:
 
 SECTIONS = {
     "phone": Section(measure_phone, phone_tables),
-    "coordination": Section(
-        measure_coordination, coordination_tables, "coordination", "coordination.md"
-    ),
+    "coordination": Section(measure_coordination, coordination_tables),
     "miniwob": Section(measure_miniwob, miniwob_tables),
 }
 

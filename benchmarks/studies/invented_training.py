@@ -173,23 +173,11 @@ def _of_app(outcome: Outcome) -> Outcome:
 
 
 def study(
-    played_by: Mapping[str, Arm],
-    main: str,
-    start: str,
-    controls: Sequence[str],
-    others: Sequence[str],
-    shown: Sequence[str] = (),
-) -> Study:
-    """A study of one main arm against the untrained team and controls.
-
-    Args:
-        played_by: the arms.
-        main: the arm of the named differences.
-        start: the untrained team.
-        controls: the other arms of the named differences.
-        others: all other arms that were trained.
-        shown: arms that are on the page.
-    """
+    played_by: Mapping[str, Arm], main: str, start: str, controls: Sequence[str],
+    others: Sequence[str] = (), shown: Sequence[str] = (),
+) -> Study:  # fmt: skip
+    """A study of a main arm: named differences to the untrained start and to the controls, and
+    exploratory ones of the other arms that were trained. ``shown``: rows of the page."""
     trained = (*controls, *others)
     general = [(GENERAL, BASE), (GENERAL, controls[0])] if start == BASE else []
     return Study(

@@ -26,15 +26,15 @@ from benchmarks.arms import (
     vote,
 )
 from benchmarks.study import Arm, Study
-from benchmarks.support.loop_guard import LoopGuard
 from demos.base_agent.recipes import BaseAgentConfig, pool
 from demos.base_agent.stream import Stream
 from demos.base_agent.training import Stage1Config, train
-from swarm_ui import CollabGraph
+from swarm_ui import CollabGraph, Observation, Trace
+from swarm_ui.model import ChatModel
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary
-from swarm_ui.rollout import GraphPolicy, Policy
+from swarm_ui.rollout import Decide, GraphPolicy, Policy
 
 STARTS = ("four untrained agents", "DPO, no rehearsal", "DPO, critic with 20 % errors")
 """Teams that were tested on three DAGs; the record has one of the others."""
@@ -71,6 +71,28 @@ def untrained() -> LocalModel:
 def alone(model: LocalModel) -> Policy:
     """One greedy agent."""
     return GraphPolicy(CollabGraph.solo(model))
+
+
+class LoopGuard:
+    """One greedy agent, which sees the elements in another order on a screen that occurs again.
+    Part of the gain of a vote is only the escape from loops."""
+
+    name = "greedy, loop guard"
+
+    def __init__(self, model: ChatModel) -> None:
+        self._usual = CollabGraph.solo(model)
+        self._stuck = CollabGraph.solo(model, view="shuffle")
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        seen: set[tuple[object, ...]] = set()
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            key = observation.screen_key()
+            graph = self._stuck if key in seen else self._usual
+            seen.add(key)
+            return await graph.run(observation, seed=seed, run_id=run)
+
+        return decide
 
 
 POLICIES = {"vote": vote, "one agent": one_agent, **{f"DAG {k + 1}": dag(k) for k in range(3)}}

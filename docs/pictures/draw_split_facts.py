@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.support.split_teams import SplitTeams
+from benchmarks.studies.split import SplitTeams
 from swarm_ui import GraphPolicy, StepRecord
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.observation import Element

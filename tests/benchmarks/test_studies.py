@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cell import Cell, Origin, read_cells, write_cells
-from benchmarks.run import run
-from benchmarks.study import Study, names, study
+from benchmarks.study import Study, names, run, study
 from benchmarks.table import PAGE, Table, markdown, page_part, table, with_part
 from swarm_ui.environments.web import find_browser
 from swarm_ui.errors import ConfigError

@@ -15,7 +15,7 @@ from typing import Any
 
 os.environ.setdefault("OPENAI_API_KEY", "unused")  # some of its modules ask for one
 
-from serve import CALLS, Run, Shape, Work, serve
+from serve import CALLS, Graphs, Run, Shape, Work, serve
 from swarm.graph.graph import Graph
 from swarm.graph.node import Node
 
@@ -51,27 +51,25 @@ class Bare(Graph):
         pass
 
 
-class GPTSwarm:
+def gptswarm(shape: Shape, work: Work) -> Run:
     """One graph object for all runs."""
+    graph = Bare("bench")
+    seconds = work.seconds or [0.0] * shape.size
+    nodes = [graph.add_node(NODES[work.kind](k, seconds[k])) for k in range(shape.size)]
+    for sender, hearer in shape.edges:
+        # What add_successor() does, without its search through the lists.
+        nodes[sender].successors.append(nodes[hearer])
+        nodes[hearer].predecessors.append(nodes[sender])
+    graph.input_nodes = [node for node in nodes if not node.predecessors]
+    last = shape.size - 1
+    graph.output_nodes = [nodes[k] for k in shape.sinks() if k != last] + [nodes[last]]
 
-    def build(self, shape: Shape, work: Work) -> Run:
-        graph = Bare("bench")
-        seconds = work.seconds or [0.0] * shape.size
-        nodes = [graph.add_node(NODES[work.kind](k, seconds[k])) for k in range(shape.size)]
-        for sender, hearer in shape.edges:
-            # What add_successor() does, without its search through the lists.
-            nodes[sender].successors.append(nodes[hearer])
-            nodes[hearer].predecessors.append(nodes[sender])
-        graph.input_nodes = [node for node in nodes if not node.predecessors]
-        last = shape.size - 1
-        graph.output_nodes = [nodes[k] for k in shape.sinks() if k != last] + [nodes[last]]
+    async def run() -> Any:
+        return (await graph.run({"task": "t"}))[-1]
 
-        async def run() -> Any:
-            return (await graph.run({"task": "t"}))[-1]
-
-        return run
+    return run
 
 
 if __name__ == "__main__":
     sys.setrecursionlimit(1_000_000)
-    serve({"gptswarm": GPTSwarm()}, version=version("gptswarm"))
+    serve(Graphs({"gptswarm": gptswarm}), version=version("gptswarm"))

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 from langgraph.graph import END, START, StateGraph
-from serve import CALLS, Run, Shape, Work, serve
+from serve import CALLS, Graphs, Run, Shape, Work, serve
 from typing_extensions import TypedDict
 
 
@@ -42,31 +42,26 @@ def node(work: Work, k: int) -> Any:
     return noop if work.kind == "noop" else sleep
 
 
-class LangGraph:
+def langgraph(shape: Shape, work: Work) -> Run:
     """A compiled ``StateGraph`` without a checkpointer."""
+    graph = StateGraph(State)
+    for k, senders in enumerate(shape.heard()):
+        graph.add_node(f"n{k}", node(work, k))
+        if len(senders) > 1:
+            graph.add_edge([f"n{j}" for j in senders], f"n{k}")
+        else:
+            graph.add_edge(f"n{senders[0]}" if senders else START, f"n{k}")
+    for k in shape.sinks():
+        graph.add_edge(f"n{k}", END)
+    compiled = graph.compile()
+    last = f"n{shape.size - 1}"
 
-    def build(self, shape: Shape, work: Work) -> Run:
-        graph = StateGraph(State)
-        heard = shape.heard()
-        for k in range(shape.size):
-            graph.add_node(f"n{k}", node(work, k))
-        for k, senders in enumerate(heard):
-            if len(senders) > 1:
-                graph.add_edge([f"n{j}" for j in senders], f"n{k}")
-            else:
-                graph.add_edge(f"n{senders[0]}" if senders else START, f"n{k}")
-        for k in shape.sinks():
-            graph.add_edge(f"n{k}", END)
-        compiled = graph.compile()
-        last = f"n{shape.size - 1}"
+    async def run() -> Any:
+        config = {"recursion_limit": shape.size + 10}  # of supersteps, not of Python
+        return (await compiled.ainvoke({"said": {}}, config))["said"][last]
 
-        async def run() -> Any:
-            config = {"recursion_limit": shape.size + 10}  # of supersteps, not of Python
-            state = await compiled.ainvoke({"said": {}}, config)
-            return state["said"][last]
-
-        return run
+    return run
 
 
 if __name__ == "__main__":
-    serve({"langgraph": LangGraph()}, version=version("langgraph"))
+    serve(Graphs({"langgraph": langgraph}), version=version("langgraph"))

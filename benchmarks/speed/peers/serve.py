@@ -1,6 +1,6 @@
 """Measures one system in a separate process: one request per line on stdin, one answer per line.
 
-A system offers ``build(shape, work)``, which gives a coroutine function ``run()``. The work
+A system is a function of (shape, work), which gives a coroutine function ``run()``. The work
 of a node is the same in every system:
 
     noop     count the call, answer "."
@@ -25,7 +25,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 CALLS = [0]
 """How many nodes were called; each node adds one."""
@@ -60,18 +60,11 @@ class Shape(NamedTuple):
         return [k for k in range(self.size) if k not in senders]
 
 
-class System(Protocol):
-    """A system to measure."""
+class Graphs:
+    """Answers requests about the systems of this process: functions that build a graph once for
+    many runs. A run returns the answer of the last node."""
 
-    def build(self, shape: Shape, work: Work) -> Run:
-        """Build a graph once for many runs. A run returns the answer of the last node."""
-        ...
-
-
-class Server:
-    """Answers requests about the systems of this process."""
-
-    def __init__(self, systems: dict[str, System]) -> None:
+    def __init__(self, systems: dict[str, Callable[[Shape, Work], Run]]) -> None:
         self._systems = systems
         self._runs: dict[str, Run] = {}
 
@@ -84,7 +77,7 @@ class Server:
         took = {}
         for name in systems:
             began = time.process_time()
-            self._runs[name] = self._systems[name].build(graph, Work(work, seconds))
+            self._runs[name] = self._systems[name](graph, Work(work, seconds))
             took[name] = time.process_time() - began
             CALLS[0] = 0
             await self._runs[name]()
@@ -102,12 +95,11 @@ class Server:
         return {"cpu": cpu / runs, "wall": wall / runs}
 
 
-def serve(systems: dict[str, System], **facts: str) -> None:
+def serve(server: object, **facts: str) -> None:
     """Answer requests until stdin ends. What the systems print goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    server = Server(systems)
     print(json.dumps(facts), file=answers, flush=True)
     with asyncio.Runner() as loop:
         for line in sys.stdin:

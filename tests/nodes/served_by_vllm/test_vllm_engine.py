@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vllm_places import ROOT, vllm_python
+from vllm_places import ROOT, vllm_python, vllm_settings
 
 from swarm_ui.errors import MissingExtra
 from swarm_ui.nodes import VLLMModel
@@ -27,7 +27,6 @@ def test_without_vllm_the_error_names_the_extra(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_vllms_engine() -> None:
     """Minutes, almost all for imports; about 3 GB of memory."""
-    from benchmarks.speed.vllm import vllm_settings
 
     own = ["--noconftest", "-o", "addopts=", "-o", "filterwarnings=default", "-p",
            "no:cacheprovider", "-o", "asyncio_mode=strict"]  # fmt: skip

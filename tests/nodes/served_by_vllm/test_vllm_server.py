@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 from learning_fakes import Contrary
-from vllm_places import smollm2, vllm_python
+from vllm_places import VLLMServer, smollm2, vllm_python
 
-from benchmarks.speed.vllm import VLLMServer
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
