@@ -22,6 +22,7 @@ import msgspec
 from benchmarks.cell import file_of, read_cells
 from benchmarks.study import names, run, study
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 
 
 def main() -> int:
@@ -53,7 +54,7 @@ def main() -> int:
 
 def _do(given: argparse.Namespace, beside: Path) -> None:
     from benchmarks.picture import draw
-    from benchmarks.table import PAGE, markdown, page_part, table, write_part
+    from benchmarks.table import PAGE, markdown, page_part, table, with_part
 
     found, path, folder = study(given.study), file_of(given.study), given.folder / given.study
     if given.quick:
@@ -64,7 +65,8 @@ def _do(given: argparse.Namespace, beside: Path) -> None:
     cells = read_cells(given.study, path)
     made = table(found, cells, page_only=given.page)
     if given.page:
-        write_part(given.study, page_part(found, made))
+        page = with_part(PAGE.read_text("utf-8"), given.study, page_part(found, made))
+        write_atomic(PAGE, page)
         if found.picture:
             draw(found, made, PAGE.parent / "pictures" / f"{given.study}.svg")
     print(markdown(found, made, cells))

@@ -1,8 +1,9 @@
 """Cells: the measured units of a study, and the files of ``benchmarks/results`` that keep them.
 
 A cell is one policy, trained with one seed, on all its test episodes. The file of a study has one
-line of JSON for each list of episodes and for each cell. It is the record itself: tables are
-computed from it, and a run of the study adds lines to it.
+line of JSON for each cell, with a digit or a number for each outcome, and for each list of episodes
+(successive seeds by template), to which cells refer by its number. It is the record itself: tables
+are computed from it, and a run of the study adds lines to it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DIGITS = {0.0: "0", 1.0: "1", None: "-"}
 _VALUES: dict[str, float | None] = {digit: value for value, digit in _DIGITS.items()}
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One arm with one seed."""
 
     arm: str
@@ -41,22 +42,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = Origin()
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of a file: a cell, or a list of episodes that cells refer to by its number."""
-
-    episodes: int | None = None
-    jobs: list[tuple[str, list[int]]] = []
-    """Successive episodes by template: their seeds."""
-    arm: str = ""
-    seed: int | None = None
-    settings: dict[str, Any] = {}
-    outcomes: dict[str, tuple[int, str | list[float | None]]] = {}
-    """By split: the number of its list of episodes, and a digit or a number for each of them."""
-    work: dict[str, dict[str, float]] = {}
-    notes: dict[str, Any] = {}
-    origin: Origin = Origin()
-
-
 def read_cells(study: str, path: Path | None = None) -> list[Cell]:
     """The finished cells of a study; none if it was never run.
 
@@ -68,13 +53,14 @@ def read_cells(study: str, path: Path | None = None) -> list[Cell]:
         ConfigError: the file has something else.
     """
     path = path or file_of(study)
-    lists: dict[int | None, list[tuple[str, int]]] = {}
+    lists: dict[int, list[tuple[str, int]]] = {}
     cells = []
     try:
         for line in path.read_bytes().splitlines() if path.exists() else ():
-            stored = msgspec.json.decode(line, type=_Stored)
-            if stored.episodes is not None:
-                lists[stored.episodes] = [(task, seed) for task, own in stored.jobs for seed in own]
+            stored = msgspec.json.decode(line)
+            if "episodes" in stored:
+                jobs = [(task, seed) for task, own in stored["jobs"] for seed in own]
+                lists[stored["episodes"]] = jobs
             else:
                 cells.append(_cell(stored, lists))
     except (OSError, msgspec.DecodeError, KeyError, ValueError) as error:
@@ -88,22 +74,17 @@ def read_cells(study: str, path: Path | None = None) -> list[Cell]:
 def write_cells(study: str, cells: Iterable[Cell], path: Path | None = None) -> None:
     """Write all cells of a study, whole or not at all."""
     lists: dict[tuple[tuple[str, int], ...], int] = {}
-    lines = []
+    lines: list[dict[str, Any]] = []
     for cell in cells:
         outcomes = {}
         for split, found in cell.outcomes.items():
             jobs = tuple((o.template, o.seed) for o in found)
             if jobs not in lists:
                 lists[jobs] = len(lists)
-                lines.append(_Stored(episodes=lists[jobs], jobs=_runs(jobs)))
+                lines.append({"episodes": lists[jobs], "jobs": _runs(jobs)})
             outcomes[split] = (lists[jobs], _digits([o.value for o in found]))
-        lines.append(
-            _Stored(
-                arm=cell.arm, seed=cell.seed, settings=dict(cell.settings), outcomes=outcomes,
-                work={split: dict(each) for split, each in cell.work.items()},
-                notes=dict(cell.notes), origin=cell.origin,
-            )
-        )  # fmt: skip
+        told = msgspec.to_builtins(cell)
+        lines.append({**told, "outcomes": outcomes} if outcomes else told)
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     write_atomic(path or file_of(study), text)
 
@@ -113,18 +94,15 @@ def file_of(study: str) -> Path:
     return RESULTS / f"{study}.jsonl"
 
 
-def _cell(stored: _Stored, lists: Mapping[int | None, Sequence[tuple[str, int]]]) -> Cell:
+def _cell(stored: dict[str, Any], lists: Mapping[int, Sequence[tuple[str, int]]]) -> Cell:
     outcomes = {}
-    for split, (number, kept) in stored.outcomes.items():
+    for split, (number, kept) in stored.pop("outcomes", {}).items():
         values = [_VALUES[digit] for digit in kept] if isinstance(kept, str) else kept
-        pairs = zip(lists[number], values, strict=True)
         outcomes[split] = [
-            Outcome(task, seed, value, stored.seed or 0) for (task, seed), value in pairs
+            Outcome(task, seed, value, stored.get("seed") or 0)
+            for (task, seed), value in zip(lists[number], values, strict=True)
         ]
-    return Cell(
-        arm=stored.arm, seed=stored.seed, settings=stored.settings, outcomes=outcomes,
-        work=stored.work, notes=stored.notes, origin=stored.origin,
-    )  # fmt: skip
+    return msgspec.structs.replace(msgspec.convert(stored, Cell), outcomes=outcomes)
 
 
 def _runs(jobs: Sequence[tuple[str, int]]) -> list[tuple[str, list[int]]]:

@@ -25,14 +25,8 @@ class Arm(Protocol):
         ...
 
     def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
-        """The cells of this arm with one seed.
-
-        Args:
-            name: name of the arm.
-            seed: seed of its training; ``None`` if nothing is trained.
-            quick: whether to play it within seconds, with figures that mean nothing.
-            folder: keeps weights, and continues an interrupted run.
-        """
+        """The cells of this arm with one seed of its training, if it is trained. ``quick``: within
+        seconds, with figures that mean nothing; ``folder`` continues an interrupted run."""
         ...
 
 

@@ -16,7 +16,6 @@ from benchmarks.cell import Cell
 from benchmarks.study import Pair, Study
 from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
-from swarm_ui.files import write_atomic
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
@@ -327,11 +326,6 @@ def with_part(page: str, name: str, text: str) -> str:
     if not found:
         raise ConfigError(f"docs/results.md lacks the markers '{begin}' and '{end}': add them")
     return f"{before}{begin}\n\n{text}\n\n{end}{after}"
-
-
-def write_part(name: str, text: str) -> None:
-    """Write the part of a study into the page."""
-    write_atomic(PAGE, with_part(PAGE.read_text(encoding="utf-8"), name, text))
 
 
 def success_shown(row: Row) -> str:

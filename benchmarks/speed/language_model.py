@@ -158,14 +158,8 @@ def generated(
 
 
 def measure_ways(model: CausalModel, at_once: int, alone: int, repeats: int) -> Figures:
-    """Measure all ways in turn, several times.
-
-    Args:
-        model: has an adapter for each agent.
-        at_once: concurrent episodes of one decision each, beside one alone.
-        alone: decisions of the episode alone.
-        repeats: how often, with other screens each time.
-    """
+    """Measure all ways in turn, ``repeats`` times: ``at_once`` concurrent episodes of one decision
+    each, and one alone of ``alone`` decisions."""
     network: Any = copy.deepcopy(model.module)
     network.set_adapter(NAMES[0])
     merged: Any = network.merge_and_unload(adapter_names=[NAMES[0]])

@@ -1,4 +1,4 @@
-"""The overhead of rollouts on Ray, and the number of workers that one driver can serve.
+"""The overhead of rollouts on Ray, and the rate of many workers of one driver.
 
     python -m benchmarks.speed.ray [--quick] [--part overhead weak] [--record]
 

@@ -55,14 +55,8 @@ def number(value: float | None) -> str:
 
 
 def command(name: str, doc: str, sections: dict[str, Section], *options: tuple[str, Any]) -> int:
-    """Run the command ``python -m benchmarks.speed.NAME``.
-
-    Args:
-        name: of the module.
-        doc: its docstring, the text of ``--help``.
-        sections: its parts, by name.
-        options: more options, each with the keywords of ``add_argument``.
-    """
+    """Run the command ``python -m benchmarks.speed.NAME``; ``options``: more options, each with the
+    keywords of ``add_argument``."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.speed.{name}", description=doc,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import psutil
 
@@ -44,16 +44,14 @@ def busy_seconds() -> float:
 class OtherLoad:
     """The CPU time of other processes, from the creation of this object on."""
 
-    def __init__(self, own: Callable[[], float] = own_cpu) -> None:
-        """``own``: CPU seconds so far of the processes that are measured."""
-        self._own = own
-        self._began = time.monotonic(), busy_seconds() - own()
+    def __init__(self) -> None:
+        self._began = time.monotonic(), busy_seconds() - own_cpu()
 
     def cores(self) -> float:
         """Cores that other processes have used on average."""
         began, others = self._began
         seconds = max(time.monotonic() - began, 1e-3)
-        return max(0.0, busy_seconds() - self._own() - others) / seconds
+        return max(0.0, busy_seconds() - own_cpu() - others) / seconds
 
     def check(self) -> None:
         """Raise ``SystemExit`` if the :meth:`cores` are too many for figures to keep."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
@@ -27,18 +26,10 @@ def searches(cells: Sequence[Cell]) -> str:
     lines = []
     for setting, own in found.items():
         notes = [cell.notes for cell in own]
-        gaps = [a["gap"]["mean"] for n in notes for a in n["audits"]
-                if a["agent"] == n["broken"] and a["gap"]]  # fmt: skip
-        right, accused = (
-            f"{sum(found)} of {len(notes)}"
-            for found in (
-                [n["found"] == [n["broken"]] for n in notes],
-                [bool(n["healthy_found"]) for n in notes],
-            )
-        )
-        lines.append((setting, right, accused, f"{-fmean(gaps):.2f}"))
-    heads = ("setting", "seeds in which it was found", "seeds in which a healthy team was accused",
-             "its credit below the others")  # fmt: skip
+        right = sum(note["found"] == [note["broken"]] for note in notes)
+        accused = sum(bool(note["healthy_found"]) for note in notes)
+        lines.append((setting, f"{right} of {len(notes)}", f"{accused} of {len(notes)}"))
+    heads = ("setting", "seeds in which it was found", "seeds in which a healthy team was accused")
     return markdown_table(heads, lines)
 
 

@@ -23,7 +23,6 @@ from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_task
 from swarm_ui.environments.phone.split_agents import ScriptedAgents
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, descendants, random_dag
-from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.nodes import AgentNode
 from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
@@ -53,21 +52,11 @@ class SplitTeams:
     An agent without a path to the acting agent is not called.
     """
 
-    def __init__(
-        self, phone: SplitPhone, model: ChatModel | None = None, *, adapter: str | None = None
-    ) -> None:
-        """
-        Args:
-            phone: names the apps of each episode.
-            model: answers for all agents; ``None``: :class:`ScriptedAgents`.
-            adapter: the adapter of all agents.
-        """
-        self.phone = phone
-        self._model = model or ScriptedAgents()
-        self._nodes = {
-            app: AgentNode(app, self._model, adapter, view=Pane(name=app)) for app in SPLIT_APPS
-        }
-        self.one = CollabGraph.solo(self._model, adapter=adapter)
+    def __init__(self, phone: SplitPhone) -> None:
+        """``phone`` names the apps of each episode."""
+        self.phone, model = phone, ScriptedAgents()
+        self._nodes = {app: AgentNode(app, model, view=Pane(name=app)) for app in SPLIT_APPS}
+        self.one = CollabGraph.solo(model)
         """One agent that sees the whole screen."""
 
     def team(self, task: str, seed: int, edges: Iterable[Edge]) -> CollabGraph:
@@ -85,12 +74,6 @@ class SplitTeams:
         return GraphPolicy(
             lambda task, seed: (self.team(task, seed, edges(task, seed)), None), name=name
         )
-
-    # -- edges ------------------------------------------------------------------------------------
-
-    def silent(self, task: str, seed: int) -> Sequence[Edge]:
-        """Edges of a team without messages: there are none."""
-        return ()
 
     def broadcast(self, task: str, seed: int) -> Sequence[Edge]:
         """Edges from every agent to every later one; the acting agent is the last."""
@@ -240,7 +223,7 @@ async def _play(teams: SplitTeams, tried: Sequence[Tried]) -> list[tuple[float, 
 
 
 ARMS: Mapping[str, Arm] = {
-    "no talk": Fixed(edges=lambda teams: teams.silent),
+    "no talk": Fixed(edges=lambda teams: lambda task, seed: ()),
     "broadcast": Fixed(edges=lambda teams: teams.broadcast, sized=True),
     "all to the acting agent": Fixed(edges=lambda teams: teams.star),
     "random DAG": Fixed(edges=lambda teams: teams.random),

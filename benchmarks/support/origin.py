@@ -31,12 +31,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def origin_here(program: str = "python -m benchmarks") -> Origin:
     """The origin of figures that this process measures; ``program``: without its arguments."""
-    return Origin(
-        commit=commit(),
-        dirty=dirty(),
-        command=" ".join([program, *sys.argv[1:]]),
-        machine=machine(),
-    )
+    command = " ".join([program, *sys.argv[1:]])
+    return Origin(commit=commit(), dirty=dirty(), command=command, machine=machine())
 
 
 def commit() -> str:
@@ -47,15 +43,8 @@ def commit() -> str:
 def dirty() -> bool:
     """Whether tracked files of the source differ from the commit. A study adds to its own record,
     which is no source."""
-    changed = (
-        "status",
-        "--porcelain",
-        "--untracked-files=no",
-        "--",
-        ":/",
-        ":(top,exclude)benchmarks/results",
-    )
-    return bool(_git(*changed))
+    where = (":/", ":(top,exclude)benchmarks/results")
+    return bool(_git("status", "--porcelain", "--untracked-files=no", "--", *where))
 
 
 def machine() -> str:
