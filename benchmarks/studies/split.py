@@ -31,8 +31,8 @@ from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
 AGENTS, SIZES = 10, (4, 6, 8)
-SENDERS = 3
-"""Of the control with a few random senders."""
+SENDERS, DENSITY = 3, 0.5
+"""Of the controls with random edges: a few senders, or the probability that two agents are joined."""
 STEPS, GRAPHS, EACH = 40, 8, 12
 """Steps of learning; graphs that are tried on each episode, so that its difficulty cancels; test
 episodes of each template. All settings were chosen in a simulation without agents."""
@@ -40,8 +40,6 @@ LIMIT, PRICE_RATE = 2600.0, 0.02
 """Mean tokens of an episode above which the price of tokens rises, and its learning rate."""
 KNOWN: Mapping[str, str] = {"known templates": "train", "new templates": "new_templates"}
 Tried = tuple[Job, EdgeSample]
-DENSITY = 0.5
-"""Probability that two agents of a random graph are joined."""
 Edges = Callable[[str, int], Iterable[Edge]]
 """``(task, seed) -> edges`` between apps."""
 
