@@ -32,7 +32,7 @@ from swarm_ui.trace.records import Episode
 
 AGENTS, SIZES = 10, (4, 6, 8)
 SENDERS, DENSITY = 3, 0.5
-"""Of the controls with random edges: a few senders, or the probability that two agents are joined."""
+"""Of the controls with random edges: the senders, or the probability that two are joined."""
 STEPS, GRAPHS, EACH = 40, 8, 12
 """Steps of learning; graphs that are tried on each episode, so that its difficulty cancels; test
 episodes of each template. All settings were chosen in a simulation without agents."""
