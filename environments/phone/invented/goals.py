@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import msgspec
 from swarm_ui.environments.phone import kinds
 from swarm_ui.environments.phone.goal import Change, Delete
 from swarm_ui.environments.phone.invented.devices import VALUE_OF, made_up_word
-from swarm_ui.environments.phone.invented.wordings import Voice
+from swarm_ui.environments.phone.invented.wordings import ClauseSet, Voice
 from swarm_ui.environments.phone.kinds import KINDS, About, Draw, DrawKind, Drawn, Words, drawn
 from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import Device, Screen
@@ -27,15 +26,12 @@ class _Goal(NamedTuple):
     voice: Voice
     about: About
     words: Words
-    rng: random.Random
 
     def text(self, kind: str, words: Words | None = None, **options: Any) -> str:
         """The plain text of a kind, also with other words; for the options see
         :meth:`Voice.phrase`."""
         slots = _slots(self.about, self.words if words is None else words)
-        return self.voice.phrase(
-            kind, slots, self.rng, **{"mention": _nameless(self.about), **options}
-        )
+        return self.voice.phrase(kind, slots, **{"mention": _nameless(self.about), **options})
 
     def listed(self, fields: Words, *, alone: bool = False) -> str:
         """Fields and their values; ``alone``: some values may stand without their names."""
@@ -45,22 +41,22 @@ class _Goal(NamedTuple):
             bare = {name: _FORMS[kind] for name, kind in kinds_of.items() if kind in _FORMS}
             bare |= {field.name: "{}" for field in form if field.kind == "choice"}
         free = [field.name for field in form if field.kind == "text"]
-        return self.voice.listed(fields, self.rng, free=free, alone=bare)
+        return self.voice.listed(fields, free=free, alone=bare)
 
     def titles(self) -> str:
         titles = [word for name, word in self.words.items() if name.startswith("title")]
-        return self.voice.several(titles, self.rng)
+        return self.voice.several(titles)
 
     def create(self) -> str:
         title = self.about.records.title
         others = {name: value for name, value in self.words.items() if name != title}
         fields = self.listed(self.words, alone=True)
-        rest = self.voice.rest(self.listed(others, alone=True), self.rng)
+        rest = self.voice.rest(self.listed(others, alone=True))
         return self.text("create", {"fields": fields, "title": self.words[title], "rest": rest})
 
     def edit(self) -> str:
         kind = "edit"
-        if self.voice.varied and self.rng.random() < 0.3:
+        if self.voice.varied and self.voice.rng.random() < 0.3:
             field = next(f for f in self.about.records.fields if f.name == self.words["field"])
             dated = VALUE_OF.get(field.name) in ("time", "date")
             kind = "classify" if field.kind == "choice" else "reschedule" if dated else "edit"
@@ -75,7 +71,7 @@ class _Goal(NamedTuple):
         return self.text("delete", {"title": self.titles()}, free=())
 
     def toggle(self) -> str:
-        kind, chance = "toggle", self.rng.random()
+        kind, chance = "toggle", self.voice.rng.random()
         if self.voice.varied and chance < 0.3:
             kind = "mark" if self.words["state"] == "on" else "unmark"
         elif self.voice.varied and chance < 0.6 and len(self.about.records.switches) == 1:
@@ -95,12 +91,12 @@ class _Goal(NamedTuple):
                 possible += ["read"] + ["edit"] * bool(table.edit)
             if table.switches:
                 possible.append("toggle")
-        chosen = possible[int(self.rng.random() * len(possible))]
+        chosen = possible[int(self.voice.rng.random() * len(possible))]
         return self.text(chosen, {**self.words, "titles": self.words["title"]})
 
     def setting(self) -> str:
         place = self.about.app.name
-        if self.voice.varied and self.rng.random() < 0.4:
+        if self.voice.varied and self.voice.rng.random() < 0.4:
             place = self.place(self.words["switch"])
         return self.text("setting", {**self.words, "app": place})
 
@@ -110,7 +106,7 @@ class _Goal(NamedTuple):
         told = {"switch": words["switch"], "state": words["state"]}
         first = half.text("setting", told, mention=True)
         told = {"switch": words["switch2"], "state": words["state2"]}
-        return self.voice.both(first, half.text("setting", told, mention=False), self.rng)
+        return self.voice.both(first, half.text("setting", told, mention=False))
 
     def absent(self) -> str:
         told = {**self.words, "app": self.place(self.words["known"])}
@@ -142,44 +138,50 @@ def _nameless(about: About) -> bool:
 # -- goals ----------------------------------------------------------------------------------------
 
 
-def draw_of(kind: str, about: About, voice: Voice) -> Draw:
-    """Draws a goal of this kind and its text, which is its only word."""
+def draw_of(kind: str, about: About, wordings: ClauseSet, *, part: bool = False) -> Draw:
+    """Draws a goal of this kind and its text, which is its only word.
+
+    Args:
+        kind: the kind of task.
+        about: what it is about.
+        wordings: the set of wordings.
+        part: the text is part of a longer one.
+    """
     if kind == "create2":
-        half = draw_of("create", about, voice.half())
-        return joined(half, half, voice)
+        half = draw_of("create", about, wordings, part=True)
+        return joined(half, half, wordings)
     draw, say = _GOALS.get(kind) or (KINDS[kind].draw, lambda goal: goal.text(kind))
 
     def make(sampler: Sampler, device: Device) -> Drawn:
         found = draw(about, sampler, device)
-        text = say(_Goal(voice, about, found.words, sampler.rng))
-        return Drawn(goal=found.goal, words={"text": text})
+        voice = Voice(wordings, sampler.rng, part=part)
+        return Drawn(goal=found.goal, words={"text": say(_Goal(voice, about, found.words))})
 
     return make
 
 
-def joined(first: Draw, second: Draw, voice: Voice) -> Draw:
+def joined(first: Draw, second: Draw, wordings: ClauseSet) -> Draw:
     """Two goals as one, with the texts of both."""
     together = kinds.both(first, second)
 
     def make(sampler: Sampler, device: Device) -> Drawn:
         found = together(sampler, device)
-        text = voice.both(found.words["text"], found.words["text2"], sampler.rng)
-        return Drawn(goal=found.goal, words={"text": text})
+        voice = Voice(wordings, sampler.rng)
+        return Drawn(goal=found.goal, words={"text": voice.both(*found.words.values())})
 
     return make
 
 
 def crossed(
-    kind: str, origin: About, into: About, voice: Voice, sampler: Sampler, device: Device
+    kind: str, origin: About, into: About, wordings: ClauseSet, sampler: Sampler, device: Device
 ) -> Drawn:
     """Copy a value of a record into a new record, or an existing one, of another app."""
-    more: dict[str, str] = {}
+    voice, more = Voice(wordings, sampler.rng), dict[str, str]()
     if kind == "copy":
         title = into.records.title
         giving = msgspec.structs.replace(into, fields=(title,))
         found = kinds.copy(origin, giving, sampler, device)
-        goal = _Goal(voice, into, found.words, sampler.rng)
-        more["fields"] = goal.listed({title: found.words[title]})
+        more["fields"] = _Goal(voice, into, found.words).listed({title: found.words[title]})
     else:
         found = kinds.carry(origin, into, sampler, device)
     one, two = _slots(origin, {}), _slots(into, {})
@@ -189,8 +191,7 @@ def crossed(
     slots["from_app"] = f" in {one['app']}" if _nameless(origin) else ""
     slots["in_app2"] = f" in {two['app']}" if _nameless(into) else ""
     slots |= {**found.words, **more, "title": found.words["source"]}
-    text = voice.phrase(kind, slots, sampler.rng, mention=False)
-    return Drawn(goal=found.goal, words={"text": text})
+    return Drawn(goal=found.goal, words={"text": voice.phrase(kind, slots, mention=False)})
 
 
 def _open(about: About, sampler: Sampler, device: Device) -> Drawn:

@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.environments.phone.invented.devices import BLIND, invent, words_of
 from swarm_ui.environments.phone.invented.goals import crossed, draw_of, joined
-from swarm_ui.environments.phone.invented.wordings import Voice, Wordings
+from swarm_ui.environments.phone.invented.wordings import ClauseSet, Wordings
 from swarm_ui.environments.phone.kinds import KINDS, About, Draw, Template
 from swarm_ui.environments.phone.state import App
 
@@ -38,8 +38,8 @@ class _Task(msgspec.Struct, frozen=True):
         about = self.about.app.name if self.about.table is None else self.about.table.name
         return f"{self.kind}-{about.replace(' ', '-')}"
 
-    def draw(self, voice: Voice) -> Draw:
-        return draw_of(self.kind.removesuffix("-far"), self.about, voice)
+    def draw(self, wordings: ClauseSet, *, part: bool = False) -> Draw:
+        return draw_of(self.kind.removesuffix("-far"), self.about, wordings, part=part)
 
 
 @lru_cache(maxsize=2048)
@@ -49,7 +49,8 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     A template is a kind of goal in one app, or a pair of goals. If the app has several tables, the
     goal is about one of them. Parameters and wording are drawn for each episode.
     """
-    device, voice = invent(number), Voice("blind" if number >= BLIND else wordings)
+    device = invent(number)
+    clauses: ClauseSet = "blind" if number >= BLIND else wordings
     made: dict[str, Template] = {}
     halves: dict[str, _Task] = {}
 
@@ -70,18 +71,19 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
 
     for app in device.apps.values():
         for one in _tasks_of(app, words_of(number).setting_switches):
-            add(one.name, (one.about,), one.draw(voice), one.steps, kind=one.kind, rows=one.rows)
+            add(one.name, (one.about,), one.draw(clauses), one.steps, kind=one.kind, rows=one.rows)
             if one.kind in _PAIRED:
                 halves[one.name] = one
     rng = random.Random(f"invented tasks {number}")
     for kind, origin, into in _crossings(device.apps, rng):
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
         name = f"{kind}-{origin.records.name}-{into.records.name}"
-        add(name, (origin, into), partial(crossed, kind, origin, into, voice), steps, kind=kind)
+        add(name, (origin, into), partial(crossed, kind, origin, into, clauses), steps, kind=kind)
     for one, two in _pairings(halves, rng):
         if one.about.table is not None and one.about.table is two.about.table:
             continue  # the two goals could be about the same record
-        draw = joined(one.draw(voice.half()), two.draw(voice.half()), voice)
+        first, second = (task.draw(clauses, part=True) for task in (one, two))
+        draw = joined(first, second, clauses)
         name, steps = f"both-{one.name}-{two.name}", one.steps + two.steps + 1
         add(name, (one.about, two.about), draw, steps, kind="both")
     return made

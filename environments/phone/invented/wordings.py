@@ -72,6 +72,7 @@ _PAIRS = (
     "{v} for the {n}", "{n} being {v}", "{n} : {v}",
 )  # fmt: skip
 _RESTS = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
+_SEVERAL = (" and ", " as well as ", " , also ", " and also ", " , then ", ", ")
 _BOTH = (
     " and ", " , and ", " , then ", " . Then ", " and then ", " . After that ", " ; also ",
     " . Also ", " , afterwards ", " ; ", " . Next ",
@@ -83,22 +84,22 @@ class Voice:
 
     Args:
         wordings: the set of wordings; only those of ``"many"`` vary.
+        rng: draws the wordings.
         part: the texts are parts of longer ones, so they get no frame.
     """
 
-    def __init__(self, wordings: ClauseSet, *, part: bool = False) -> None:
-        self.wordings, self.part = wordings, part
+    def __init__(self, wordings: ClauseSet, rng: random.Random, *, part: bool = False) -> None:
+        self.wordings, self.rng, self.part = wordings, rng, part
         self.varied = wordings == "many"
 
     def half(self) -> Voice:
         """The same voice for goals that are part of a compound goal."""
-        return Voice(self.wordings, part=True)
+        return Voice(self.wordings, self.rng, part=True)
 
     def phrase(
         self,
         kind: str,
         slots: Slots,
-        rng: random.Random,
         *,
         mention: bool,
         free: Sequence[str] = ("title", "value", "title2", "value2"),
@@ -108,10 +109,10 @@ class Voice:
         Args:
             kind: key of :data:`CLAUSES`.
             slots: words by placeholder; ``fields`` and ``titles`` come from :meth:`listed`.
-            rng: draws the wording.
             mention: whether the text must name ``slots["app"]``; otherwise it may.
             free: placeholders that may be put in quotes.
         """
+        rng = self.rng
         text = rng.choice(CLAUSES[self.wordings][kind])
         if self.varied:
             text = " ".join(draw(with_state(text, slots), rng).split())
@@ -130,56 +131,49 @@ class Voice:
         return text if self.part else _finish(text, rng)
 
     def listed(
-        self,
-        pairs: Mapping[str, str],
-        rng: random.Random,
-        *,
-        free: Sequence[str] = (),
-        alone: Mapping[str, str] | None = None,
+        self, pairs: Mapping[str, str], *, free: Sequence[str], alone: Mapping[str, str]
     ) -> str:
         """Fields and their values as text, in random order.
 
         Args:
             pairs: value by name of the field.
-            rng: draws the form and the order.
             free: fields whose values may be put in quotes.
             alone: for fields that are recognised by their values, a phrase without the name of the
                 field, such as ``"at {}"``. It is sometimes used instead of the name.
         """
         if not self.varied:
             return " and ".join(f"{name} {value}" for name, value in pairs.items())
+        rng = self.rng
         names = rng.sample(list(pairs), len(pairs))
         form, joint, quote = rng.choice(_PAIRS), rng.choice(_JOINTS), rng.choice(_QUOTES)
         values = {n: quote.format(pairs[n]) if n in free else pairs[n] for n in names}
         texts = {name: form.format(n=name, v=values[name]) for name in names}
-        for name, bare in (alone or {}).items():
+        for name, bare in alone.items():
             if name in texts and rng.random() < 0.3:
                 texts[name] = bare.format(values[name])
         return joint.join(texts.values())
 
-    def rest(self, fields: str, rng: random.Random) -> str:
+    def rest(self, fields: str) -> str:
         """The text after the title of a new record: its other fields, if there are any."""
         if not fields:
             return ""
-        form = rng.choice(_RESTS) if self.varied else _RESTS[0]
+        form = self.rng.choice(_RESTS) if self.varied else _RESTS[0]
         return form.replace("{}", fields)
 
-    def several(self, titles: Sequence[str], rng: random.Random) -> str:
+    def several(self, titles: Sequence[str]) -> str:
         """Several titles as one phrase."""
         if not self.varied:
             return " and ".join(titles)
-        quote = rng.choice(_QUOTES)
-        quoted = [quote.format(title) for title in titles]
-        joint = rng.choice((" and ", " as well as ", " , also ", " and also ", " , then ", ", "))
-        return joint.join(quoted)
+        quote = self.rng.choice(_QUOTES)
+        return self.rng.choice(_SEVERAL).join(quote.format(title) for title in titles)
 
-    def both(self, first: str, second: str, rng: random.Random) -> str:
+    def both(self, first: str, second: str) -> str:
         """The text of two goals."""
         if not self.varied:
             return f"{first} and {second}"
-        joint = rng.choice(_BOTH)
-        head = "two things : " if rng.random() < 0.1 else ""
-        return _finish(_framed(f"{head}{first}{joint}{second}", rng), rng)
+        joint = self.rng.choice(_BOTH)
+        head = "two things : " if self.rng.random() < 0.1 else ""
+        return _finish(_framed(f"{head}{first}{joint}{second}", self.rng), self.rng)
 
 
 def _framed(text: str, rng: random.Random) -> str:
