@@ -39,7 +39,6 @@ MESSAGE = Table(
     name="message",
     app="messages",
     fields=(Field("to", sample=Sampler.first_name), Field("text", sample=Sampler.phrase)),
-    trail=(Screen("messages"),),
     add="compose",
     save="send",
     edit="",
@@ -51,7 +50,6 @@ PAGE = Table(
         *(Field(name) for name in ("address", "name", "phone", "price", "opens")),
         Field("bookmarked", "switch", default="off"),
     ),
-    trail=(Screen("browser"),),
 )
 """A web page; its first screen lists those that are bookmarked. A page also names a ``file``."""
 FOLDERS = ("documents", "downloads", "pictures", "recordings")
@@ -63,7 +61,6 @@ FILE = Table(
         Field("folder", "choice", FOLDERS),
         Field("starred", "switch", default="off"),
     ),
-    trail=(Screen("files"),),
     edit="rename or move",
     delete="move to trash",
 )
@@ -76,7 +73,6 @@ CONTACT = Table(
         Field("email", sample=Sampler.email),
         Field("favorite", "switch", default="off"),
     ),
-    trail=(Screen("contacts"),),
 )
 NOTE = Table(
     name="note",
@@ -86,14 +82,12 @@ NOTE = Table(
         Field("body", sample=Sampler.phrase),
         Field("pinned", "switch", default="off"),
     ),
-    trail=(Screen("notes"),),
     add="new",
 )
 TASK = Table(
     name="task",
     app="tasks",
     fields=(Field("task", sample=Sampler.chore), Field("done", "switch", default="off")),
-    trail=(Screen("tasks"),),
     add="new task",
     save="create",
     edit="",
@@ -108,7 +102,6 @@ EXPENSE = Table(
         Field("amount", sample=Sampler.amount),
         Field("category", "choice", ("food", "travel", "home", "fun")),
     ),
-    trail=(Screen("expenses"),),
     add="add expense",
 )
 EVENT = Table(
@@ -120,7 +113,6 @@ EVENT = Table(
         Field("place", sample=Sampler.noun),
         Field("day", "choice", DAYS),
     ),
-    trail=(Screen("calendar"),),
     add="new event",
 )
 ALARM = Table(
@@ -131,7 +123,6 @@ ALARM = Table(
         Field("label", sample=Sampler.noun),
         Field("active", "switch", default="on", sample=lambda s: s.pick(("off", "on"))),
     ),
-    trail=(Screen("clock"),),
     add="new alarm",
 )
 TIMER = Table(
@@ -151,7 +142,6 @@ RECIPE = Table(
         Field("servings", sample=lambda s: str(1 + int(s.rng.random() * 8))),
         Field("starred", "switch", default="off"),
     ),
-    trail=(Screen("recipes"),),
     add="write recipe",
     save="keep",
     edit="change",
@@ -165,7 +155,6 @@ PLAYLIST = Table(
         Field("song", sample=Sampler.phrase),
         Field("offline", "switch", default="off"),
     ),
-    trail=(Screen("music"),),
     add="create playlist",
     save="finish",
     edit="rename",

@@ -63,8 +63,8 @@ class Table(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     app: str
     fields: tuple[Field, ...]
     """The first is the title that lists show; a form cannot be saved without it."""
-    trail: Path
-    """Screens from the app's first one to the list of these records."""
+    trail: Path = ()
+    """Screens from the app's first one to the list of these records; by default only the first."""
     add: str = "add"
     save: str = "save"
     edit: str = "edit"
@@ -75,6 +75,10 @@ class Table(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     """Whether list rows have check boxes for the first switch, instead of opening the record."""
     search: str = ""
     """Label of the button that searches a record; empty: they are listed."""
+
+    def __post_init__(self) -> None:
+        if not self.trail:
+            msgspec.structs.force_setattr(self, "trail", (Screen(self.app),))
 
     @property
     def title(self) -> str:
