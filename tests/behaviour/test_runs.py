@@ -22,7 +22,6 @@ from swarm_ui import (
     Element,
     GraphPolicy,
     Journal,
-    Limits,
     Message,
     ModelError,
     ModelUnavailable,
@@ -164,13 +163,6 @@ def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -
     assert not journal.read("r").finished
     assert graph.run_sync(SCREEN, run_id="r", journal=journal).action is not None
     assert journal.read("r").finished
-
-
-def test_abort_raises_at_the_first_failure() -> None:
-    graph = team(Failing(ModelError("down"), "a"), "a", "b")
-    with pytest.raises(NodeError, match="down") as failed:
-        graph.run_sync(SCREEN, limits=Limits(on_failure="abort"))
-    assert not isinstance(failed.value, RunFailed)
 
 
 async def test_in_episodes_a_failure_of_all_agents_is_a_fault_and_never_reward_0() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -14,9 +13,7 @@ from hypothesis import strategies as st
 
 from swarm_ui import (
     CollabGraph,
-    ConfigError,
     GraphError,
-    Journal,
     Message,
     NodeContext,
     Trace,
@@ -175,41 +172,6 @@ def test_a_replay_with_a_change_may_need_more_rounds_or_fewer() -> None:
     assert longer.message("writer:3").content == "draft 3 (fault 2)"
     shorter = asyncio.run(graph.replay(trace, messages={"critic:0": "good"}))
     assert (shorter.rounds, shorter.output) == (1, "draft 0")
-
-
-def test_a_durable_run_goes_on_after_a_crash_in_a_later_round(tmp_path: Path) -> None:
-    calls: list[str] = []
-    broken = [True]
-
-    @function_node(id="critic")
-    def fragile(inbox: Sequence[Message], context: NodeContext) -> str:
-        calls.append(context.message_id)
-        if context.round == 1 and broken:
-            raise ConfigError("power cut")
-        return "good" if context.round == 2 else f"fault {context.round}"
-
-    graph = loop().with_node(fragile).with_rounds(5, until=approved)
-    journal = Journal(tmp_path / "runs.jsonl")
-    with pytest.raises(ConfigError, match="power cut"):
-        graph.run_sync("x", run_id="r", journal=journal)
-    broken.clear()
-    trace = graph.run_sync("x", run_id="r", journal=journal)
-    assert calls == ["critic:0", "critic:1", "critic:1", "critic:2"]
-    assert (trace.rounds, trace.ended_by) == (3, "approved")
-    assert graph.run_sync("x", run_id="r", journal=journal) == trace
-    with pytest.raises(ConfigError, match="graph"):
-        loop().run_sync("x", run_id="r", journal=journal)
-
-
-def test_a_predicate_that_fails_ends_the_run_and_is_named() -> None:
-    def wrong(newest: Mapping[str, Message]) -> bool:
-        return newest["crtic"].content == "good"
-
-    words = (
-        r"until: 'wrong' of graph 'team' failed after round 0: .*crtic.*answered: writer, critic"
-    )
-    with pytest.raises(ConfigError, match=words):
-        loop().with_rounds(5, until=wrong).run_sync("x")
 
 
 async def _later(newest: Mapping[str, Message]) -> bool:

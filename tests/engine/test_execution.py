@@ -175,23 +175,6 @@ def test_an_answer_of_the_wrong_kind_is_a_failure_of_that_node() -> None:
     )
 
 
-def test_neither_cancellation_nor_abort_leaves_a_task_behind() -> None:
-    graph = CollabGraph([Sleeper(f"n{k}", 50) for k in range(9)], [], "n0")
-    failing = graph.with_node(Sleeper("bad", 1, fails=ValueError("x")))
-
-    async def main() -> int:
-        task = asyncio.create_task(graph.run(BLANK))
-        await asyncio.sleep(10)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        with pytest.raises(NodeError):
-            await failing.run(BLANK, limits=Limits(on_failure="abort"))
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(main()) == 1  # main() itself
-
-
 def test_long_chains_need_no_deep_stack() -> None:
     names = [f"n{k}" for k in range(5000)]
     graph = CollabGraph([Sleeper(n) for n in names], list(pairwise(names)))

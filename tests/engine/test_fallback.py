@@ -42,11 +42,6 @@ def test_the_second_answers_and_the_failure_stays_on_record() -> None:
     assert in_virtual_time(graph.replay(trace)) == trace
 
 
-def test_the_first_answers_alone_if_it_can() -> None:
-    trace = CollabGraph([Fallback(Sleeper("a"), failing(), id="x")]).run_sync(BLANK)
-    assert [m.id for m in trace.messages] == ["x:0", "x:0/a:0"]
-
-
 def test_each_has_its_own_time_and_a_fallback_goes_before_an_abort() -> None:
     graph = CollabGraph([Fallback(Sleeper("a", 99), Sleeper("spare", 4))])
     limits = Limits(timeout=5, on_failure="abort")

@@ -290,16 +290,6 @@ def test_leases_end_with_the_run_however_it_ends() -> None:
         in_virtual_time(bad.run(SCREEN))
     assert model.leased == []
 
-    async def cancel() -> None:
-        task = asyncio.ensure_future(bad.run(SCREEN))
-        await asyncio.sleep(0.5)
-        assert model.leased == ["a@1"]
-        task.cancel()
-        await asyncio.wait([task])
-
-    in_virtual_time(cancel())
-    assert model.leased == []
-
 
 # -- the workers under it ----------------------------------------------------------------------
 
@@ -316,16 +306,3 @@ def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:
         return len(asyncio.all_tasks())
 
     assert in_virtual_time(run()) == 1
-
-
-def test_a_task_of_the_run_that_somebody_else_cancels_ends_it() -> None:
-    async def run() -> tuple[bool, int]:
-        task = asyncio.ensure_future(CollabGraph([Sleeper("a", 99)]).run(BLANK))
-        await asyncio.sleep(1)
-        me = asyncio.current_task()
-        for other in asyncio.all_tasks() - {me, task}:  # type: ignore[arg-type]
-            other.cancel()
-        await asyncio.wait([task])
-        return task.cancelled(), len(asyncio.all_tasks())
-
-    assert in_virtual_time(run()) == (True, 1)

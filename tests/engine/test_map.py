@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from graph_fakes import in_virtual_time
 
 from swarm_ui import (
     CollabGraph,
-    ConfigError,
-    Journal,
     Limits,
     Message,
     NodeContext,
@@ -33,7 +30,7 @@ class Worker:
     """Shouts its item; a longer item takes less time. Some items fail."""
 
     def __init__(self, second: float = 1.0) -> None:
-        self.id, self.second, self.dies = "worker", second, False
+        self.id, self.second = "worker", second
         self.calls: list[str] = []
         self.running = self.most = 0
 
@@ -44,8 +41,6 @@ class Worker:
         item = inbox[-1].content
         await asyncio.sleep((10 - len(item)) * self.second)
         self.running -= 1
-        if self.dies and item == "x":
-            raise ConfigError("power cut")
         if item == "bad":
             raise ValueError("a bad item")
         return NodeReply(content=item.upper())
@@ -112,24 +107,6 @@ def test_a_replay_runs_only_the_items_that_a_change_affects() -> None:
     assert calls == [] and sorted(swapped.calls) == [
         "each:0/item:0/worker:0", "each:0/item:1/worker:0",
     ]  # fmt: skip
-
-
-def test_a_durable_run_goes_on_with_the_items_that_are_left(tmp_path: Path) -> None:
-    worker = Worker(second=0.001)
-    graph = team(worker)
-    journal = Journal(tmp_path / "runs.jsonl")
-    worker.dies = True
-    with pytest.raises(ConfigError, match="power cut"):
-        graph.run_sync("three one x", run_id="r", journal=journal)
-    kept = set(journal.read("r").calls)
-    assert {"each:0/item:2", "each:0/item:0/worker:0", "each:0/item:1/check:0"} <= kept
-    worker.calls.clear()
-    worker.dies = False
-    trace = graph.run_sync("three one x", run_id="r", journal=journal)
-    assert json.loads(trace.output or "") == ["THREE!", "ONE!", "X!"]
-    assert worker.calls == ["each:0/item:2/worker:0"]
-    assert graph.run_sync("three one x", run_id="r", journal=journal) == trace
-    assert len(worker.calls) == 1
 
 
 def test_failures_of_items_are_recorded_and_only_all_of_them_fail_the_node() -> None:

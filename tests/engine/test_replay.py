@@ -205,20 +205,6 @@ class Flaky:
         return NodeReply(content="up again")
 
 
-def test_a_failed_nested_graph_is_not_tried_again() -> None:
-    slow = Sleeper("slow", 9)
-    inner = CollabGraph([slow], name="inner")
-    inner.timeout = 5.0  # type: ignore[attr-defined]
-    graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
-    trace = in_virtual_time(graph.run(BLANK))
-    slow.seconds = 0
-    assert in_virtual_time(graph.replay(trace)) == trace
-    again = in_virtual_time(graph.replay(trace, again=["inner:0"]))
-    assert again.message("inner:0").content == "inner/slow()"
-    other = in_virtual_time(graph.replay(trace, nodes={"inner/slow": Sleeper("other")}))
-    assert other.message("inner:0").content == "inner/slow()"
-
-
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_edit_inside_a_fallback_does_not_try_the_failed_node_again(nested: bool) -> None:
     node = Flaky("a")

@@ -173,24 +173,6 @@ def test_the_reader_may_be_cancelled_while_it_leaves_early() -> None:
     assert in_virtual_time(main()) == 1
 
 
-def test_the_reader_may_be_cancelled() -> None:
-    async def follow() -> int:
-        graph = CollabGraph([Sleeper("a", 99)])
-
-        async def read() -> None:
-            async for _ in graph.stream(BLANK):
-                pass
-
-        task = asyncio.create_task(read())
-        await asyncio.sleep(1)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(follow()) == 1
-
-
 def test_a_plain_run_can_be_told_of_too() -> None:
     heard: list[Event] = []
     graph = CollabGraph([Sleeper("a")])
