@@ -28,8 +28,6 @@ class Plan:
     def __init__(self, graph: Dag, last: int) -> None:
         """``last``: the last round that is made."""
         team, closing = graph.agents, frozenset(graph.closing)
-        #: number of calls in each round
-        self.team = len(team)
         places = [(name, r) for r in range(last + 1) for name in team]
         places += [(name, last) for name in graph.closing]
         number = {place: k for k, place in enumerate(places)}
@@ -43,9 +41,8 @@ class Plan:
             Bound(getattr(node, "timeout", None), bool(parts_of(node)), name in closing)
             for name, node in zip(self.names, self.nodes, strict=True)
         )
-        self.leases = _leases(graph)
-        #: budgets and names of the models that have a budget, by the path of their node
-        self.budgets = _budgets(graph)
+        #: adapters to lease; and budgets with the names of their models, by the paths of the nodes
+        self.leases, self.budgets = _models(graph)
         self.own = tuple(
             number[name, r - 1] if r and name not in closing else -1 for name, r in places
         )
@@ -109,24 +106,17 @@ def _all_nodes(nodes: Mapping[str, Node], path: str = "") -> Iterator[tuple[str,
         yield from _all_nodes(parts_of(node), f"{path}{name}/")
 
 
-def _leases(graph: Dag) -> tuple[Lease, ...]:
-    """Models with versions and the adapters they use, each pair once."""
-    found: dict[tuple[int, str], Lease] = {}
-    for _, node in _all_nodes(graph.nodes):
+def _models(graph: Dag) -> tuple[tuple[Lease, ...], dict[str, tuple[Budget, str]]]:
+    leases: dict[tuple[int, str], Lease] = {}
+    budgets: dict[str, tuple[Budget, str]] = {}
+    for path, node in _all_nodes(graph.nodes):
         adapter, model = getattr(node, "adapter", None), getattr(node, "model", None)
         if adapter is not None and isinstance(model, VersionedModel):
-            found[id(model), adapter] = (model, adapter)
-    return tuple(found.values())
-
-
-def _budgets(graph: Dag) -> dict[str, tuple[Budget, str]]:
-    found: dict[str, tuple[Budget, str]] = {}
-    for path, node in _all_nodes(graph.nodes):
-        model = getattr(node, "model", None)
+            leases[id(model), adapter] = model, adapter
         budget = getattr(model, "budget", None)
         if isinstance(budget, Budget):
-            found[path] = budget, str(getattr(model, "name", ""))
-    return found
+            budgets[path] = budget, str(getattr(model, "name", ""))
+    return tuple(leases.values()), budgets
 
 
 # -- adapter versions ---------------------------------------------------------------------------
@@ -186,20 +176,17 @@ def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, Call]) -> No
     A budget that has counted the run already is left as it is: this process made the calls.
     """
     models = plan_of(graph).budgets
-    if not models:
-        return
-    spent: dict[int, tuple[Budget, list[tuple[Usage, Price | None]]]] = {
-        id(budget): (budget, []) for budget, _ in models.values()
-    }
     around = {call.id.rpartition("/")[0] for call in past.values() if call.step is not None}
-    for call in past.values():
-        path = call.node if call.node in models else call.node.rpartition("/")[0]
-        asked = call.completion is not None
-        if path == call.node:  # it failed before an answer, or asked in no step
-            asked = asked or (call.error is not None and call.id not in around)
-        if asked and path in models:
-            budget, name = models[path]
-            price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
-            spent[id(budget)][1].append((call.usage, price))
-    for budget, made in spent.values():
-        budget.resume((run, seed), made)
+
+    def spent(budget: Budget) -> Iterator[tuple[Usage, Price | None]]:
+        for call in past.values():
+            path = call.node if call.node in models else call.node.rpartition("/")[0]
+            owner, name = models.get(path, (None, ""))
+            # It failed before an answer, or asked in no step.
+            failed = call.error is not None and path == call.node and call.id not in around
+            if owner is budget and (call.completion is not None or failed):
+                price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
+                yield call.usage, price
+
+    for budget, _ in models.values():
+        budget.resume((run, seed), spent(budget))
