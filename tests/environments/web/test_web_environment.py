@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from shared_browser import process_of
@@ -52,6 +55,35 @@ async def test_login_and_an_episode_knows_nothing_of_the_last(
     await hand.act(Action(action_type="open_app", app_name=f"{shop.url}/account"))
     assert "Please sign in" in hand.labels
     assert (await hand.act(DONE)).reward == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads Linux's /proc")
+async def test_300_sessions_in_a_row_leave_no_process_no_file_and_no_folder(
+    shop: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def left(pid: int) -> tuple[int, int, int]:
+        processes = 0
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                processes += f"PPid:\t{pid}\n" in status.read_text()
+        return processes, len(list(Path("/proc/self/fd").iterdir())), len(list(tmp_path.iterdir()))
+
+    async with WebBrowser([shop.url]) as browser:
+        for number in range(300):
+            session = await browser.session((800, 600))
+            await session.navigate(f"{shop.url}/terms")
+            await session.close()
+            if number == 5:
+                pid = await process_of(browser)
+                before = left(pid)
+        await asyncio.sleep(1)
+        processes, files, folders = left(pid)
+        assert processes <= before[0] + 1 and files <= before[1] and folders <= before[2]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
