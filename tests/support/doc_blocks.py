@@ -74,7 +74,6 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",
-    ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
 }  # fmt: skip
 """Blocks of other languages, by page and language, with the reason."""
 

@@ -38,7 +38,6 @@ from swarm_ui.nodes import Fallback
 from swarm_ui.observation import Past
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, trace_schema
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "trace_format.md"
 ACTIONS = [
     Action(action_type="click", index=3, target="Ünï"),
     Action(action_type="click", x=0, y=-1),
@@ -173,33 +172,6 @@ KINDS = (
     Element,
     Action,
 )
-
-
-def table() -> dict[str, dict[str, tuple[str, str]]]:
-    """Fields by record, with type and default, as the table says."""
-    lines = PAGE.read_text().split("meaning\n")[1].splitlines()
-    names = {kind.__name__ for kind in KINDS}
-    found: dict[str, dict[str, tuple[str, str]]] = {}
-    for line in lines:
-        if line == "```":
-            break
-        field, kind, default = line[:17].strip(), line[19:33].strip(), line[35:42].strip()
-        if field in names and not kind:
-            found[field] = current = {}
-        else:
-            current[field] = (kind, default)
-    return found
-
-
-def test_the_table_has_every_field_with_its_default() -> None:
-    documented = table()
-    for kind in KINDS:
-        fields = {f.name: f for f in msgspec.structs.fields(kind) if f.name != "notes"}
-        assert list(documented[kind.__name__]) == list(fields), kind
-        for name, (said, default) in documented[kind.__name__].items():
-            field = fields[name]
-            assert (default == "-") == field.required, (kind, name)
-            assert said.endswith("?") == (field.default is None), (kind, name)
 
 
 def test_the_schema_describes_files(tmp_path: Path) -> None:
