@@ -17,19 +17,32 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from swarm_ui.adapter_metadata import write_metadata
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import Completion, Request, VersionedModel, at_leased_versions
+from swarm_ui.model import (
+    ChatModel,
+    Completion,
+    Request,
+    ScoringModel,
+    VersionedModel,
+    at_leased_versions,
+    close_model,
+)
 
+Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
+"""Makes the model in the process that holds it."""
 Files = Any
 """The files of a version by name, as bytes; or Ray's reference to them."""
 
@@ -49,64 +62,109 @@ def _files(version: str, learner: Any) -> Files:
     return ray.put(files) if ray is not None and ray.is_initialized() else files
 
 
-class LoadingModel:
-    """A model of this process, which loads the versions that it lacks, and keeps those that were
-    used last."""
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """The description of a held model for other processes."""
 
-    def __init__(self, model: Any, kept: int = 2) -> None:
+    name: str
+    scores: bool
+    """Whether it can compute the probability of a given reply."""
+    adapters: dict[str, str] | None
+    """The version of each adapter that the factory loaded. ``None``: the model has no versions, so
+    requests name adapters without a version."""
+
+
+class HeldModel:
+    """Holds one model in a process, which may be that of an actor. It is made at the first request,
+    and again after a failure. It loads versions that it lacks, and keeps those that were used last.
+    """
+
+    def __init__(self, factory: Factory, kept: int = 2) -> None:
         """``kept``: versions of each published adapter that stay in memory without a request."""
-        self.model, self._kept = model, kept
-        self.own: dict[str, str] | None = None
-        """The version of each adapter that it has from the beginning. They stay. ``None``: it has
-        no versions."""
-        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
-            self.own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
+        self._factory, self._kept = factory, kept
+        self._making: asyncio.Task[Any] | None = None
+        self._own: dict[str, str] | None = None
+        """The version of each adapter that the model has from the beginning. They stay. ``None``:
+        it has no versions."""
         self._recent: dict[str, None] = {}
         """Loaded versions, which are leased, in the order of their last use."""
         self._loading = asyncio.Lock()
 
+    async def ready(self) -> int:
+        """The id of the process, which shows that an actor was placed."""
+        return os.getpid()
+
+    async def about(self) -> About:
+        """Describe the model, which is made now. Raises what the factory raises."""
+        model = await self._model()
+        return About(name=model.name, scores=isinstance(model, ScoringModel), adapters=self._own)
+
+    async def used(self) -> tuple[int, int]:
+        """Calls and tokens that the budget of the model counts."""
+        budget = (await self._model()).budget
+        return budget.calls, budget.tokens
+
+    async def close(self) -> None:
+        """Close the model, if it was made."""
+        if self._making is not None:
+            await close_model(await self._model())
+
     async def ask(
-        self,
-        method: str,
-        files: Mapping[str, Files],
-        requests: Sequence[Request],
-        *others: object,
+        self, method: str, files: Mapping[str, Files], requests: Sequence[Request], *others: object
     ) -> Any:
         """Call ``generate`` or ``score``, for exact versions of adapters, some of which have
         ``files``. Raises ``ModelError`` if a version cannot be read, or does not fit the model."""
+        model = await self._model()
         wanted = {each.adapter for each in requests if each.adapter} & files.keys()
-        wanted -= wanted if self.own is None else {*self.own.values()}
+        wanted -= wanted if self._own is None else {*self._own.values()}
         with ExitStack() as leases:
             async with self._loading:
                 for version in sorted(wanted):
                     if version not in self._recent:
-                        await self._load(version, files[version])
-                        self.model.lease(version)
+                        await _load(model, version, files[version])
+                        model.lease(version)
                     self._recent.pop(version, None)
                     self._recent[version] = None
-                    leases.callback(self.model.release, self.model.lease(version))
+                    leases.callback(model.release, model.lease(version))
                 most = max(len(wanted), self._kept * len(files))
                 for old in [*self._recent][:-most] if wanted else ():
                     del self._recent[old]
-                    self.model.release(old)
-                    if hasattr(self.model, "unload_version"):  # it keeps what was loaded
-                        await self.model.unload_version(old)
-            return await getattr(self.model, method)(requests, *others)
+                    model.release(old)
+                    if hasattr(model, "unload_version"):  # it keeps what was loaded
+                        await model.unload_version(old)
+            return await getattr(model, method)(requests, *others)
 
-    async def _load(self, version: str, files: Files) -> None:
-        found = files if isinstance(files, Mapping) else await files
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                for name, data in found.items():
-                    (Path(folder) / name).write_bytes(data)
-                made = self.model.load_version(version, Path(folder))
-                if inspect.isawaitable(made):
-                    await made
-        except (OSError, ConfigError) as error:
-            raise ModelError(
-                f"cannot load the published {version} of '{self.model.name}' in this process: "
-                f"{error}"
-            ) from error
+    async def _model(self) -> Any:
+        failed = self._making is not None and self._making.done() and self._making.exception()
+        if self._making is None or failed:
+            self._making = asyncio.ensure_future(self._make())
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> Any:
+        made = self._factory()
+        model: Any = await made if inspect.isawaitable(made) else made
+        if not isinstance(model, ChatModel):
+            raise ConfigError(
+                f"the factory of a held model returned a {type(model).__name__}; expected a model "
+                "with a name and generate(requests)"
+            )
+        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
+            self._own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
+        return model
+
+
+async def _load(model: Any, version: str, files: Files) -> None:
+    found = files if isinstance(files, Mapping) else await files
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in found.items():
+                (Path(folder) / name).write_bytes(data)
+            made = model.load_version(version, Path(folder))
+            if inspect.isawaitable(made):
+                await made
+    except (OSError, ConfigError) as error:
+        raise ModelError(
+            f"cannot load the published {version} of '{model.name}' in this process: {error}"
+        ) from error
 
 
 class PublishedCopy:
@@ -209,7 +267,7 @@ def _same(model: PublishedCopy) -> PublishedCopy:
     return model
 
 
-_BASES: WeakValueDictionary[str, LoadingModel] = WeakValueDictionary()
+_BASES: WeakValueDictionary[str, HeldModel] = WeakValueDictionary()
 """Base models of this process by the key of a published model. A team is sent again in every
 iteration; a base model is freed with the last copy that uses it."""
 
@@ -237,6 +295,5 @@ class LoadedCopy(ScoringCopy):
 
     async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
         if self._base is None:
-            known = _BASES.get(self._key)
-            self._base = _BASES[self._key] = known or LoadingModel(self._make())
+            self._base = _BASES.setdefault(self._key, HeldModel(self._make))
         return await self._base.ask(method, self._files, requests, *others)

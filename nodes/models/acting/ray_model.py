@@ -9,20 +9,20 @@ await model.close()     # ends the actor
 from __future__ import annotations
 
 import asyncio
-import inspect
-import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import msgspec
-
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import ChatModel, Request, ScoringModel, close_model
-from swarm_ui.nodes.models.acting.published import Files, LoadingModel, PublishedCopy, ScoringCopy
+from swarm_ui.model import Request
+from swarm_ui.nodes.models.acting.published import (
+    About,
+    Factory,
+    Files,
+    HeldModel,
+    PublishedCopy,
+    ScoringCopy,
+)
 from swarm_ui.rollout.cluster import connected, imported, reason
-
-Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
-"""Makes the model in the process that holds it."""
 
 _NEEDED_FOR = "a model held by an actor"
 _CALLS = 10_000
@@ -33,68 +33,6 @@ _PATIENCE = 300.0
 
 class ActorLost(ModelUnavailable):
     """An actor or its node was lost, or cannot be reached."""
-
-
-class About(msgspec.Struct, frozen=True, kw_only=True):
-    """The description of a held model for other processes."""
-
-    name: str
-    scores: bool
-    """Whether it can compute the probability of a given reply."""
-    adapters: dict[str, str] | None
-    """The version of each adapter that the factory loaded. ``None``: the model has no versions, so
-    requests name adapters without a version."""
-
-
-class HeldModel:
-    """Holds one model, in an actor. It is made at the first request, and again after a restart.
-    The actor accepts requests during a forward pass; they form the next batch."""
-
-    def __init__(self, factory: Factory) -> None:
-        self._factory = factory
-        self._making: asyncio.Task[LoadingModel] | None = None
-
-    async def ready(self) -> int:
-        """The process id of the actor, which shows that the actor was placed."""
-        return os.getpid()
-
-    async def about(self) -> About:
-        """Describe the model, which is made now. Raises what the factory raises."""
-        held = await self._held()
-        model = held.model
-        return About(name=model.name, scores=isinstance(model, ScoringModel), adapters=held.own)
-
-    async def ask(
-        self, method: str, files: Mapping[str, Files], requests: Sequence[Request], *others: object
-    ) -> Any:
-        """Call ``generate`` or ``score``; see ``LoadingModel.ask``."""
-        return await (await self._held()).ask(method, files, requests, *others)
-
-    async def used(self) -> tuple[int, int]:
-        """Calls and tokens that the budget of the model counts."""
-        budget = (await self._held()).model.budget
-        return budget.calls, budget.tokens
-
-    async def close(self) -> None:
-        """Close the model, if it was made."""
-        if self._making is not None:
-            await close_model((await self._held()).model)
-
-    async def _held(self) -> LoadingModel:
-        failed = self._making is not None and self._making.done() and self._making.exception()
-        if self._making is None or failed:
-            self._making = asyncio.ensure_future(self._make())
-        return await asyncio.shield(self._making)
-
-    async def _make(self) -> LoadingModel:
-        made = self._factory()
-        model: Any = await made if inspect.isawaitable(made) else made
-        if not isinstance(model, ChatModel):
-            raise ConfigError(
-                f"the factory of a held model returned a {type(model).__name__}; expected a model "
-                "with a name and generate(requests)"
-            )
-        return LoadingModel(model)
 
 
 class RayModel(PublishedCopy):

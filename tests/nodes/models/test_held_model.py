@@ -16,8 +16,7 @@ from local_models import answers, asking, disturb, requests, untrained, with_ada
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import LocalModel, PublishedModel, ScriptedModel
-from swarm_ui.nodes.models.acting.published import LoadedCopy, LoadingModel
-from swarm_ui.nodes.models.acting.ray_model import HeldModel
+from swarm_ui.nodes.models.acting.published import HeldModel, LoadedCopy
 
 
 def told(completions: list[Completion]) -> list[tuple[str, str | None]]:
@@ -71,7 +70,7 @@ async def test_a_version_is_loaded_when_it_is_asked() -> None:
     mixed = [asking(version, asked[:1])[0] for version in seen]
     assert told(await model.ask("generate", files, mixed)) == [r[0] for r in seen.values()]
     held = untrained()
-    one = LoadingModel(held, kept=1)
+    one = HeldModel(lambda: held, kept=1)
     both = await asyncio.gather(
         *(one.ask("generate", {v: files[v]}, asking(v, asked)) for v in seen)
     )
