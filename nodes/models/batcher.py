@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from swarm_ui.errors import ModelError
+from swarm_ui.model import Completion
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -38,6 +39,12 @@ class Counters:
     completion_tokens: int = 0
     seconds: float = 0.0
     """Wall time spent inside the model."""
+
+    def count(self, done: Sequence[Completion]) -> None:
+        """Add answered calls."""
+        self.calls += len(done)
+        self.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
+        self.completion_tokens += sum(each.usage.completion_tokens for each in done)
 
 
 class Batcher(Generic[Item, Answer]):

@@ -131,9 +131,7 @@ class ActorModel:
                 self._engine, exact, prompts, self._folder, constrained=self._constrained
             )
             await self._tidy()
-        self.counters.calls += len(done)
-        self.counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
-        self.counters.completion_tokens += sum(each.usage.completion_tokens for each in done)
+        self.counters.count(done)
         return done
 
     async def close(self) -> None:

@@ -172,26 +172,29 @@ def choose(
             is called for rows in which the best two tokens have nearly equal scores, so that the
             choice does not depend on the batch. ``None``: ``logits`` decide.
     """
-    scores = logits.clone()
-    noise: dict[int, Tensor] = {}
-    for k, row in enumerate(rows):
-        if row.noise is None:
-            continue
-        ids = row.listed
-        if ids is None:
-            noise[k] = _gumbel(logits.shape[1], row.noise)
-            scores[k] = scores[k] / row.heat - noise[k]
-        elif len(ids) > 1:
-            scores[k, ids] = scores[k, ids] / row.heat - _gumbel(len(ids), row.noise)
+    scores, place = logits.clone(), logits.device
+    sampled = {k: row.listed for k, row in enumerate(rows) if row.noise is not None}
+    whole = [k for k, ids in sampled.items() if ids is None]
+    noise = torch.empty(len(whole), logits.shape[1], device=place)
+    if whole:
+        for at, k in enumerate(whole):
+            torch.rand(noise.shape[1], generator=rows[k].noise, out=noise[at])
+        heat = torch.tensor([rows[k].heat for k in whole], device=place)
+        scores[whole] = scores[whole] / heat[:, None] - _gumbel_(noise)
+    for k, ids in sampled.items():
+        if ids is not None and len(ids) > 1:
+            drawn = torch.rand(len(ids), generator=rows[k].noise, device=place)
+            scores[k, ids] = scores[k, ids] / rows[k].heat - _gumbel_(drawn)
     scores = _restricted(scores, rows)
     best = scores.argmax(-1)
     if alone is not None:
         first, second = scores.topk(2).values.unbind(1)
-        gap = (first - second) * torch.tensor([row.heat for row in rows], device=scores.device)
+        gap = (first - second) * torch.tensor([row.heat for row in rows], device=place)
+        drawn_for = dict(zip(whole, noise, strict=True))
         for k in (gap < CLOSE).nonzero()[:, 0].tolist():
             own = alone(k)
-            if k in noise:
-                own = own / rows[k].heat - noise[k]
+            if k in drawn_for:
+                own = own / rows[k].heat - drawn_for[k]
             best[k] = own.masked_fill(scores[k].isneginf(), -torch.inf).argmax()
     return best
 
@@ -214,7 +217,6 @@ def _restricted(scores: Tensor, rows: Sequence[Decoded]) -> Tensor:
     return masked
 
 
-def _gumbel(count: int, generator: torch.Generator) -> Tensor:
-    """The logarithm of exponential noise: Gumbel noise with its sign changed."""
-    uniform = torch.rand(count, generator=generator, device=generator.device)
+def _gumbel_(uniform: Tensor) -> Tensor:
+    """The logarithm of exponential noise, in place: Gumbel noise with its sign changed."""
     return uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()

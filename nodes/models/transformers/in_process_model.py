@@ -229,9 +229,7 @@ class InProcessModel(Generic[P]):
             )
             for request, prompt, said in zip(exact, prompts, new, strict=True)
         ]
-        self.counters.calls += len(done)
-        self.counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
-        self.counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
+        self.counters.count(done)
         return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:

@@ -15,7 +15,6 @@ from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.observation import Observation
 
 
@@ -64,17 +63,3 @@ def test_saved_adapters_load_here_and_in_plain_peft(tmp_path: Path) -> None:
     loaded = [p for key, p in plain.named_parameters() if "lora" in key]
     for have, want in zip(loaded, model.adapter_parameters("agent_1"), strict=True):
         assert torch.equal(have, want)
-
-
-def test_generate_of_transformers_agrees_with_ours() -> None:
-    model = LocalModel(untrained().module, ScreenTokenizer(), constrained=False)
-    [request] = requests(1)
-    assert isinstance(request.decision, Decision)
-    [completion] = answers(model, [request])
-    prompt = model.tokenizer.encode(request.decision)
-    ids = torch.tensor([prompt.ids])
-    out = model.module.generate(ids, max_new_tokens=20, do_sample=False)[0, len(prompt.ids) :]
-    text = [i for i in out.tolist() if i != model.tokenizer.eos_id]
-    decoded = model.tokenizer.decode(prompt, text)
-    want = decoded.json() if isinstance(decoded, Action) else decoded.text
-    assert completion.text == want

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -66,22 +65,6 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
         assert model.prompt(Request(decision=decision)).text == call.prompt
         ids, _ = model.encode(decision, "click headline number 0 [0]")
         assert len(ids) == call.usage.prompt_tokens
-
-
-def test_a_prompt_is_encoded_in_the_format_of_the_adapter_that_answers(tmp_path: Path) -> None:
-    trained = causal(prompt_format="compact")
-    trained.add_adapter("agent_0", rank=2)
-    trained.save_adapters(tmp_path)
-    model = causal(prompt_format="json")
-    model.load_adapters(tmp_path)
-    for links in (3, 300):
-        ids, reply = model.encode(page(links), "wait", adapter="agent_0")
-        assert (ids, reply) == trained.encode(page(links), "wait", adapter="agent_0")
-        assert ids != model.encode(page(links), "wait")[0]
-    ids, reply = model.encode(page(), "answer " + "very long " * 60, adapter="agent_0")
-    text = model.tokenizer.decode(ids)
-    assert "elements are left out" in text and len(ids) + len(reply) <= CONTEXT
-    assert model.prompt(Request(decision=page(3), adapter="agent_0")).text.startswith(text[:60])
 
 
 @pytest.mark.parametrize("form", ["json", "compact"])
