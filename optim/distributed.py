@@ -107,10 +107,7 @@ class Processes:
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], loss: float) -> float:
         """Replace the gradients by their sums over all processes; returns the sum of the losses.
-
-        Losses are divided by totals of the whole batch, so the sum is the gradient of the batch,
-        also if the processes have unequal parts of it. A missing gradient counts as zeros.
-        """
+        Losses are shares of the whole batch, so the sum is its gradient, also for unequal parts."""
         from accelerate.utils import reduce
 
         for parameter in parameters:

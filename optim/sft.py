@@ -29,8 +29,7 @@ _PLAIN = (
     "{% else %}{{ turn['role'] | capitalize }}: {{ turn['content'] }}{{ '\n\n' }}{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
 )
-"""The prompt that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` builds for a
-tokenizer without a template, followed by the reply and the end token."""
+"""The prompt that ``CausalModel`` builds for a tokenizer without a template, then the reply."""
 
 
 OnStep = Callable[[int, int, float], None]

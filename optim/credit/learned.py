@@ -56,9 +56,8 @@ def question(
     """The chat of a critic about one proposal, in the indices of the whole screen.
 
     It is the chat of an agent on that screen, with the action as its reply, and one more turn that
-    asks whether the reply is right. An adapter of an agent is therefore a good start for the
-    training. Without sender and reason, the wording of a reply cannot influence its score, and the
-    questions about one screen have a common prefix.
+    asks whether the reply is right, so an adapter of an agent is a good start for the training.
+    Without sender and reason, the wording of a reply cannot influence its score.
     """
     chat = form.chat(Decision(observation=observation))
     reply = form.write(with_label(action, observation), observation)
@@ -123,10 +122,8 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LearnedCritic:
-    """The probability that a reply is right, according to a language model.
-
-    One call scores all distinct proposals of a decision. Each proposal is scored once for a screen.
-    A :class:`~swarm_ui.credit.Judge` too.
+    """The probability that a reply is right, according to a language model. One call scores all
+    distinct proposals of a decision, each once for a screen. A :class:`~swarm_ui.credit.Judge` too.
     """
 
     def __init__(
@@ -150,11 +147,8 @@ class LearnedCritic:
         self.name = name or f"learned critic ({model.name})"
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action.
-
-        A node that failed or abstained is unscored. Raises ``ModelError`` if the model cannot
-        answer.
-        """
+        """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action; a node
+        that failed or abstained is unscored. Raises ``ModelError`` if the model cannot answer."""
         return await together([self._credit(episode) for episode in episodes])
 
     async def grade(
@@ -199,14 +193,9 @@ class LearnedCritic:
 def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> LearnedCritic:
     """The critic in a folder, as :func:`train_critic` writes it.
 
-    Args:
-        model: the language model that it was trained on, into which the adapter is loaded. It may
-            be the model of the agents.
-        folder: the adapter with its ``critic.json``.
-        adapter: the name of the adapter in the model.
-
-    Raises:
-        ConfigError: there is no critic in the folder, or it does not fit the model.
+    ``model`` is the language model that it was trained on, and may be that of the agents; the
+    folder's adapter is loaded into it with the name ``adapter``. Raises ``ConfigError`` if there is
+    no critic in the folder, or it does not fit the model.
     """
     card = read_card(folder)
     if not (hasattr(model, "probabilities") and hasattr(model, "load_adapter")):
@@ -311,11 +300,10 @@ def train_critic(
 
     Args:
         model: folder of a causal transformer with its tokenizer.
-        replies: the training data, of which as many right as wrong ones are used.
+        replies: the training data, of which as many right as wrong ones are drawn.
         out: the folder to write: the adapter in peft's format, and its card.
-        config: settings of the training; ``config.seed`` draws the replies.
-        card: prompt format, origin and name of the base model; default: ``compact``, and the name
-            of the folder.
+        config: settings of the training.
+        card: prompt format, origin and name of the base model.
         start: folder of an adapter to start from; ``None``: a new one.
         report: called with the step, the number of steps and the loss.
 

@@ -57,8 +57,7 @@ def finetune(
 
     Each stage starts from the weights of the stage before it, and DPO's reference is the model
     before DPO. Finished stages are not repeated; an interrupted stage continues from its last
-    checkpoint. Prompts are rendered with the model's chat template; a model without one gets the
-    plain template that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` uses.
+    checkpoint. A model without a chat template gets the plain one of ``CausalModel``.
 
     Args:
         model: folder of any causal transformer with its tokenizer, as transformers saves them.

@@ -61,21 +61,18 @@ async def synthesize(
 ) -> Totals:
     """Make a corpus, or continue an interrupted one.
 
+    Returns the contents of the corpus, and counts of what was dropped.
+
     Args:
         make_environment: makes an environment; called once for each of ``parallel`` walks.
         models: the models, or objects, that write and judge.
-        jobs: (task, seed) pairs, one for each walk, stored in this sequence; finished walks are not
-            repeated.
+        jobs: (task, seed) of the walks, stored in this order; finished ones are not repeated.
         folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
         config: settings.
-        budget: the budget of all model calls for this folder, also in repetitions; earlier calls
-            are counted first.
+        budget: of all calls to models for this folder, including earlier ones.
         parallel: number of walks at the same time.
         report: called after each walk with the number of walks done, that of all, and the walk.
-
-    Returns:
-        the contents of the corpus, and the dropped samples.
 
     Raises:
         ConfigError: a job has a held-out task, or the folder was made with other settings. No walk

@@ -23,19 +23,6 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "LONGEST_PAUSE", 0.2)
 
 
-async def test_each_iteration_acts_with_what_the_one_before_it_learned(tmp_path: Path) -> None:
-    with Server() as server:
-        _, episodes = await trained(server, tmp_path)
-        assert server.adapters == {}, "what was loaded is unloaded in the end"
-    first, second = episodes[:4], episodes[4:]
-    for name in NAMES:
-        old, new = ({v for e in part for v in spoken(e)[name]} for part in (first, second))
-        assert len(old) == len(new) == 1 and old != new
-        assert all(version.startswith(f"{name}@") for version in old | new)
-    asked = {name for e in episodes for v in spoken(e).values() for name in v}
-    assert asked == {name.rpartition("-")[0] for name in server.asked}
-
-
 async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> None:
     with Server() as server:
         here, episodes = await trained(server, tmp_path / "here")

@@ -68,7 +68,7 @@ _BUILTINS = ("cd", "export", "set", "test")
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares",
     ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
-    "test_trainer_ray.py do the same",
+    "test_cli_train_ray.py do the same",
     ("docs/training.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
