@@ -184,11 +184,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The calls, by the id of their message."""
         return {call.message.id: call for call in self.calls}
 
-    def matrix(self) -> list[list[Action | None]]:
-        """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
-        said = {(m.round, m.sender): m.action for m in self.messages}
-        return [[said.get((r, a)) for a in self.agents] for r in range(self.rounds)]
-
     def view(self, call: Call) -> View:
         """The screen as the agent of this call saw it."""
         return _view(call, self.observation)

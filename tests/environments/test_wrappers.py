@@ -100,7 +100,7 @@ async def test_an_episode_is_on_disk_when_its_last_step_returns(tmp_path: Path) 
     assert episode.steps[0].trace.observation == screen
     assert [len(s.trace.observation.history) for s in episode.steps] == [0, 1]
     assert [m.content for m in episode.steps[0].trace.messages] == [TYPE.json()]
-    assert episode.steps[0].trace.matrix() == [[TYPE]]
+    assert [m.action for m in episode.steps[0].trace.messages] == [TYPE]
     assert len({s.trace.run for s in episode.steps} | {s.trace.seed for s in episode.steps}) == 4
     await env.close()
     assert len(read_jsonl(tmp_path / "e.jsonl")) == 1

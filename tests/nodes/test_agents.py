@@ -35,7 +35,7 @@ def test_answers_are_mapped_back_from_each_agents_own_view(seed: int) -> None:
     model = Pointer()
     team = CollabGraph.collaborative(rounds=2, model=model, views="shuffle", seed=seed)
     trace = team.run_sync(SCREEN, seed=seed)
-    assert {a.index for row in trace.matrix() for a in row if a is not None} == {4}
+    assert {m.action.index for m in trace.messages if m.action is not None} == {4}
     # What the others propose is heard in the listener's own indices.
     for request in model.requests:
         assert request.decision is not None

@@ -109,7 +109,7 @@ def test_guided_rollouts_execute_a_right_proposal_where_the_vote_was_wrong() -> 
     for episode in episodes[0]:
         for step in episode.steps:
             if step.executed != step.trace.action:
-                assert step.executed in [a for row in step.trace.matrix() for a in row]
+                assert step.executed in [m.action for m in step.trace.messages]
 
 
 def test_without_a_critic_the_outcome_is_everybodys_credit() -> None:
