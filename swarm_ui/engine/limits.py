@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -92,9 +92,9 @@ class Bounds:
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
 
-    async def answer(
+    def answer(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound | None
-    ) -> NodeReply | Message:
+    ) -> Awaitable[NodeReply | Message]:
         """The answer of a node, within its time limit and a slot of the run.
 
         ``bound``: ``None`` for a step that has only the limits of the call around it.
@@ -104,23 +104,31 @@ class Bounds:
             Exception: whatever the node raises.
         """
         if bound is None:
-            return await node(inbox, context)
+            return node(inbox, context)
         seconds, composite, closes = bound
         if seconds is None and not composite:
             seconds = self.limits.timeout
         end = inf if closes or composite else self._end
-        if self._gate is not None and not composite:
-            id, holding = context.message_id, self._holding
-            if not any(each in holding for each in around(id)):
-                async with self._gate:
-                    holding.add(id)
-                    try:
-                        return await self._timed(node, inbox, context, seconds, end)
-                    finally:
-                        holding.discard(id)
+        if not (self._gate is None or composite or self._holds(context.message_id)):
+            return self._gated(self._gate, node, inbox, context, seconds, end)
         if seconds is None and end == inf:
-            return await node(inbox, context)
-        return await self._timed(node, inbox, context, seconds, end)
+            return node(inbox, context)
+        return self._timed(node, inbox, context, seconds, end)
+
+    def _holds(self, id: str) -> bool:
+        """Whether a call around this one has a slot."""
+        return any(each in self._holding for each in around(id))
+
+    async def _gated(
+        self, gate: asyncio.Semaphore, node: Answer, inbox: Sequence[Message],
+        context: NodeContext, seconds: float | None, end: float,
+    ) -> NodeReply | Message:  # fmt: skip
+        async with gate:
+            self._holding.add(context.message_id)
+            try:
+                return await self._timed(node, inbox, context, seconds, end)
+            finally:
+                self._holding.discard(context.message_id)
 
     async def _timed(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext,

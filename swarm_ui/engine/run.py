@@ -10,7 +10,6 @@ edits. Except for timings, a trace does not depend on the order in which answers
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -30,6 +29,8 @@ from swarm_ui.node import Answer, NodeContext, NodeReply, Source, Until, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Call, Trace, context_of
+
+_NOTHING = Memo({})
 
 
 class RunOptions(TypedDict, total=False):
@@ -65,27 +66,29 @@ async def run(
             "a graph runs on an Observation, or on a string as the goal without a screen, "
             f"got an object of type {type(observation).__name__}{hint}"
         )
-    memo, stored = memo or Memo({}), dict[str, Call]()
-    with ExitStack() as held:
-        if journal is not None:
-            head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
-            stored = journal.open(head)
-            held.callback(journal.close, run_id)
-            memo = Memo(to_keep(stored), answers=memo.answers)
+    memo, stored = memo or _NOTHING, dict[str, Call]()
+    if journal is not None:
+        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
+        stored = journal.open(head)
+        memo = Memo(to_keep(stored), answers=memo.answers)
+    try:
         count_spent(graph, run_id, seed, stored)
-        versions = held.enter_context(same_versions())
-        session = Session(run_id, limits or Limits(), memo, versions, on_event, journal)
-        held.callback(session.close)
-        held.enter_context(telemetry.span("invoke_workflow", graph.name, run=run_id))
-        frame = Frame(session, graph, observation, seed, order=[])
-        try:
-            await frame.finish()
-            frame.conclude()
-        except SwarmError as error:
-            error.partial = frame.trace(edge_logprob)
-            raise
+        with same_versions() as versions, telemetry.span("invoke_workflow", graph.name, run=run_id):
+            session = Session(run_id, limits or Limits(), memo, versions, on_event, journal)
+            frame = Frame(session, graph, observation, seed, order=[])
+            try:
+                await frame.finish()
+                frame.conclude()
+            except SwarmError as error:
+                error.partial = frame.trace(edge_logprob)
+                raise
+            finally:
+                session.close()
         if journal is not None:
             journal.finish(run_id)
+    finally:
+        if journal is not None:
+            journal.close(run_id)
     trace = frame.trace(edge_logprob)
     if on_event is not None:
         on_event(Finished(run=run_id, trace=trace))
@@ -172,7 +175,8 @@ class Frame:
                 sum(j in part for j in inputs) if k in part else _APART
                 for k, inputs in enumerate(plan.inputs)
             ]
-        self._order += [self._prefix + plan.ids[k] for k in part]
+        ids, prefix = plan.ids[part.start : part.stop], self._prefix
+        self._order += [prefix + id for id in ids] if prefix else ids
         if part:
             await in_order(self._make, part, waiting, plan.successors)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -20,6 +21,7 @@ from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call
 
 _NO_REPLY = NodeReply()
+_ID = attrgetter("id")
 
 
 class Session:
@@ -90,7 +92,7 @@ class Session:
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
         id, started = context.message_id, self._clock() - self._start
-        heard = tuple([message.id for message in inbox])
+        heard = tuple(map(_ID, inbox))
         if self.on_event is not None:
             self._tell_start(context, heard, started)
         error: Failure | None = None
