@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 import msgspec
 
 from swarm_ui.action import Action, Direction, parse_action
-from swarm_ui.environment import check_factory
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import check_snapshot, inmost, made_by
+from swarm_ui.optim.credit.critic import Scripted
 from swarm_ui.prompts import HISTORY, context, format_named
 
 _ADVERSARY = """\
@@ -124,29 +123,15 @@ class LLMAdversary:
         return None
 
 
-class ScriptedTeacher:
+class ScriptedTeacher(Scripted):
     """Shows the action of the solver of a simulated environment."""
 
     name = "scripted teacher"
 
-    def __init__(self, make_environment: Callable[[], Any]) -> None:
-        """``make_environment``: makes an environment with a solver. It is called once, when first
-        needed."""
-        check_factory(make_environment)
-        self._make, self._own = make_environment, None  # type: Any, Any
-
     async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
         """See :class:`Teacher`. Raises ``ConfigError`` without a snapshot."""
-        check_snapshot(self.name, state, "a language model as the teacher")
-        if self._own is None:
-            self._own = inmost(await made_by(self._make))
-        self._own.restore(state)
-        action: Action = self._own.expert()
+        action: Action = (await self.restored(state)).expert()
         return action
-
-    def __getstate__(self) -> dict[str, object]:
-        """The teacher as other processes get it: they make their own environment."""
-        return {**self.__dict__, "_own": None}
 
 
 class LLMTeacher:

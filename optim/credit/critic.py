@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.credit import Credit, Critic, Judge
+from swarm_ui.environment import check_factory
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Episode
@@ -78,18 +79,40 @@ async def made_by(make_environment: Callable[[], Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-def check_snapshot(name: str, state: object, instead: str) -> None:
-    """Raise ``ConfigError`` if a scripted role, of which ``name`` is the name, got no state."""
-    if state is None:
-        raise ConfigError(
-            f"{name}: no snapshot of the environment; it needs an environment with snapshot() and "
-            f"restore(). Use {instead} instead"
-        )
-
-
 def inmost(environment: Any) -> Any:
     """The environment without its wrappers. Its snapshots fit any other one of its class."""
     return getattr(environment, "innermost", environment)
+
+
+class Scripted:
+    """A role that knows the solution: it asks an environment of its own, set to the same state."""
+
+    name: str
+
+    def __init__(self, make_environment: Callable[[], Any]) -> None:
+        """``make_environment``: makes an environment with a solver, when one is first needed."""
+        check_factory(make_environment)
+        self._make, self._own = make_environment, None  # type: Any, Any
+
+    async def made(self) -> Any:
+        """A new environment."""
+        return await made_by(self._make)
+
+    async def restored(self, state: object | None) -> Any:
+        """The own environment in a state. Raises ``ConfigError`` without a snapshot."""
+        if state is None:
+            raise ConfigError(
+                f"{self.name}: no snapshot of the environment; it needs an environment with "
+                "snapshot() and restore(). Use a language model in this role instead"
+            )
+        if self._own is None:
+            self._own = inmost(await self.made())
+        self._own.restore(state)
+        return self._own
+
+    def __getstate__(self) -> dict[str, object]:
+        """The role as other processes get it: they make their own environment."""
+        return {**self.__dict__, "_own": None}
 
 
 def screen_key(observation: Observation) -> bytes:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
-from swarm_ui.environment import Restorable, check_factory
+from swarm_ui.environment import Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import check_snapshot, inmost, made_by
+from swarm_ui.optim.credit.critic import Scripted, inmost
 from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode
 
 
-class ScriptedCritic:
+class ScriptedCritic(Scripted):
     """Grades each distinct proposal with an environment of its own, set to the same state.
 
     The states of a finished episode come from replaying its executed actions. So it also judges
@@ -26,12 +26,6 @@ class ScriptedCritic:
     """
 
     name = SOLVER_CREDIT
-
-    def __init__(self, make_environment: Callable[[], Any]) -> None:
-        """``make_environment``: makes an environment in which the episodes can be played again."""
-        check_factory(make_environment)
-        self._make = make_environment
-        self._own: Any = None
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
@@ -48,11 +42,8 @@ class ScriptedCritic:
         self, observation: Observation, actions: Sequence[Action], state: object
     ) -> list[float | None]:
         """See :class:`swarm_ui.Judge`. Raises ``ConfigError`` without a snapshot."""
-        check_snapshot(self.name, state, "a language-model critic")
-        if self._own is None:
-            self._own = inmost(await self._made())
-        self._own.restore(state)
-        return [self._own.grade(action) for action in actions]
+        own = await self.restored(state)
+        return [own.grade(action) for action in actions]
 
     async def states(self, episode: Episode) -> list[object]:
         """A snapshot of the environment at each decision, from playing the episode again.
@@ -62,7 +53,7 @@ class ScriptedCritic:
             EnvironmentFault: the environment failed.
         """
         where = f"{self.name}: episode {episode.task}/{episode.seed}"
-        environment = await self._made()
+        environment = await self.made()
         found: list[object] = []
         try:
             observation = await environment.reset(task=episode.task, seed=episode.seed)
@@ -104,8 +95,9 @@ class ScriptedCritic:
             )
         return Credit.of(episode, values, source=self.name, rationale=why)
 
-    async def _made(self) -> Any:
-        environment = await made_by(self._make)
+    async def made(self) -> Any:
+        """A new environment. Raises ``ConfigError`` if it cannot grade."""
+        environment = await super().made()
         own = inmost(environment)
         if not (isinstance(own, Restorable) and hasattr(own, "grade")):
             raise ConfigError(
@@ -113,10 +105,6 @@ class ScriptedCritic:
                 "with snapshot(), restore() and grade(). Use a language-model critic instead"
             )
         return environment
-
-    def __getstate__(self) -> dict[str, object]:
-        """The critic as other processes get it: they make their own environment."""
-        return {**self.__dict__, "_own": None}
 
 
 def _plain(observation: Observation) -> Observation:
