@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -70,11 +69,6 @@ def die_halfway(gguf_file: Path, folder: Path) -> None:
     """A conversion in whose middle the process is killed."""
     copy_as_folder(gguf_file, folder)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def without_room(model: PretrainedModel) -> PretrainedModel:
-    """The same model, far larger than any disk."""
-    return dataclasses.replace(model, folder_size=10**18)
 
 
 def write_gguf(path: Path) -> dict[str, np.ndarray]:
