@@ -5,7 +5,7 @@
 # make adapter the adapter for SmolLM2 that this package contains (two hours on two cores)
 # make docs    the documentation site, into build/site
 #
-# ARGS goes to the demo or to pytest:   make demo ARGS="--quick"     make test ARGS="-m slow -x"
+# ARGS goes to the demo or to pytest:   make demo ARGS="--out runs/demo"     make test ARGS="-m slow -x"
 # PIP_ARGS goes to pip; outside of macOS, this fetches the small CPU build of PyTorch:
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 

@@ -94,7 +94,7 @@ class Benchmark(BaseModel):
     max_steps: Count | None = None
     """Maximum number of steps of an episode; ``None``: the environment's."""
     wrap: Texts = ()
-    """Wrappers, the innermost first, such as ``"step-limit:steps=12"``."""
+    """Wrappers, the innermost first, such as ``"action-filter:deny=sending"``."""
 
     def open(self, split: str) -> AbstractAsyncContextManager[Opened]:
         """Open the environment without wrappers; its resources are closed at the end."""

@@ -111,7 +111,7 @@ def more_stage1(
     shown = [*pool(), *asyncio.run(solver_steps(make(), drawn, rng))]
     config = Stage1Config(steps=steps, learning_rate=rate, questions_first=0.0, seed=1000 + seed)
     done = train(model, Stream(derive(seed, "more stage 1"), KNOWN_WORDS, _MIX, shown), config)
-    return model, {"cpu_s": done.cpu_seconds, "steps": done.steps, "samples": done.samples}
+    return model, {"cpu_s": done.cpu_seconds, "steps": done.steps}
 
 
 def more(study: str, of: str, tests: Callable[[], Jobs], **given: Any) -> MoreStage1:

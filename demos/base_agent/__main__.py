@@ -8,8 +8,6 @@ gradients, it takes half the time of one. ``general`` continues the base agent, 
 demonstrations on many invented devices.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import replace
@@ -23,40 +21,29 @@ from demos.base_agent.recipes import (
     make_base_agent,
     make_general_agent,
 )
-from demos.base_agent.training import print_progress
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
 
-
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        prog="python -m demos.base_agent",
-        description=__doc__,
+        prog="python -m demos.base_agent", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    )  # fmt: skip
     parser.add_argument("agent", choices=("base", "general"))
     parser.add_argument("--out", type=Path, required=True, help="folder to save the agent in")
     parser.add_argument("--start", type=Path, help="folder of an agent to continue")
     parser.add_argument("--steps", type=int, help="optimiser steps")
-    parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--seed", type=int)
     given = parser.parse_args()
-    config = BaseAgentConfig() if given.agent == "base" else GeneralAgentConfig()
-    steps = {"steps": given.steps, "learning_rate": given.learning_rate, "seed": given.seed}
-    stage1 = replace(config.stage1, **{k: v for k, v in steps.items() if v is not None})
-    seed = config.seed if given.seed is None else given.seed
-    if isinstance(config, BaseAgentConfig):
+    if given.agent == "base":
         if "RANK" in os.environ:
             distributed.init_process_group("gloo")
-        config = replace(config, stage1=stage1, seed=seed)
-        make_base_agent(config, given.out, start=given.start, report=print_progress)
+        base = BaseAgentConfig()
+        stage1 = replace(base.stage1, steps=given.steps or base.stage1.steps)
+        make_base_agent(replace(base, stage1=stage1), given.out, start=given.start)
         if distributed.is_initialized():
             distributed.destroy_process_group()
     else:
-        general = replace(config, stage1=stage1, seed=seed)
+        general = GeneralAgentConfig()
+        stage1 = replace(general.stage1, steps=given.steps or general.stage1.steps)
         make_general_agent(
-            general, given.out, start=given.start or BASE_AGENT, report=print_progress
+            replace(general, stage1=stage1), given.out, start=given.start or BASE_AGENT
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ from demos.base_agent.screens import (
     Screen,
     Step,
     Widget,
-    WordSampler,
+    Words,
     past,
     to_sample,
     widget,
@@ -35,189 +35,138 @@ class AppScreen(NamedTuple):
     step: Step
 
 
-def device_sample(words: WordSampler) -> ActionSample:
+def device_sample(w: Words) -> ActionSample:
     """A random step of a random task on an invented device."""
-    rng = words.rng
-    family = rng.choices((_toggle, _form, _detail, _answer, _checks), (1, 2, 1.5, 1, 1.2))[0]
-    goal, screens = family(words)
-    if rng.random() < 0.12:
-        wrong = AppScreen(words.word(), _others(words, rng.randint(2, 6)), BACK)
-        screens.insert(rng.randrange(1, len(screens)), wrong)
-    at = rng.randrange(len(screens))
+    family = w.choices((_toggle, _form, _detail, _answer, _checks), (1, 2, 1.5, 1, 1.2))[0]
+    app = w.phrase(0.1)
+    goal, screens = family(w, app)
+    mention = w.say("[ in {app}| in the {app} app| on the {app} screen| {app}]", app=app)
+    end = goal[-1] if goal[-1] in "?." else ""
+    goal = goal.removesuffix(end) + mention + end
+    icon = Widget("app", app)
+    icons = [icon, *(Widget("app", w.phrase(0.1)) for _ in range(w.randint(3, 10)))]
+    screens.insert(0, AppScreen("home", w.sample(icons, len(icons)), Step(icon)))
+    if w.chance(0.12):
+        wrong = AppScreen(w.word(), _mixed(w, [], 6, least=2), BACK)
+        screens.insert(w.randrange(1, len(screens)), wrong)
+    at = w.randrange(len(screens))
     history = [past(screen.step, screen.widgets) for screen in screens[:at]]
     title, widgets, step = screens[at]
     if step is BACK:  # a click on another element led to the wrong screen
-        clicked = Widget("button", words.word())
+        clicked = Widget("button", w.word())
         history.append(past(Step(clicked), [clicked]))
-    screen = Screen(goal, widgets, [step], title, history, DEVICE_ACTIONS)
-    return to_sample(screen, rng, at=0)
+    return to_sample(Screen(goal, widgets, [step], title, history, DEVICE_ACTIONS), at=0)
 
 
-def _others(words: WordSampler, count: int) -> list[Widget]:
+def _mixed(w: Words, widgets: list[Widget], most: int, least: int = 0) -> list[Widget]:
+    """The widgets among up to ``most`` others."""
     roles: tuple[Role, ...] = ("button", "button", "item", "switch", "text", "checkbox")
-    return [widget(words.rng.choice(roles), words.phrase(0.15)) for _ in range(count)]
-
-
-def _mixed(words: WordSampler, widgets: list[Widget], others: int = 3) -> list[Widget]:
-    out = widgets + _others(words, words.rng.randint(0, others))
-    words.rng.shuffle(out)
+    count = w.randint(least, most)
+    out = [*widgets, *(widget(w.choice(roles), w.phrase(0.15)) for _ in range(count))]
+    w.shuffle(out)
     return out
 
 
-def _home(words: WordSampler, app: str) -> AppScreen:
-    icon = Widget("app", app)
-    widgets = [icon, *(Widget("app", words.phrase(0.1)) for _ in range(words.rng.randint(3, 10)))]
-    words.rng.shuffle(widgets)
-    return AppScreen("home", widgets, Step(icon))
+def _button(w: Words, *labels: str) -> Widget:
+    return Widget("button", w.choice((*labels, w.word())))
 
 
-def _app(words: WordSampler) -> tuple[str, str]:
-    """The name of an app, and a phrase that mentions it in an instruction."""
-    app = words.phrase(0.1)
-    return app, words.one_of(f" in {app}", f" in the {app} app", f" on the {app} screen", f" {app}")
+def _entries(w: Words, most: int) -> list[Widget]:
+    """A list of entries, of which the first is meant; others sometimes share a word with it."""
+    label = w.phrase(0.5)
+    first, *_, last = label.split() * 2
+    labels = [label]
+    for _ in range(w.randint(1, most)):
+        like = w.choice((f"{first} {w.word()}", f"{w.word()} {last}"))
+        labels.append(like if " " in label and w.chance(0.3) else w.phrase(0.5))
+    return [Widget("item", each) for each in labels]
 
 
-def _toggle(words: WordSampler) -> tuple[str, list[AppScreen]]:
-    rng = words.rng
-    app, mention = _app(words)
-    wanted = rng.random() < 0.5
-    switch = Widget("switch", words.phrase(), checked=not wanted)
-    state = "on" if wanted else "off"
-    goal = words.one_of(
-        f"Turn {state} {switch.label}",
-        f"Switch {switch.label} {state}",
-        f"{words.word()} {switch.label} {state}",
-    )
-    screens = [_home(words, app)]
-    count = rng.randint(1, 4)
-    rest = [Widget("switch", words.phrase(), checked=rng.random() < 0.5) for _ in range(count)]
-    if rng.random() < 0.5:
-        category = Widget("item", words.phrase(0.1))
-        goal += rng.choice((f" under {category.label}", f" in {category.label}"))
-        menu = [category, *(Widget("item", words.word()) for _ in range(rng.randint(1, 4)))]
-        screens.append(AppScreen(app, _mixed(words, menu, 2), Step(category)))
-    screen = _mixed(words, [switch, *rest], 2)
-    if rng.random() < 0.8:
-        screens.append(AppScreen(words.word(), screen, Step(switch)))
+def _toggle(w: Words, app: str) -> tuple[str, list[AppScreen]]:
+    wanted, screens = w.chance(0.5), list[AppScreen]()
+    switch = Widget("switch", w.phrase(), checked=not wanted)
+    rest = [Widget("switch", w.phrase(), checked=w.chance(0.5)) for _ in range(w.randint(1, 4))]
+    goal = w.say("Turn {state} {label}", "Switch {label} {state}", "{word} {label} {state}",
+                 state="on" if wanted else "off", label=switch.label)  # fmt: skip
+    if w.chance(0.5):
+        category = Widget("item", w.phrase(0.1))
+        goal += w.say("[ under | in ]{label}", label=category.label)
+        menu = [category, *(Widget("item", w.word()) for _ in range(w.randint(1, 4)))]
+        screens.append(AppScreen(app, _mixed(w, menu, 2), Step(category)))
+    screen = _mixed(w, [switch, *rest], 2)
+    if w.chance(0.8):
+        screens.append(AppScreen(w.word(), screen, Step(switch)))
     flipped = [replace(d, checked=wanted) if d is switch else d for d in screen]
-    screens.append(AppScreen(words.word(), flipped, DONE))
-    return f"{goal}{mention}", screens
+    return goal, [*screens, AppScreen(w.word(), flipped, DONE)]
 
 
-def _form(words: WordSampler) -> tuple[str, list[AppScreen]]:
-    rng = words.rng
-    app, mention = _app(words)
-    names = [words.phrase(0.1) for _ in range(rng.randint(1, 4))]
-    texts = [words.number() if rng.random() < 0.35 else words.phrase(0.35) for _ in names]
-    add = Widget("button", rng.choice(("add", "new", "create", "compose", words.word())))
-    save = Widget("button", rng.choice(("save", "save", "send", "done", words.word())))
-    asked = [
-        rng.choice((f"{n} {t}", f'{n} "{t}"', f"{n}: {t}", f"{n} is {t}", f"{t} as {n}"))
-        for n, t in zip(names, texts, strict=True)
-    ]
-    joint = rng.choice((" and ", ", ", " with "))
-    goal = f"{rng.choice(('Add', 'Create', 'Make', 'New', words.word()))} {words.word()}{mention} "
-    goal += f"{rng.choice(('with ', '', ': '))}{joint.join(asked)}"
-    entries = [Widget("item", words.phrase()) for _ in range(rng.randint(0, 4))]
-    screens = [_home(words, app), AppScreen(app, _mixed(words, [add, *entries], 2), Step(add))]
-    order = rng.sample(range(len(names)), len(names))
-    layout = [*order, -1, -2]
-    rng.shuffle(layout)
-    title, cancel = words.word(), Widget("button", "cancel")
-    given = [""] * len(names)
-    if rng.random() < 0.15:
-        given[rng.randrange(len(names))] = words.word()
-    for step in range(len(names) + 1):
-        fields = [Widget("field", n, value=v) for n, v in zip(names, given, strict=True)]
-        button = Widget("button", save.label)
-        widgets = [button if i == -1 else cancel if i == -2 else fields[i] for i in layout]
-        if step < len(names):
-            screens.append(AppScreen(title, widgets, Step(fields[step], texts[step])))
-            given[step] = texts[step]
+def _form(w: Words, app: str) -> tuple[str, list[AppScreen]]:
+    pairs = {w.phrase(0.1): w.number() if w.chance(0.35) else w.phrase(0.35)
+             for _ in range(w.randint(1, 4))}  # fmt: skip
+    add, save = _button(w, "add", "new", "create", "compose"), _button(w, "save", "save", "send")
+    asked = [w.say("{n} {t}", '{n} "{t}"', "{n}: {t}", "{n} is {t}", "{t} as {n}", n=n, t=t)
+             for n, t in pairs.items()]  # fmt: skip
+    goal = w.say("[Add|Create|Make|New|{word}] {word} [with ||: ]{asked}",
+                 asked=w.choice((" and ", ", ", " with ")).join(asked))  # fmt: skip
+    entries = [Widget("item", w.phrase()) for _ in range(w.randint(0, 4))]
+    screens = [AppScreen(app, _mixed(w, [add, *entries], 2), Step(add))]
+    names, title, cancel = list(pairs), w.word(), Widget("button", "cancel")
+    w.shuffle(names)
+    layout: list[str | Widget] = w.sample([*names, save, cancel], len(names) + 2)
+    given = dict.fromkeys(names, "")
+    if w.chance(0.15):
+        given[w.choice(names)] = w.word()
+    for name in (*names, None):
+        fields = {n: Widget("field", n, value=v) for n, v in given.items()}
+        widgets = [fields[d] if isinstance(d, str) else d for d in layout]
+        if name is None:
+            screens.append(AppScreen(title, widgets, Step(save)))
         else:
-            screens.append(AppScreen(title, widgets, Step(button)))
-    notice = Widget("text", rng.choice(("saved", "sent", words.word())))
-    made = rng.choice((Widget("item", texts[0]), notice))
-    screens.append(AppScreen(app, _mixed(words, [made, add, *entries], 2), DONE))
-    return goal, screens
+            screens.append(AppScreen(title, widgets, Step(fields[name], pairs[name])))
+            given[name] = pairs[name]
+    notice = Widget("text", w.choice(("saved", "sent", w.word())))
+    made = w.choice((Widget("item", next(iter(pairs.values()))), notice))
+    return goal, [*screens, AppScreen(app, _mixed(w, [made, add, *entries], 2), DONE)]
 
 
-def _detail(words: WordSampler) -> tuple[str, list[AppScreen]]:
-    rng = words.rng
-    app, mention = _app(words)
-    target, entries = _entries(words, 5)
-    act = Widget("button", rng.choice(("delete", "share", "call", "archive", "edit", words.word())))
-    kind = rng.choice(("", f"{words.word()} "))
-    goal = f"{act.label.capitalize()} the {kind}{words.quoted(target.label)}"
-    add = Widget("button", rng.choice(("add", "new", words.word())))
-    screens = [_home(words, app), AppScreen(app, _mixed(words, [*entries, add], 1), Step(target))]
-    detail = _mixed(words, [act, Widget("button", words.word())], 3)
-    screens.append(AppScreen(target.label, detail, Step(act)))
-    if rng.random() < 0.5:
-        confirm = Widget("button", rng.choice(("ok", "yes", "confirm", act.label)))
-        dialog = _mixed(words, [confirm, Widget("button", "cancel")], 0)
-        title = rng.choice(("confirm", act.label, words.word()))
-        screens.append(AppScreen(title, dialog, Step(confirm)))
-    left = [Widget("item", d.label) for d in entries if d is not target]
-    screens.append(AppScreen(app, _mixed(words, [*left, add], 1), DONE))
-    return f"{goal}{mention}", screens
+def _detail(w: Words, app: str) -> tuple[str, list[AppScreen]]:
+    target, *rest = _entries(w, 5)
+    act, add = _button(w, "delete", "share", "call", "archive", "edit"), _button(w, "add", "new")
+    goal = w.say("{act} the [|{word} ]{q:label}", act=act.label.capitalize(), label=target.label)
+    detail = _mixed(w, [act, Widget("button", w.word())], 3)
+    screens = [AppScreen(app, _mixed(w, [target, *rest, add], 1), Step(target)),
+               AppScreen(target.label, detail, Step(act))]  # fmt: skip
+    if w.chance(0.5):
+        confirm = Widget("button", w.choice(("ok", "yes", "confirm", act.label)))
+        dialog = _mixed(w, [confirm, Widget("button", "cancel")], 0)
+        screens.append(AppScreen(w.choice(("confirm", act.label, w.word())), dialog, Step(confirm)))
+    return goal, [*screens, AppScreen(app, _mixed(w, [*rest, add], 1), DONE)]
 
 
-def _answer(words: WordSampler) -> tuple[str, list[AppScreen]]:
-    rng = words.rng
-    app, mention = _app(words)
-    target, entries = _entries(words, 4)
-    names = [words.word() for _ in range(rng.randint(1, 4))]
-    values = [words.number() if rng.random() < 0.6 else words.phrase(0.3) for _ in names]
-    at = rng.randrange(len(names))
-    goal = words.one_of(
-        f"What is the {names[at]} of {target.label}{mention}?",
-        f"Tell me the {names[at]} of {words.quoted(target.label)}{mention}.",
-        f"Which {names[at]} does {target.label} have{mention}?",
-    )
-    pairs = zip(names, values, strict=True)
-    rows = [Widget("text", f"{n}: {v}" if rng.random() < 0.8 else f"{n} {v}") for n, v in pairs]
-    detail = _mixed(words, rows, 2)
-    screens = [_home(words, app), AppScreen(app, _mixed(words, entries, 2), Step(target))]
-    said = Step(act=Action(action_type="answer", text=values[at]))
-    screens.append(AppScreen(target.label, detail, said))
-    screens.append(AppScreen(target.label, detail, DONE))
-    return goal, screens
+def _answer(w: Words, app: str) -> tuple[str, list[AppScreen]]:
+    target, *rest = _entries(w, 4)
+    pairs = {w.word(): w.number() if w.chance(0.6) else w.phrase(0.3)
+             for _ in range(w.randint(1, 4))}  # fmt: skip
+    name = w.choice(list(pairs))
+    goal = w.say("What is the {name} of {label}?", "Tell me the {name} of {q:label}.",
+                 "Which {name} does {label} have?", name=name, label=target.label)  # fmt: skip
+    rows = [Widget("text", w.choice((f"{n}: {v}",) * 4 + (f"{n} {v}",))) for n, v in pairs.items()]
+    detail = _mixed(w, rows, 2)
+    said = Step(act=Action(action_type="answer", text=pairs[name]))
+    return goal, [AppScreen(app, _mixed(w, [target, *rest], 2), Step(target)),
+                  AppScreen(target.label, detail, said),
+                  AppScreen(target.label, detail, DONE)]  # fmt: skip
 
 
-def _checks(words: WordSampler) -> tuple[str, list[AppScreen]]:
-    rng = words.rng
-    app, mention = _app(words)
-    boxes = [Widget("checkbox", words.phrase(), checked=False) for _ in range(rng.randint(2, 6))]
-    chosen = rng.sample(boxes, rng.randint(1, min(3, len(boxes))))
-    joint = rng.choice((" and ", ", "))
-    verb = rng.choice(("Check", "Tick", "Complete", "Mark", words.word()))
-    goal = f"{verb} {joint.join(d.label for d in chosen)}{mention}"
-    layout = _mixed(words, list(boxes), 2)
-    screens, on = [_home(words, app)], set[int]()
+def _checks(w: Words, app: str) -> tuple[str, list[AppScreen]]:
+    boxes = [Widget("checkbox", w.phrase(), checked=False) for _ in range(w.randint(2, 6))]
+    chosen = w.sample(boxes, w.randint(1, min(3, len(boxes))))
+    labels = w.choice((" and ", ", ")).join(d.label for d in chosen)
+    goal = w.say("[Check|Tick|Complete|Mark|{word}] {labels}", labels=labels)
+    layout, screens = _mixed(w, list(boxes), 2), list[AppScreen]()
     for step in range(len(chosen) + 1):
-        copies = {id(d): replace(d) for d in layout}
-        for box in boxes:
-            copies[id(box)].checked = id(box) in on
-        widgets = [copies[id(d)] for d in layout]
-        if step < len(chosen):
-            screens.append(AppScreen(app, widgets, Step(copies[id(chosen[step])])))
-            on.add(id(chosen[step]))
-        else:
-            screens.append(AppScreen(app, widgets, DONE))
+        on = {id(box) for box in chosen[:step]}
+        copies = {id(d): replace(d, checked=True if id(d) in on else d.checked) for d in layout}
+        right = Step(copies[id(chosen[step])]) if step < len(chosen) else DONE
+        screens.append(AppScreen(app, [copies[id(d)] for d in layout], right))
     return goal, screens
-
-
-def _entries(words: WordSampler, most: int) -> tuple[Widget, list[Widget]]:
-    """An entry of a list, and the whole list, which has up to ``most`` other entries."""
-    target = Widget("item", words.phrase(0.5))
-    others = [Widget("item", _like(words, target.label)) for _ in range(words.rng.randint(1, most))]
-    return target, [target, *others]
-
-
-def _like(words: WordSampler, label: str) -> str:
-    """A random label that differs from ``label``; it sometimes shares a word with it."""
-    parts = label.split()
-    if len(parts) > 1 and words.rng.random() < 0.3:
-        return words.rng.choice((f"{parts[0]} {words.word()}", f"{words.word()} {parts[-1]}"))
-    return words.phrase(0.5)

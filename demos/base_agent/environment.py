@@ -7,77 +7,47 @@ for corpora only: it does not fulfil the contract for environments in which agen
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from demos.base_agent.devices import device_sample
-from demos.base_agent.screens import WordSampler
+from demos.base_agent.screens import ActionSample, Words
 from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
-from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.node import derive
+from swarm_ui.environments import Done
+from swarm_ui.environments.base import Stateful
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
-from swarm_ui.observation import Observation
+from swarm_ui.observation import Element, Observation
 
 _WORDS = tuple(word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2)
 """Ordinary words, which are mixed into the screens."""
 
 
-class _State(NamedTuple):
-    observation: Observation
-    right: Action
-
-
-class InventedScreens:
-    """An environment of invented screens, with snapshots and grades. Equal tasks and seeds give
-    equal screens."""
+class InventedScreens(Stateful):
+    """Invented screens, with snapshots and grades. Equal tasks and seeds give equal screens."""
 
     name = "invented screens"
-    tasks: Sequence[str] = ("pages", "devices")
+    tasks = ("pages", "devices")
+    state_type = ActionSample
 
-    def __init__(self) -> None:
-        self._now: _State | None = None
+    def begin(self, task: str, rng: random.Random) -> str:
+        words = Words(rng.getrandbits(31), _WORDS)
+        devices = task == "devices"
+        self.state = device_sample(words) if devices else Stream(0, _WORDS, Mix()).page(words)
+        return str(self.state.decision.observation.goal)
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        if task not in self.tasks:
-            expected = " or ".join(self.tasks)
-            raise ConfigError(f"{self.name} has no task {task!r}; expected {expected}")
-        rng = random.Random(derive(seed, task))
-        words = WordSampler(rng, _WORDS)
-        if task == "devices":
-            sample = device_sample(words)
-        else:
-            sample = Stream(rng.getrandbits(31), _WORDS, Mix()).page(words)
-        assert isinstance(sample.action, Action)  # only window samples abstain
-        self._now = _State(sample.decision.observation, sample.action)
-        return self._now.observation
+    def screen(self) -> Observation:
+        found: Observation = self.state.decision.observation
+        return found
 
-    async def step(self, action: Action) -> Step:
-        reward = self.grade(action)
-        screen = self._running().observation
-        self._now = None
-        return Step(observation=screen, reward=reward, terminated=True)
-
-    async def close(self) -> None:
-        self._now = None
-
-    def snapshot(self) -> object:
-        return self._running()
-
-    def restore(self, state: object) -> Observation:
-        if not isinstance(state, _State):
-            raise ConfigError(f"restore: expected a snapshot() result, got {type(state).__name__}")
-        self._now = state
-        return state.observation
+    def act(self, action: Action, element: Element | None) -> Done:
+        return Done(reward=self.grade(action))
 
     def expert(self) -> Action:
-        return self._running().right
+        """The right action on the screen."""
+        _ = self.progress  # raises a fault if no episode is running
+        found: Action = self.state.action
+        return found
 
     def grade(self, action: Action) -> float:
-        return float(action.key == self._running().right.key)
-
-    def _running(self) -> _State:
-        if self._now is None:
-            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
-        return self._now
+        """1.0 for the right action, else 0.0."""
+        right: Action = self.state.action
+        return float(action.key == right.key)

@@ -13,7 +13,7 @@ from torch import distributed
 
 from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream, demonstrate
-from demos.base_agent.training import Progress, Stage1Config, train
+from demos.base_agent.training import Progress, Stage1Config, print_progress, train
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
@@ -31,9 +31,6 @@ from swarm_ui.rollout import Job
 FIRST_DEVICE = 5_000
 """Devices of the general agent begin at this number. No study trains on them: seed ``s`` of a study
 begins at 10,000 times ``s``."""
-HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
-"""Shares of the samples: one half are demonstrations, the other half are on invented pages and
-devices, in the proportion of the base agent's own stage 1."""
 Report = Callable[[Progress], None]
 
 
@@ -45,8 +42,6 @@ class BaseAgentConfig:
     width: int = 64
     layers: int = 3
     heads: int = 4
-    demonstrations: int = 2
-    """Demonstrated episodes of each training template: few, as on a real device."""
     stage1: Stage1Config = field(default_factory=Stage1Config)
     mix: Mix = field(default_factory=Mix)
     seed: int = 0
@@ -63,10 +58,13 @@ class GeneralAgentConfig:
     phone_episodes: int = 2_048
     """Demonstrated episodes on the phone's training templates, besides those of the base agent."""
     stage1: Stage1Config = field(
-        default_factory=lambda: Stage1Config(
-            steps=5_000, learning_rate=4e-3, questions_first=0.0, seed=7
-        )
+        default_factory=lambda: Stage1Config(steps=5_000, questions_first=0.0, seed=7)
     )
+    mix: Mix = field(
+        default_factory=lambda: Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
+    )
+    """One half are demonstrations; the other half are on invented pages and devices, in the
+    proportion of the base agent's own stage 1."""
     seed: int = 7
 
 
@@ -75,7 +73,7 @@ def make_base_agent(
     folder: Path,
     *,
     start: Path | None = None,
-    report: Report | None = None,
+    report: Report = print_progress,
 ) -> None:
     """Train a base agent, or continue the one in ``start``, and save it into ``folder``.
 
@@ -83,33 +81,17 @@ def make_base_agent(
     """
     torch.set_num_threads(1)
     rank = distributed.get_rank() if distributed.is_initialized() else 0
-    shape = {"width": config.width, "layers": config.layers, "heads": config.heads}
     if start is None:
+        shape = {"width": config.width, "layers": config.layers, "heads": config.heads}
         tokenizer = ScreenTokenizer(vocabulary())
         learner = LocalModel.untrained(tokenizer, **shape, seed=config.seed)
     else:
         learner = LocalModel.load(start)
-    seed = config.seed * 1000 + rank
-    stream = Stream(seed, KNOWN_WORDS, config.mix, pool(config.demonstrations))
+    stream = Stream(config.seed * 1000 + rank, KNOWN_WORDS, config.mix, pool())
     settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
-    train(learner, stream, settings, report=None if rank else report)
+    train(learner, stream, settings, report=report if rank == 0 else lambda _: None)
     if rank == 0:
         learner.save(folder)
-
-
-def pool(demonstrations: int = 2) -> list[ActionSample]:
-    """The steps of the reference solver in some episodes of each training template."""
-    rng = random.Random(0)
-
-    async def show() -> list[ActionSample]:
-        environment = PhoneEnvironment()
-        steps: list[ActionSample] = []
-        for task in [task for task in tasks("train") for _ in range(demonstrations)]:
-            seed = rng.choice(TRAIN_SEEDS)
-            steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
-        return steps
-
-    return asyncio.run(show())
 
 
 def make_general_agent(
@@ -117,16 +99,23 @@ def make_general_agent(
     folder: Path,
     *,
     start: Path = BASE_AGENT,
-    report: Report | None = None,
+    report: Report = print_progress,
 ) -> Progress:
     """Continue stage 1 of the agent in ``start``, in this process, and save it into ``folder``."""
     torch.set_num_threads(1)
     learner = LocalModel.load(start)
     shown = [*pool(), *asyncio.run(general_demonstrations(config))]
-    stream = Stream(config.seed, KNOWN_WORDS, HALF_DEMONSTRATIONS, shown)
+    stream = Stream(config.seed, KNOWN_WORDS, config.mix, shown)
     done = train(learner, stream, config.stage1, report=report)
     learner.save(folder)
     return done
+
+
+def pool() -> list[ActionSample]:
+    """The solver's steps in two episodes of each training template: few, as on a real device."""
+    rng = random.Random(0)
+    jobs = [(task, rng.choice(TRAIN_SEEDS)) for task in tasks("train") for _ in range(2)]
+    return asyncio.run(solver_steps(PhoneEnvironment(), jobs, rng))
 
 
 async def general_demonstrations(config: GeneralAgentConfig) -> list[ActionSample]:

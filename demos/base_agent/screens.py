@@ -1,13 +1,14 @@
 """Invented screens of random words, with an instruction and a plan, and the samples made from them.
 
 A page ends the task by itself, so a plan has no step that ends it. The families in
-:mod:`.clicking` and :mod:`.filling` cover kinds of instruction (click a named element, fill a form,
+:mod:`.pages` cover kinds of instruction (click a named element, fill a form,
 choose from a list, look up a value …), not any real page.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -89,26 +90,25 @@ class SampleSource(Protocol):
         ...
 
 
-def to_sample(screen: Screen, rng: random.Random, at: int | None = None) -> ActionSample:
+def to_sample(screen: Screen, at: int) -> ActionSample:
     """The screen after the first ``at`` steps of its plan, and the next step as the correct action.
 
-    By default ``at`` is random. The widgets of the screen are changed in place.
+    The widgets of the screen are changed in place.
     """
-    done = rng.randrange(len(screen.plan)) if at is None else at
     history = list(screen.history)
-    for step in screen.plan[:done]:
+    for step in screen.plan[:at]:
         history.append(past(step, screen.widgets))
         _apply(step, screen.widgets)
-    action = as_action(screen.plan[done], screen.widgets)
+    action = as_action(screen.plan[at], screen.widgets)
     return ActionSample(Decision(observation=observe(screen, history)), action, level=2)
 
 
 def observe(screen: Screen, history: Sequence[Past]) -> Observation:
-    elements = []
-    for i, w in enumerate(screen.widgets):
-        typed = w.value is not None and w.role in ("field", "area")
-        elements.append(Element(index=i, role=w.role, text=w.label, value=w.value,
-                                checked=w.checked, editable=typed))  # fmt: skip
+    elements = [
+        Element(index=i, role=w.role, text=w.label, value=w.value, checked=w.checked,
+                editable=w.value is not None and w.role in ("field", "area"))
+        for i, w in enumerate(screen.widgets)
+    ]  # fmt: skip
     return Observation(goal=screen.goal, elements=tuple(elements), app=screen.title,
                        history=tuple(history), actions=screen.actions)  # fmt: skip
 
@@ -124,10 +124,9 @@ def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
 
 
 def past(step: Step, widgets: Sequence[Widget]) -> Past:
-    action, widget = as_action(step, widgets), step.widget
-    if widget is None:
-        return Past(action=action, role="", label="")
-    return Past(action=action, role=widget.role, label=widget.label)
+    seen = step.widget or Widget("text", "")
+    role = seen.role if step.widget else ""
+    return Past(action=as_action(step, widgets), role=role, label=seen.label)
 
 
 def _apply(step: Step, widgets: Sequence[Widget]) -> None:
@@ -141,28 +140,44 @@ def _apply(step: Step, widgets: Sequence[Widget]) -> None:
     elif widget.role in ("radio", "option"):
         for other in widgets:
             if other.role == widget.role:
-                other.checked = False
-        widget.checked = True
+                other.checked = other is widget
 
 
-def interleave(
-    rng: random.Random, core: Sequence[Widget], others: Sequence[Widget]
-) -> list[Widget]:
-    """``others`` inserted at random positions into ``core``, which keeps its sequence."""
-    out = list(core)
-    for other in others:
-        out.insert(rng.randint(0, len(out)), other)
-    return out
+# Names that an instruction may use for an element of a role; of others it is that of the role.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "item": ("item", "folder", "entry", "option", "menu item"),
+    "icon": ("icon", "button"),
+    "heading": ("section", "heading"),
+    "radio": ("radio button", "radio", "option"),
+    "option": ("option", "item"),
+    "field": ("text field", "textbox", "text input", "field", "input", "input field"),
+    "area": ("textarea", "text area"),
+}
+VERBS = (
+    "Click", "Click on", "Press", "Tap", "Select", "Choose", "Find and click on", "Hit",
+    "Find and click", "Go to", "Open", "Mark", "Pick",
+)  # fmt: skip
+_BUTTONS = ("Submit", "Submit", "Search", "Login", "OK", "Done", "Next", "Send", "Save")
+_DISTRACTORS: tuple[Role, ...] = (
+    "button", "link", "item", "text", "text", "label", "cell", "heading", "icon", "field", "area",
+    "checkbox", "radio", "option", "shape", "tab", "switch",
+)  # fmt: skip
 
 
-class WordSampler:
-    """Samples words without repeating one, so that a label has one meaning on a screen."""
+class Words(random.Random):
+    """Draws words without repeating one, so that a label has one meaning on a screen; and elements
+    and instructions made of them."""
 
-    def __init__(self, rng: random.Random, known: Sequence[str]) -> None:
+    def __init__(self, seed: int, known: Sequence[str]) -> None:
         """``known``: ordinary words to mix in; the rest is made up."""
-        self.rng = rng
-        self._known = known
-        self._used: set[str] = set()
+        super().__init__(seed)
+        self._known, self._used = known, set[str]()
+
+    def __new__(cls, seed: int, known: Sequence[str]) -> Words:
+        return super().__new__(cls, seed)
+
+    def chance(self, share: float) -> bool:
+        return self.random() < share
 
     def word(self) -> str:
         for _ in range(50):
@@ -173,115 +188,94 @@ class WordSampler:
         return drawn
 
     def any_word(self) -> str:
-        rng, kind = self.rng, self.rng.random()
+        kind = self.random()
         if kind < 0.4:
-            made = "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(1, 3)))
-            return made.capitalize() if rng.random() < 0.3 else made
+            made = "".join(self.choice(_SYLLABLES) for _ in range(self.randint(1, 3)))
+            return made.capitalize() if self.chance(0.3) else made
         if kind < 0.6:
-            return "".join(rng.choice(_CHARACTERS) for _ in range(rng.randint(2, 7)))
+            return "".join(self.choice(_CHARACTERS) for _ in range(self.randint(2, 7)))
         if kind < 0.94:
-            known = rng.choice(self._known)
-            return known.capitalize() if rng.random() < 0.4 else known
-        return str(rng.randint(0, 20) if rng.random() < 0.5 else rng.randint(21, 3000))
+            known = self.choice(self._known)
+            return known.capitalize() if self.chance(0.4) else known
+        return str(self.randint(0, 20) if self.chance(0.5) else self.randint(21, 3000))
 
     def phrase(self, longer: float = 0.25) -> str:
         """One word, or with probability ``longer`` two or three."""
-        count = 1 if self.rng.random() > longer else self.rng.randint(2, 3)
+        count = self.randint(2, 3) if self.chance(longer) else 1
         return " ".join(self.word() for _ in range(count))
 
     def sentence(self, least: int, most: int) -> str:
-        return " ".join(self.any_word() for _ in range(self.rng.randint(least, most)))
+        return " ".join(self.any_word() for _ in range(self.randint(least, most)))
 
     def number(self) -> str:
         """A count, a time, an amount or a telephone number, as screens show them."""
-        rng = self.rng
-        return self.one_of(
-            str(rng.randint(0, 99)),
-            f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
-            f"{rng.randint(1, 99)}.{rng.randint(0, 99):02d}",
-            f"555-{rng.randint(1000, 9999)}",
-        )
+        hour, minute, count = self.randint(0, 23), self.randint(0, 59), self.randint(0, 99)
+        shown = (f"{count}", f"{hour:02d}:{minute:02d}", f"{count}.{minute:02d}",
+                 f"555-{self.randint(1000, 9999)}")  # fmt: skip
+        return self.choice(shown)
 
-    def one_of(self, *texts: str) -> str:
-        return self.rng.choice(texts)
+    def value(self, numbers: float = 0.2) -> str:
+        """A number with this probability, else a word."""
+        return self.number() if self.chance(numbers) else self.word()
 
     def quoted(self, text: str) -> str:
         """The text, in quotes with probability 0.6."""
-        return f'"{text}"' if self.rng.random() < 0.6 else text
+        return f'"{text}"' if self.chance(0.6) else text
 
+    def say(self, *templates: str, **parts: str) -> str:
+        """One of the templates, filled in: ``{name}`` is a part, ``{word}`` a new word, ``{verb}``
+        one of click, ``{q:name}`` a part that may be quoted, and ``[a|b]`` one of the texts."""
 
-NAMES: dict[str, tuple[str, ...]] = {
-    "button": ("button",),
-    "link": ("link",),
-    "item": ("item", "folder", "entry", "option", "menu item"),
-    "icon": ("icon", "button"),
-    "heading": ("section", "heading"),
-    "tab": ("tab",),
-    "text": ("text",),
-    "label": ("label",),
-    "cell": ("cell",),
-    "shape": ("shape",),
-    "image": ("image",),
-    "checkbox": ("checkbox",),
-    "switch": ("switch",),
-    "radio": ("radio button", "radio", "option"),
-    "option": ("option", "item"),
-    "field": ("text field", "textbox", "text input", "field", "input", "input field"),
-    "area": ("textarea", "text area"),
-}
-"""Names that an instruction may use for an element of a role."""
+        def part(found: re.Match[str]) -> str:
+            quoted, name = found[1], found[2]
+            text = parts.get(name)
+            if text is None:
+                text = self.choice(VERBS) if name == "verb" else self.word()
+            return self.quoted(text) if quoted else text
 
-VERBS = (
-    "Click", "Click on", "Press", "Tap", "Select", "Choose", "Find and click on", "Hit",
-    "Find and click", "Go to", "Open", "Mark", "Pick",
-)  # fmt: skip
+        chosen = re.sub(r"\[([^]]*)\]", lambda m: self.choice(m[1].split("|")),
+                        self.choice(templates))  # fmt: skip
+        return re.sub(r"\{(q:)?(\w+)\}", part, chosen)
 
-_DISTRACTOR_ROLES: tuple[Role, ...] = (
-    "button", "link", "item", "text", "text", "label", "cell", "heading", "icon", "field", "area",
-    "checkbox", "radio", "option", "shape", "tab", "switch",
-)  # fmt: skip
+    def named(self, role: str) -> str:
+        """A name of a role in an instruction."""
+        return self.choice(_NAMES.get(role, (role,)))
 
+    def mixed(self, core: Sequence[Widget], others: Sequence[Widget]) -> list[Widget]:
+        """``others`` inserted at random positions into ``core``, which keeps its sequence."""
+        out = list(core)
+        for other in others:
+            out.insert(self.randint(0, len(out)), other)
+        return out
 
-def distractors(
-    words: WordSampler, count: int, roles: Sequence[Role] | None = None
-) -> list[Widget]:
-    """Elements that the instruction does not mention."""
-    return [_distractor(words, words.rng.choice(roles or _DISTRACTOR_ROLES)) for _ in range(count)]
+    def others(self, most: int, roles: Sequence[Role] = _DISTRACTORS, least: int = 0,
+               not_of: Role | None = None) -> list[Widget]:  # fmt: skip
+        """Elements that the instruction does not mention, up to ``most``."""
+        made = [self._other(self.choice(roles)) for _ in range(self.randint(least, most))]
+        return [widget for widget in made if widget.role != not_of]
 
+    def _other(self, role: Role) -> Widget:
+        long = role == "text" and self.chance(0.4)
+        label = self.sentence(3, 9) if long else self.phrase()
+        if role in ("field", "area"):
+            value = "" if self.chance(0.7) else self.any_word()
+            return Widget(role, "" if self.chance(0.5) else label, value=value)
+        if role in ("checkbox", "radio", "option", "switch"):
+            return Widget(role, label, checked=self.chance(0.2))
+        marked = role in ("link", "heading", "tab") and self.chance(0.2)
+        return Widget(role, label, checked=self.chance(0.5) if marked else None)
 
-def _distractor(words: WordSampler, role: Role) -> Widget:
-    rng = words.rng
-    long = role == "text" and rng.random() < 0.4
-    label = words.sentence(3, 9) if long else words.phrase()
-    if role in ("field", "area"):
-        value = "" if rng.random() < 0.7 else words.any_word()
-        return Widget(role, "" if rng.random() < 0.5 else label, value=value)
-    if role in ("checkbox", "radio", "option", "switch"):
-        return Widget(role, label, checked=rng.random() < 0.2)
-    marked = role in ("link", "heading", "tab") and rng.random() < 0.2
-    return Widget(role, label, checked=rng.random() < 0.5 if marked else None)
+    def submit(self) -> tuple[Widget, str]:
+        """A button, and the part of an instruction that asks for it."""
+        label = self.word() if self.chance(0.3) else self.choice(_BUTTONS)
+        name = label if self.chance(0.7) else self.quoted(label)
+        press = "[and press|and hit|and click|then click|click on|then press]"
+        return Widget("button", label), self.say(f"{press} [|the ]{{name}}[| button]", name=name)
 
 
 def widget(role: Role, label: str) -> Widget:
     """An element in its initial state: an empty field, an unchecked box, a plain button."""
-    if role in ("field", "area"):
-        return Widget(role, label, value="")
-    if role in ("checkbox", "radio", "option", "switch"):
-        return Widget(role, label, checked=False)
-    return Widget(role, label)
-
-
-def submit_button(words: WordSampler) -> Widget:
-    known = ("Submit", "Submit", "Search", "Login", "OK", "Done", "Next", "Send", "Save")
-    return Widget("button", words.word() if words.rng.random() < 0.3 else words.rng.choice(known))
-
-
-def submit_phrase(rng: random.Random, button: Widget, words: WordSampler) -> str:
-    """The part of an instruction that asks for the button."""
-    verb = rng.choice(("and press", "and hit", "and click", "then click", "click on", "then press"))
-    name = button.label if rng.random() < 0.7 else words.quoted(button.label)
-    return f"{verb} {rng.choice(('', 'the '))}{name}{rng.choice(('', ' button'))}"
-
-
-def role_name(rng: random.Random, role: str) -> str:
-    return rng.choice(NAMES[role])
+    return Widget(
+        role, label, value="" if role in ("field", "area") else None,
+        checked=False if role in ("checkbox", "radio", "option", "switch") else None,
+    )  # fmt: skip

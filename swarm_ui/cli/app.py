@@ -10,23 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from swarm_ui import __version__
-from swarm_ui.cli import exits
-from swarm_ui.cli.commands import (
-    compare,
-    config,
-    critic,
-    doctor,
-    evaluate,
-    export,
-    finetune,
-    models,
-    play,
-    replay,
-    runs,
-    synthesize,
-    train,
-    view,
-)
+from swarm_ui.cli import act, exits, look, setup, stage1, train
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.errors import SwarmError
@@ -49,24 +33,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_PLAY, _LEARN, _LOOK, _SET_UP = "Act", "Learn", "Look", "Set up"
-for _name, _command, _panel in (
-    ("eval", evaluate.evaluate, _PLAY),
-    ("compare", compare.compare, _PLAY),
-    ("play", play.play, _PLAY),
-    ("train", train.train, _LEARN),
-    ("synthesize", synthesize.synthesize, _LEARN),
-    ("finetune", finetune.finetune, _LEARN),
-    ("critic", critic.critic, _LEARN),
-    ("view", view.view, _LOOK),
-    ("runs", runs.runs, _LOOK),
-    ("replay", replay.replay, _LOOK),
-    ("export", export.export, _LOOK),
-    ("doctor", doctor.doctor, _SET_UP),
-    ("config", config.config, _SET_UP),
-):
-    app.command(_name, rich_help_panel=_panel)(_command)
-app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
+_PANELS = {
+    "Act": {"eval": act.evaluate, "compare": act.compare, "play": act.play},
+    "Learn": {"train": train.train, "synthesize": stage1.synthesize, "finetune": stage1.finetune,
+              "critic": stage1.critic},
+    "Look": {"view": look.view, "runs": look.runs, "replay": look.replay, "export": look.export},
+    "Set up": {"doctor": setup.doctor, "config": setup.config},
+}  # fmt: skip
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(setup.models, name="models", rich_help_panel=_panel)
 
 
 @app.callback(invoke_without_command=True)
@@ -86,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(machine="--json" in words)
+
+    def ended(code: int, kind: str, message: str, **more: object) -> int:
+        return out.done(code, error=kind, message=message, **more)
+
     try:
         code = app(args=words, prog_name="swarm-ui", standalone_mode=False)
         sys.stdout.flush()
@@ -97,20 +78,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatted = getattr(error, "format_message", lambda: message)()
         formatted = formatted.replace("Value error, ", "").rstrip(".")
         out.error(f"{formatted} (see: {where} --help)")
-        return _record(out, exits.WRONG, "UsageError", formatted)
+        return ended(exits.WRONG, "UsageError", formatted)
     except SwarmError as error:
         out.error(str(error))
-        return _record(out, exits.code_of(error), type(error).__name__, str(error))
+        return ended(exits.code_of(error), type(error).__name__, str(error))
     except Stopped as stop:
         code = exits.INTERRUPTED
         if isinstance(stop.cause, SwarmError):
             code = exits.code_of(stop.cause)
             out.error(str(stop.cause))
         out.log.print(f"stopped; {stop}", soft_wrap=True)
-        return _record(out, code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
+        return ended(code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
     except (KeyboardInterrupt, Abort):
         out.log.print("stopped")
-        return _record(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
+        return ended(exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
     except BrokenPipeError:
         discard_output(sys.stdout)
         return exits.OK
@@ -120,11 +101,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 discard_output(sys.stdout)
             message = f"a file cannot be read or written: {error}"
             out.error(f"{message}; make room, or change its permissions, and repeat the command")
-            return _record(out, exits.WRONG, type(error).__name__, message)
+            return ended(exits.WRONG, type(error).__name__, message)
         sys.stderr.write(printable(traceback.format_exc()))
-        return _record(out, exits.INTERNAL, type(error).__name__, str(error))
-
-
-def _record(out: Output, code: int, kind: str, message: str, **more: object) -> int:
-    out.record({"ok": False, "exit": code, "error": kind, "message": message, **more})
-    return code
+        return ended(exits.INTERNAL, type(error).__name__, str(error))

@@ -37,9 +37,10 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "notebook": ("notebooks", ("jupyterlab", "ipykernel")),
     "ray": ("episodes in a Ray cluster", ("ray",)),
 }  # fmt: skip
+_GUIDE = "docs/howto/android_emulator.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """The result of one check."""
 
@@ -54,24 +55,19 @@ class Check:
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
     """Run all checks. A part that is needed and absent gets the state ``missing``."""
-    parts = (_python(), _extras(), _plugins(), _gpu(), _models(), _browser(), _android(),
-             _endpoint(url, model, key_env))  # fmt: skip
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
-    return [
-        replace(check, state="missing")
-        if check.state == "absent" and check.area in wanted
-        else check
-        for check in chain.from_iterable(parts)
-    ]
+    found = chain(_installed(), _plugins(), _gpu(), _pretrained(), _browser(), _android(),
+                  _endpoint(url, model, key_env))  # fmt: skip
+    return [replace(each, state="missing") if each.state == "absent" and each.area in wanted
+            else each for each in found]  # fmt: skip
 
 
 def _check(area: str, name: str, ok: object, found: str, do: str) -> Check:
     """A check with the status ``ok`` or ``absent``. ``do``: how to install an absent part."""
-    state: Literal["ok", "absent"] = "ok" if ok else "absent"
-    return Check(area=area, name=name, state=state, found=found, do="" if ok else do)
+    return Check(area, name, "ok" if ok else "absent", found, "" if ok else do)
 
 
-def _python() -> Iterator[Check]:
+def _installed() -> Iterator[Check]:
     about = f"{platform.python_version()}, {os.cpu_count()} cores, {platform.system()}"
     yield _check("core", "Python", sys.version_info >= (3, 11), about,
                  "install Python 3.11 or newer")  # fmt: skip
@@ -81,12 +77,24 @@ def _python() -> Iterator[Check]:
         found = "ships with swarm-ui" if whole else f"no weights in {place}"
         yield _check("core", f"{agent} agent", whole, found,
                      "install swarm-ui again: its files are incomplete")  # fmt: skip
-
-
-def _extras() -> Iterator[Check]:
     for extra, (what, modules) in _EXTRAS.items():
         check = _modules(extra, f"extra {extra}", modules, f"pip install 'swarm-ui[{extra}]'")
         yield check if check.state == "ok" else replace(check, found=f"{what}: {check.found}")
+
+
+def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
+    lacking = [module for module in modules if importlib.util.find_spec(module) is None]
+    names = [(_distributions().get(module) or [module])[0] for module in modules]
+    known = installed(names)
+    versions = [f"{m} {known[n]}" for m, n in zip(modules, names, strict=True) if known.get(n)]
+    found = f"lacks {', '.join(lacking)}" if lacking else ", ".join(versions)
+    return _check(area, name, not lacking, found, do)
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The distributions of each module; to read the metadata of all packages takes time."""
+    return importlib.metadata.packages_distributions()
 
 
 def _plugins() -> Iterator[Check]:
@@ -104,44 +112,24 @@ def _plugins() -> Iterator[Check]:
             yield _check("plug-in", f"plug-in {name}", not problem, found, problem)
 
 
-def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
-    lacking = [module for module in modules if importlib.util.find_spec(module) is None]
-    known = [f"{module} {version}" for module in modules if (version := _version(module))]
-    found = f"lacks {', '.join(lacking)}" if lacking else ", ".join(known)
-    return _check(area, name, not lacking, found, do)
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    """The distributions of each module. The result is cached, because reading the metadata of all
-    installed packages takes time."""
-    return importlib.metadata.packages_distributions()
-
-
-def _version(module: str) -> str:
-    name = (_distributions().get(module) or [module])[0]
-    return installed([name]).get(name, "")
-
-
 def _gpu() -> Iterator[Check]:
     if importlib.util.find_spec("torch") is None:
         return
     import torch
 
     found = f"none that torch {torch.__version__} can use; the base agent needs none"
-    cuda = torch.cuda.is_available()
+    cuda, apple = torch.cuda.is_available(), torch.backends.mps.is_available()
     if cuda:
         device = torch.cuda.get_device_properties(0)
         memory = f"{device.total_memory / 2**30:.0f} GiB"
         found = f"{torch.cuda.device_count()} x {device.name}, {memory}"
-    elif torch.backends.mps.is_available():
+    elif apple:
         found = "Apple (mps)"
     advice = "for large models: a CUDA build of torch, or --url with a model served elsewhere"
-    yield _check("gpu", "GPU", cuda or torch.backends.mps.is_available(), found, advice)
+    yield _check("gpu", "GPU", cuda or apple, found, advice)
 
 
-def _models() -> Iterator[Check]:
-    """The pretrained models."""
+def _pretrained() -> Iterator[Check]:
     from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder
 
     for name, model in PRETRAINED.items():
@@ -153,38 +141,21 @@ def _models() -> Iterator[Check]:
 def _browser() -> Iterator[Check]:
     from swarm_ui.environments.web import INSTALL_HINT, find_browser
 
-    binary, hint = None, INSTALL_HINT
+    binary, hint, found = None, INSTALL_HINT, ""
     try:
         binary = find_browser()
     except ConfigError as error:
         hint = str(error)
-    if binary is None:
-        yield _check("web", "browser", False, "", hint)
-        return
-    version = _output([str(binary), "--version"])
-    yield _check("web", "browser", version, f"{version or 'does not start:'} ({binary})",
-                 f"run it to see why: {binary} --version")  # fmt: skip
-
-
-_GUIDE = "docs/howto/android_emulator.md"
+    version = _output([str(binary), "--version"]) if binary else ""
+    if binary:
+        hint = f"run it to see why: {binary} --version"
+        found = f"{version or 'does not start:'} ({binary})"
+    yield _check("web", "browser", version, found, hint)
 
 
 def _android() -> Iterator[Check]:
-    from swarm_ui.environments.androidworld.environment import Emulator
-
-    yield from _handset()
-    device = Emulator()
-    adb = shutil.which(os.path.expanduser(device.adb_path)) or shutil.which("adb")
-    yield _check("android", "adb", adb, adb or "", f"see {_GUIDE}, step 2")
-    ports = f"ports {device.console_port} and {device.grpc_port}"
-    listens = device.listens()
-    found = f"answers on {ports}" if listens else f"nothing answers on {ports}"
-    start = f"start it: emulator -avd AndroidWorldAvd -no-snapshot -grpc {device.grpc_port}"
-    yield _check("android", "emulator", listens, found, start)
-
-
-def _handset() -> Iterator[Check]:
     """What AndroidWorld needs, on the simulated handset and on an emulator."""
+    from swarm_ui.environments.androidworld.environment import Emulator
     from swarm_ui.environments.androidworld.process import PYTHON
 
     python = os.environ.get(PYTHON, "") or sys.executable
@@ -195,30 +166,34 @@ def _handset() -> Iterator[Check]:
     yield _check("handset", "android_world", works, python if works else f"not in {python}", do)
     ffmpeg = shutil.which("ffmpeg")
     yield _check("handset", "ffmpeg", ffmpeg, ffmpeg or "", "install it: sudo apt install ffmpeg")
+    device = Emulator()
+    adb = shutil.which(os.path.expanduser(device.adb_path)) or shutil.which("adb")
+    yield _check("android", "adb", adb, adb or "", f"see {_GUIDE}, step 2")
+    listens = device.listens()
+    answer = "answers" if listens else "nothing answers"
+    yield _check("android", "emulator", listens,
+                 f"{answer} on ports {device.console_port} and {device.grpc_port}",
+                 "start it: emulator -avd AndroidWorldAvd -no-snapshot -grpc "
+                 f"{device.grpc_port}")  # fmt: skip
 
 
 def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Check]:
     key = "set" if os.environ.get(key_env) else "not set"
     address = url or os.environ.get("OPENAI_BASE_URL")
-    if not address:
-        yield _check("endpoint", "endpoint", False, f"none named; key in {key_env}: {key}",
-                     "to look at one: swarm-ui doctor --url http://localhost:8000/v1")  # fmt: skip
-        return
-    from swarm_ui.addresses import without_credentials
+    shown, problem = "none named", "to look at one: swarm-ui doctor --url http://localhost:8000/v1"
+    if address:
+        from swarm_ui.addresses import without_credentials
 
-    shown, problem = without_credentials(address), ""
-    try:
-        answered, served = asyncio.run(_answered(address, model, key_env))
-        names = ", ".join(served[:6]) + (", …" if len(served) > 6 else "")
-        shown = f"{shown} serves {names or 'some'}; {answered} answers"
-    except (ModelError, ConfigError) as error:
-        problem = str(error)
-    found = f"{shown}; key in {key_env}: {key}"
-    yield _check("endpoint", "endpoint", not problem, found, problem)
+        shown, problem = without_credentials(address), ""
+        try:
+            shown += asyncio.run(_answered(address, model, key_env))
+        except (ModelError, ConfigError) as error:
+            problem = str(error)
+    yield _check("endpoint", "endpoint", not problem, f"{shown}; key in {key_env}: {key}", problem)
 
 
-async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tuple[str, ...]]:
-    """The model that answered a request such as agents send, and all models that are served.
+async def _answered(url: str, model: str | None, key_env: str) -> str:
+    """The models that are served, and the one that answered a request such as agents send.
 
     Raises:
         ModelError: the endpoint or the model does not answer.
@@ -235,18 +210,18 @@ async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tup
         served = await listing.served()
     finally:
         await listing.close()
-    if model is None:
-        names = [each.name for each in served if each.parent is None]
-        if len(names) != 1:
-            raise ConfigError(
-                f"expected one served model, which can be asked, got {', '.join(names[:6]) or 'no'}"
-                " models; name the one that you use with --model NAME"
-            )
-        model = names[0]
+    names = [each.name for each in served if each.parent is None]
+    if model is None and len(names) != 1:
+        raise ConfigError(
+            f"expected one served model, which can be asked, got {', '.join(names[:6]) or 'no'}"
+            " models; name the one that you use with --model NAME"
+        )
+    name = model or names[0]
     screen = Observation(goal="save", elements=(Element(index=0, role="button", text="Save"),))
-    async with open_model(Endpoint(name=model, url=url, key_env=key_env)) as asked:
+    async with open_model(Endpoint(name=name, url=url, key_env=key_env)) as asked:
         await asked.generate([AgentNode("agent_0", asked).request(Decision(observation=screen))])
-    return model, tuple([each.name for each in served])
+    shown = ", ".join(each.name for each in served[:6]) + (", …" if len(served) > 6 else "")
+    return f" serves {shown or 'some'}; {name} answers"
 
 
 def _output(command: list[str], variables: Mapping[str, str] | None = None) -> str:

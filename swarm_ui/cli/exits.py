@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.errors import Failure, FailureKind, SwarmError
 
-OK = 0
-NOT_GOOD = 1
-WRONG = 2
-ENVIRONMENT = 3
-MODEL = 4
-LEARNING = 5
-INTERNAL = 70
-INTERRUPTED = 130
+OK, NOT_GOOD, WRONG, ENVIRONMENT, MODEL, LEARNING, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 70, 130
 
 MEANINGS: dict[int, str] = {
     OK: "done",
@@ -25,17 +18,10 @@ MEANINGS: dict[int, str] = {
     INTERRUPTED: "interrupted; the finished part is saved",
 }
 _CODES: dict[FailureKind, int] = {
-    "budget": MODEL,
-    "cancelled": INTERRUPTED,
-    "environment": ENVIRONMENT,
-    "learning": LEARNING,
-    "model": MODEL,
-    "node": MODEL,
-    "reply": MODEL,
-    "timeout": MODEL,
-    "unavailable": MODEL,
+    "budget": MODEL, "cancelled": INTERRUPTED, "environment": ENVIRONMENT, "learning": LEARNING,
+    "model": MODEL, "node": MODEL, "reply": MODEL, "timeout": MODEL, "unavailable": MODEL,
     "usage": WRONG,
-}
+}  # fmt: skip
 
 
 def code_of(failure: SwarmError | Failure) -> int:

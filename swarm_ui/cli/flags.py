@@ -25,14 +25,12 @@ _PANELS = {"env": WHERE, "eval": WHERE, "model": WHO, "team": WHO, "train": LEAR
            "critic": LEARNING}  # fmt: skip
 """Titles of option groups in the help, by section of the settings."""
 
+Complete = Callable[..., list[str]]
 
-def one_of(*names: str) -> Callable[[str], list[str]]:
+
+def one_of(*names: str) -> Complete:
     """Completion for a fixed list of words."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
-
-    return complete
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def words_of(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -48,33 +46,15 @@ def words_of(ctx: typer.Context, incomplete: str) -> list[str]:
     return one_of(*found)(incomplete)
 
 
-def declare(
-    *names: str,
-    value: str = "",
-    help: str,
-    panel: str = HOW,
-    complete: Callable[..., list[str]] | None = None,
-    least: int | None = None,
-) -> Any:
-    """An option for Typer.
-
-    ``value`` is the placeholder of its value, empty for a switch; ``least``: the smallest number.
-    """
-    return typer.Option(
-        *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete,
-        min=least,
-    )  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that several commands share."""
+    """An option of a command, or its words."""
 
     name: str
     """Name of the parameter."""
     type: Any
-    declaration: Any
-    """The option's declaration for Typer."""
+    info: Any
+    """The declaration for Typer."""
     setting: str = ""
     """The setting that the option sets, such as ``"team.agents"``; empty: none."""
     default: Any = None
@@ -82,10 +62,55 @@ class Option:
     @property
     def flag(self) -> str:
         """Name of the option in error messages."""
-        if isinstance(self.declaration, typer.models.ArgumentInfo):
-            return str(self.declaration.metavar)
-        names = [n for n in self.declaration.param_decls or () if n.startswith("--")]
-        return names[0].partition("/")[0] if names else "--" + self.name.replace("_", "-")
+        return "--" + self.name.replace("_", "-")
+
+    def with_default(self, value: object) -> Option:
+        """The option whose help ends with a default, unless it mentions one."""
+        if value is None or "default" in self.info.help:
+            return self
+        info = copy.copy(self.info)
+        info.help = f"{info.help} (default: {value})"
+        return replace(self, info=info)
+
+
+def option(
+    name: str,
+    type: Any,
+    value: str,
+    help: str,
+    short: str = "",
+    *,
+    setting: str = "",
+    panel: str | None = None,
+    complete: Complete | None = None,
+    least: int | None = None,
+    default: Any = None,
+) -> Option:
+    """An option. Its panel in the help follows from the section of its setting.
+
+    Args:
+        name: name of the parameter, with underscores. A parameter of a list type is repeatable.
+        value: the placeholder of the value; empty: the option is a switch.
+        least: the smallest value that the option accepts.
+    """
+    panel = _PANELS.get(setting.partition(".")[0], HOW) if panel is None else panel
+    info = typer.Option(
+        "--" + name.replace("_", "-"), *([short] if short else []), metavar=value, help=help,
+        rich_help_panel=panel or None, autocompletion=complete, min=least,
+    )  # fmt: skip
+    kind = bool if not value else type if default is not None else type | None
+    return Option(name, kind, info, setting, default if value else False)
+
+
+def switch(name: str, help: str, short: str = "", panel: str = HOW) -> Option:
+    """An option without a value."""
+    return option(name, bool, "", help, short, panel=panel)
+
+
+def words(value: str, help: str, complete: Complete = words_of) -> Option:
+    """The words of a command, among them settings as ``section.name=value``."""
+    info = typer.Argument(metavar=value, help=help, autocompletion=complete)
+    return Option("words", list[str] | None, info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +126,8 @@ class Arguments:
     @property
     def output(self) -> Output:
         """The output of the command."""
-        return Output(machine=self["json"], quiet=self.values.get("quiet", False))
+        values = self.values
+        return Output(machine=values.get("json", False), quiet=values.get("quiet", False))
 
     @property
     def words(self) -> list[str]:
@@ -117,8 +143,7 @@ class Arguments:
             if option.setting and value not in (None, []):
                 text = json.dumps(value, ensure_ascii=False, default=str)
                 found.append(f"{option.flag} {option.setting}={text}")
-        place = self.values.get("on")
-        if place is not None:
+        if (place := self.values.get("on")) is not None:
             name, _, address = place.partition(":")
             found.append(f"--on place.name={json.dumps(name)}")
             found += [f"--on place.address={json.dumps(address)}"] if ":" in place else []
@@ -136,6 +161,11 @@ class Arguments:
         options = {option.name: option for option in self.options}
         return [options[name].flag for name in names if self[name] not in (None, [])]
 
+    def expect_none(self, *names: str) -> None:
+        """Raise ``ConfigError`` if options were given that a run that has begun does not take."""
+        if given := self.given(*names):
+            raise ConfigError(f"{', '.join(given)}: cannot be changed in a run that has begun")
+
 
 def _is_setting(word: str) -> bool:
     """Whether a word is ``section.name=value``."""
@@ -149,99 +179,32 @@ def command(
 
     ``defaults``: defaults to show in the help, by setting.
     """
-    shown = tuple(_with_default(option, defaults or {}) for option in options)
+    shown = tuple(option.with_default((defaults or {}).get(option.setting)) for option in options)
 
     def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
         @functools.wraps(function)
         def call(**values: Any) -> int:
             return function(Arguments(shown, values))
 
-        types = {option.name: Annotated[option.type, option.declaration] for option in shown}
-        parameters = [
+        types = {option.name: Annotated[option.type, option.info] for option in shown}
+        call.__annotations__ = {**types, "return": int}
+        call.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
             inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default,
                               annotation=types[option.name])
             for option in shown
-        ]  # fmt: skip
-        call.__annotations__ = {**types, "return": int}
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        ])  # fmt: skip
         return call
 
     return decorate
 
 
-def _with_default(option: Option, defaults: Mapping[str, object]) -> Option:
-    """Add a default to the option's help, unless the help mentions one."""
-    value = defaults.get(option.setting)
-    if value is None or "default" in option.declaration.help:
-        return option
-    declaration = copy.copy(option.declaration)
-    declaration.help = f"{declaration.help} (default: {value})"
-    return replace(option, declaration=declaration)
-
-
-def option(
-    name: str,
-    type: Any,
-    value: str,
-    help: str,
-    short: str = "",
-    *,
-    setting: str = "",
-    panel: str | None = None,
-    complete: Callable[..., list[str]] | None = None,
-    least: int | None = None,
-) -> Option:
-    """An option with a value. Its panel in the help follows from the section of its setting.
-
-    Args:
-        name: name of the parameter, with underscores. A parameter of a list type is repeatable.
-        value: the placeholder of the value.
-        setting: the setting that the option sets, such as ``"team.agents"``.
-        least: the smallest value that the option accepts.
-    """
-    names = ["--" + name.replace("_", "-"), *([short] if short else [])]
-    panel = _PANELS.get(setting.partition(".")[0], HOW) if panel is None else panel
-    declaration = declare(
-        *names, value=value, help=help, panel=panel, complete=complete, least=least
-    )
-    return Option(name, type | None, declaration, setting)
-
-
-def words(value: str, help: str, complete: Callable[..., list[str]] = words_of) -> Option:
-    """The words of a command, among them settings as ``section.name=value``."""
-    declaration = typer.Argument(metavar=value, help=help, autocompletion=complete)
-    return Option("words", list[str] | None, declaration)
-
-
-def needed(name: str, type: Any, value: str, help: str) -> Option:
-    """A required argument."""
-    return Option(name, type, typer.Argument(metavar=value, help=help), default=...)
-
-
-def switch(name: str, *names: str, help: str, panel: str = HOW) -> Option:
-    """An option without a value."""
-    return Option(name, bool, declare(*names, help=help, panel=panel), default=False)
-
-
-def expect_none(arguments: Arguments, *names: str) -> None:
-    """Raise ``ConfigError`` if options were given that a run that has begun does not take."""
-    if given := arguments.given(*names):
-        raise ConfigError(f"{', '.join(given)}: cannot be changed in a run that has begun")
-
-
 LANGUAGE_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
 _SETTINGS = "settings as section.name=value; swarm-ui config lists them"
-_URL = "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, if it is set)"
-Url = Annotated[str | None, declare(value="URL", help=_URL, panel=WHO)]
-Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
-Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
-Force = Annotated[bool, declare("--force", help="replace existing files", panel="")]
 
 ENVIRONMENT = words(
     "[ENV] [TASK...] [SETTING=VALUE...]",
     f"{', '.join(ENVIRONMENTS)}, or module:factory; its tasks; {_SETTINGS}",
 )
-SETTINGS = words("[SETTING=VALUE...]", _SETTINGS, one_of())
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui config", "-c", panel="")
 MODEL = option(
     "model", str, "NAME",
@@ -249,7 +212,8 @@ MODEL = option(
     "module:factory, or a model that --url serves", "-m",
     setting="model.name", complete=one_of(*SHIPPED_AGENTS, *PRETRAINED),
 )  # fmt: skip
-URL = option("url", str, "URL", _URL, setting="model.url")
+URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, "
+             "if it is set)", setting="model.url")  # fmt: skip
 ADAPTERS = option(
     "adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter for all "
     "agents: its folder, or smollm2-phone", setting="model.adapters",
@@ -267,13 +231,12 @@ ON = option(
     "this machine (or the one in RAY_ADDRESS); or ray:HOST:PORT, a running cluster",
     complete=one_of("local", "ray"),
 )  # fmt: skip
-JSON = switch("json", "--json", help="one JSON object on standard output")
-QUIET = switch("quiet", "--quiet", "-q", help="do not show progress or notes")
-TRUST = switch(
-    "trust", "--trust",
-    help="let the settings in RUN import code, open connections and name the variable of a key",
-)  # fmt: skip
-DRY_RUN = switch("dry_run", "--dry-run", help="show what would be done, and stop")
+JSON = switch("json", "one JSON object on standard output")
+QUIET = switch("quiet", "do not show progress or notes", "-q")
+FORCE = switch("force", "replace existing files", panel="")
+TRUST = switch("trust", "let the settings in RUN import code, open connections and name the "
+               "variable of a key")  # fmt: skip
+DRY_RUN = switch("dry_run", "show what would be done, and stop")
 ENDING = (
     CONFIG,
     option("resume", Path, "RUN", "continue this run with its original settings"),

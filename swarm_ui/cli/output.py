@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -32,14 +32,13 @@ class Output:
 
     def __init__(self, *, machine: bool = False, quiet: bool = False) -> None:
         self.machine, self.quiet = machine, quiet
-        self.result = _console(stderr=False)
-        self.log = _console(stderr=True)
+        self.result, self.log = _console(stderr=False), _console(stderr=True)
         self.progress = ProgressDisplay(self.log, quiet=quiet)
 
     def say(self, text: str) -> None:
         """Print a note in addition to the result."""
         if not self.quiet:
-            self.log.print(Text(text, overflow="fold"), soft_wrap=self._whole)
+            self._note(Text(text, overflow="fold"))
 
     def command(self, what: str, *words: str) -> None:
         """Print a command to copy as a note: quoted for a shell, and without added line breaks."""
@@ -48,24 +47,21 @@ class Output:
 
     def warn(self, text: str) -> None:
         """Print a warning; ``--quiet`` does not hide it."""
-        self.log.print(Text.assemble(("warning: ", "yellow"), text), soft_wrap=self._whole)
-
-    @property
-    def _whole(self) -> bool:
-        """Whether lines keep their length: in a file."""
-        return not self.log.is_terminal
+        self._note(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
         """Print an error. Items of a list, one on each line, keep their indentation when
         wrapped."""
         first, *rest = text.splitlines() or [""]
-        self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=self._whole)
+        self._note(Text.assemble(("error: ", "bold red"), first))
         for line in rest:
-            item = Text(line.strip())
-            if self._whole:
-                self.log.print(Text("  ").append(item), soft_wrap=True)
-            else:
-                self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
+            self._note(Padding(Text(line.strip()), (0, 0, 0, 2), expand=False))
+
+    def _note(self, what: RenderableType) -> None:
+        # In a file, lines keep their length.
+        if isinstance(what, Padding) and not self.log.is_terminal:
+            what = Text("  ").append(what.renderable)  # type: ignore[arg-type]
+        self.log.print(what, soft_wrap=not self.log.is_terminal)
 
     def show(self, what: RenderableType) -> None:
         """Print a part of the result for people; with ``machine``, print nothing."""
@@ -81,16 +77,6 @@ class Output:
         self.result.print(what)
         if caption:
             self.result.print(caption, style="dim")
-
-    def report(self, path: Path, *, browser: bool) -> int:
-        """Print the path of a report as the result of a command; returns the exit code.
-
-        ``browser``: whether to open it in the browser.
-        """
-        self.show(Text(f"report: {path}", overflow="fold"))
-        if browser:
-            self.open(path)
-        return self.done(report=str(path))
 
     def open(self, path: Path) -> None:
         """Open a page in the browser."""
@@ -116,16 +102,13 @@ class Output:
             ) from error
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
-    def record(self, document: Mapping[str, object]) -> None:
-        """Print the result as JSON."""
+    def done(self, code: int = exits.OK, /, **document: object) -> int:
+        """Print the result of a command as JSON; returns the exit code."""
         if self.machine:
+            document = {"ok": code == exits.OK, "exit": code, **document}
             text = json.dumps(document, ensure_ascii=not _encoding().startswith("utf"))
             sys.stdout.write(printable_json(text) + "\n")
-
-    def done(self, **document: object) -> int:
-        """Print the result of a command that succeeded as JSON; returns the exit code."""
-        self.record({"ok": True, "exit": exits.OK, **document})
-        return exits.OK
+        return code
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -151,6 +134,37 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     for name, value in facts:
         made.add_row(name, value)
     return made
+
+
+def share(count: float, of: int, digits: int = 1) -> str:
+    """A mean; a dash if there is nothing to divide by."""
+    return f"{count / of:.{digits}f}" if of else "–"
+
+
+# -- files that --out names -----------------------------------------------------------------------
+
+
+def expect_new(path: Path, force: bool) -> None:
+    """Raise ``ConfigError`` if a file that a command would write exists, or cannot be written
+    there; changes nothing. ``force``: whether it may replace another one."""
+    if os.path.exists(path) and not force:  # which raises no error, whatever the name
+        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
+    around = next(folder for folder in path.absolute().parents if os.path.exists(folder))
+    if not os.path.isdir(around) or not os.access(around, os.W_OK):
+        raise ConfigError(f"cannot write '{path}': '{around}' is not a folder to write in")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make the folder of a file that the block writes. Raises ``ConfigError`` if it cannot."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot write '{path}': {error}") from error
+
+
+# -- streams --------------------------------------------------------------------------------------
 
 
 def prepare_streams() -> None:

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from rich.table import Table
 
-from swarm_ui.cli.output import table
+from swarm_ui.cli.output import share, table
 from swarm_ui.report.results import ArmResult, Comparison, Results
 from swarm_ui.stats import over_seeds
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
+
+Failures = Mapping[FailureClass, Mapping[str, int]]
+"""The number of episodes of each class of failures that occurs, by split."""
 
 
 def results_table(results: Results, most_masked: float) -> Table:
@@ -24,59 +27,21 @@ def results_table(results: Results, most_masked: float) -> Table:
         ["episodes of", "success % [95 %]", "solved", "masked", "steps", "lost", "calls", "tokens"],
         caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps per "
         "episode, calls and tokens per step. Masked: ended by a fault of the environment or of an "
-        "endpoint, not counted. Lost: steps "
-        "without a usable reply, which count. "
+        "endpoint, not counted. Lost: steps without a usable reply, which count. "
         f"{'; '.join(results.labels)}.",
     )
     for arm in _rows(results.arms):
+        work = arm.work
         made.add_row(
             arm.name,
             arm.success.percent() if arm.success and arm.concludes(most_masked) else "–",
             f"{arm.solved}/{arm.counted}",
             str(arm.masked),
-            _mean(arm.work.decisions, len(arm.outcomes)),
-            str(arm.work.lost),
-            _mean(arm.work.calls, arm.work.decisions),
-            _mean(arm.work.tokens, arm.work.decisions, 0),
+            share(work.decisions, len(arm.outcomes)),
+            str(work.lost),
+            share(work.calls, work.decisions),
+            share(work.tokens, work.decisions, 0),
             style="bold" if arm not in results.arms else "",
-        )
-    return made
-
-
-def measures_table(results: Results) -> Table | None:
-    """The benchmark's own measures, a column for each split; ``None`` if it has none."""
-    arms = [arm for arm in results.arms if arm.measures]
-    if not arms:
-        return None
-    columns, caption = [arm.name for arm in arms], "95 % intervals: bootstrap over tasks."
-    made = table("the benchmark's measures, % [95 %]", ["measure", *columns], caption=caption)
-    found = [{measure.name: measure.percent() for measure in arm.measures} for arm in arms]
-    for name in dict.fromkeys(name for column in found for name in column):
-        made.add_row(name, *(column.get(name, "–") for column in found))
-    return made
-
-
-def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
-    """A table of the comparison's rows, in percent."""
-    made = table(
-        f"A {ours}\nB {theirs}",
-        ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
-        caption="Paired on the same episodes, with Tango's score interval; * if 0 is outside of "
-        "it. p: McNemar's exact test. –: faults masked too many of the episodes.",
-    )
-    for row in rows:
-        gap = row.difference
-        shown = "–" if gap is None else gap.percent(signed=True)
-        made.add_row(
-            row.name,
-            "–" if row.ours is None else f"{100 * row.ours.mean:.1f}",
-            "–" if row.theirs is None else f"{100 * row.theirs.mean:.1f}",
-            shown + ("*" if gap is not None and gap.excludes_zero else " "),
-            str(row.better),
-            str(row.worse),
-            str(0 if gap is None else gap.n),
-            "–" if row.p is None else f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
-            style="bold" if row.name == "all" else "",
         )
     return made
 
@@ -91,6 +56,62 @@ def _rows(arms: Sequence[ArmResult]) -> list[ArmResult]:
         if len(own) > 1 and len(splits) > 1:
             rows.append(ArmResult.total(own, f"{split or 'episodes'}, {len(own)} seeds"))
     return [*rows, ArmResult.total(arms, "all")] if len(arms) > 1 else rows
+
+
+def measures_table(results: Results) -> Table:
+    """The benchmark's own measures, a column for each split; no row if it has none."""
+    arms = [arm for arm in results.arms if arm.measures]
+    made = table("the benchmark's measures, % [95 %]", ["measure", *(arm.name for arm in arms)],
+                 caption="95 % intervals: bootstrap over tasks.")  # fmt: skip
+    found = [{measure.name: measure.percent() for measure in arm.measures} for arm in arms]
+    for name in dict.fromkeys(name for column in found for name in column):
+        made.add_row(name, *(column.get(name, "–") for column in found))
+    return made
+
+
+def failures(results: Results) -> Failures:
+    """Why episodes failed."""
+    found: dict[FailureClass, dict[str, int]] = {why: {} for why in FAILURE_CLASSES}
+    for arm in results.arms:
+        for why in arm.failures:
+            if why is not None:
+                found[why][arm.split] = found[why].get(arm.split, 0) + 1
+    return {why: splits for why, splits in found.items() if splits}
+
+
+def failure_table(found: Failures) -> Table:
+    """The classes of failures, with a column for each split."""
+    splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
+    caption = "Each episode has one class. World faults are masked, all others count as failed."
+    columns = ["why", *(split or "episodes" for split in splits)]
+    made = table("failed episodes", columns, caption=caption)
+    for why, counts in found.items():
+        made.add_row(FAILURE_NAMES[why], *(str(counts.get(split, 0)) for split in splits))
+    return made
+
+
+def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
+    """A table of the comparison's rows, in percent."""
+    made = table(
+        f"A {ours}\nB {theirs}",
+        ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
+        caption="Paired on the same episodes, with Tango's score interval; * if 0 is outside of "
+        "it. p: McNemar's exact test. –: faults masked too many of the episodes.",
+    )
+    for row in rows:
+        gap = row.difference
+        shown = "– " if gap is None else gap.percent(signed=True) + " *"[gap.excludes_zero]
+        made.add_row(
+            row.name,
+            *("–" if each is None else f"{100 * each.mean:.1f}" for each in (row.ours, row.theirs)),
+            shown,
+            str(row.better),
+            str(row.worse),
+            str(0 if gap is None else gap.n),
+            "–" if row.p is None else f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
+            style="bold" if row.name == "all" else "",
+        )
+    return made
 
 
 def results_json(results: Results, most_masked: float) -> dict[str, object]:
@@ -119,28 +140,3 @@ def results_json(results: Results, most_masked: float) -> dict[str, object]:
     ]  # fmt: skip
     return {"label": "; ".join(results.labels), "success": rate(results.arms), "splits": splits,
             "plans": rows}  # fmt: skip
-
-
-def _mean(count: int, of: int, digits: int = 1) -> str:
-    return f"{count / of:.{digits}f}" if of else "–"
-
-
-def failures(results: Results) -> dict[FailureClass, dict[str, int]]:
-    """The number of episodes of each class of failures that occurs, by split."""
-    found: dict[FailureClass, dict[str, int]] = {why: {} for why in FAILURE_CLASSES}
-    for arm in results.arms:
-        for why in arm.failures:
-            if why is not None:
-                found[why][arm.split] = found[why].get(arm.split, 0) + 1
-    return {why: splits for why, splits in found.items() if splits}
-
-
-def failure_table(found: Mapping[FailureClass, Mapping[str, int]]) -> Table:
-    """The classes of failures, with a column for each split."""
-    splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
-    caption = "Each episode has one class. World faults are masked, all others count as failed."
-    made = table("failed episodes", ["why", *(split or "episodes" for split in splits)],
-                 caption=caption)  # fmt: skip
-    for why, counts in found.items():
-        made.add_row(FAILURE_NAMES[why], *(str(counts.get(split, 0)) for split in splits))
-    return made

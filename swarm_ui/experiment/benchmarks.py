@@ -1,13 +1,18 @@
-"""The environments that an experiment can name; any other name is a plug-in, or the user's code."""
+"""The environments that an experiment can name, and their wrappers.
+
+Any other name is a plug-in, or the user's code.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from swarm_ui.environment import Environment
 from swarm_ui.environments.androidworld.benchmark import AndroidWorld, Handset
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.coordination.benchmark import Coordination
@@ -15,14 +20,10 @@ from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
 from swarm_ui.environments.web.benchmark import BrowserGym, Web
-from swarm_ui.experiment.plugins import (
-    named_by_user,
-    plugins,
-    told,
-    unknown_name,
-    user_environment,
-)
-from swarm_ui.experiment.wrapping import wrapped
+from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.plugins import UserEnvironment, make, plugins, told, unknown
+from swarm_ui.rollout import MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import HeldOut
@@ -37,16 +38,18 @@ class UserBenchmark(Benchmark):
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
-        yield Opened(partial(user_environment, self.name))
+        yield Opened(partial(_made, self.name))
 
     @property
     def screenshots_given(self) -> bool:
         return True  # it may have some
 
     def missing(self) -> str:
-        if named_by_user("environments", self.name):
-            return ""
-        return unknown_name("environments", self.name, ENVIRONMENTS)
+        return unknown("environments", self.name, ENVIRONMENTS)
+
+
+def _made(name: str) -> Environment:
+    return UserEnvironment(make("environments", name))
 
 
 _OURS = (Phone, Invented, SplitScreen, MiniWob, AndroidWorld, Handset, Mind2Web, AutoWebBench, Web,
@@ -87,3 +90,68 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
         seeds = [env.validation_seeds, env.test_seeds]
         rule |= HeldOut.of(tasks=env.held_out_tasks(), seeds=seeds)
     return rule
+
+
+# -- wrappers -------------------------------------------------------------------------------------
+
+FILTER = "action-filter"
+"""The wrapper of this package that has a name."""
+_RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
+
+
+def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironment:
+    """A factory of environments in wrappers; the first of ``texts`` is the innermost.
+
+    Raises:
+        ConfigError: there is no such wrapper, or an option is wrong.
+    """
+    if problems := list(filter(None, map(wrapper_mistake, texts))):
+        raise ConfigError(problems[0])
+    if not texts:
+        return make_inner
+
+    async def make_wrapped() -> Environment:
+        made: Any = make_inner()
+        env: Environment = await made if inspect.isawaitable(made) else made
+        try:
+            for text in texts:
+                wrap = UserEnvironment(make("wrappers", text, env)) if is_users(text) else None
+                env = wrap or ActionFilter(env, **_options(text))
+        except BaseException:
+            await env.close()
+            raise
+        return env
+
+    return make_wrapped
+
+
+def wrapper_mistake(text: str) -> str:
+    """What is wrong with a wrapper's text; empty: nothing. No code of the user is imported."""
+    if is_users(text):
+        return unknown("wrappers", text, [FILTER])
+    try:
+        _options(text)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def is_users(text: str) -> bool:
+    """Whether a wrapper is a plug-in or ``module:callable``, and not that of this package."""
+    return text.partition(":")[0] != FILTER
+
+
+def _options(text: str) -> dict[str, Any]:
+    """The arguments in ``action-filter:deny=RULE,deny=RULE,apps=NAME``."""
+    given: dict[str, list[str]] = {"deny": [], "apps": []}
+    for part in filter(None, text.partition(":")[2].split(",")):
+        key, _, value = part.partition("=")
+        if key not in given or (key == "deny" and value not in (*_RULES, "nothing")):
+            raise ConfigError(
+                f"wrapper '{FILTER}': got '{part}'; expected {FILTER}:deny=RULE,apps=NAME with "
+                f"the rules {', '.join(_RULES)} or nothing; both may be repeated"
+            )
+        given[key].append(value)
+    denied = given["deny"] or ["payment", "deletion"]
+    rules = [_RULES[name] for name in denied if name in _RULES]
+    return {"deny": rules, "apps": tuple(given["apps"]) or None}

@@ -11,13 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    WrapValidator,
-    field_validator,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, field_validator
 
 from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Texts
 from swarm_ui.environments.phone.benchmark import Phone
@@ -47,8 +41,7 @@ class Team(Section):
     density: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
     """Probability that two agents are joined at random."""
     views: Literal["same", "shuffle", "pane"] | None = None
-    """What agents see: the same screen, its elements in different orders, a part each, or one app
-    each."""
+    """What agents see: the same screen, its elements in different orders, or one app each."""
     vote: Literal["majority", "probability"] = "majority"
     temperature: Amount | None = None
     temperatures: tuple[Amount, ...] = ()
@@ -127,8 +120,8 @@ class Ray(Section):
     resources: dict[str, Amount] | None = None
     """Custom resources of a worker; ``None``: those that the environment needs."""
     model_actor: bool | None = None
-    """Whether an actor holds the model for all workers, or each worker loads its own. ``None``: it
-    does, but for an embedded agent."""
+    """Whether one actor holds the model for all workers, or each loads its own. ``None``: it does,
+    but for an embedded agent."""
     gpus_per_model: Amount = 0.0
     """Share of a GPU for the actor that holds the model."""
 
@@ -143,7 +136,7 @@ class Ray(Section):
         return address
 
 
-def _with_place(values: object) -> object:
+def with_place(values: object) -> Any:
     """A place by its name alone: ``local``, ``ray`` or ``ray:HOST:PORT``."""
     if isinstance(values, Mapping):
         return {"name": "local", **values}
@@ -153,7 +146,7 @@ def _with_place(values: object) -> object:
     return {"name": name, **({"address": address} if colon else {})}
 
 
-Place = Annotated[Annotated[Local | Ray, Field(discriminator="name")], BeforeValidator(_with_place)]
+Place = Annotated[Annotated[Local | Ray, Field(discriminator="name")], BeforeValidator(with_place)]
 
 
 class Evaluation(Section):

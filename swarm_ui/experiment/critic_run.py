@@ -13,28 +13,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from swarm_ui.environment import Graded
-from swarm_ui.environments.benchmark import Benchmark, Count
+from swarm_ui.environments.benchmark import Benchmark, Count, Seeds
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
 from swarm_ui.experiment.config import Environment
-from swarm_ui.experiment.finetuning import quiet
 from swarm_ui.experiment.model_settings import Agent, Language, Model
-from swarm_ui.experiment.models import (
-    adapter_names,
-    check_adapters,
-    load_in_process,
-    open_model,
-)
+from swarm_ui.experiment.models import adapter_names, check_adapters, load_in_process, open_model
 from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.stage1 import quiet
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
@@ -43,16 +38,13 @@ from swarm_ui.optim.settings import expect_same
 from swarm_ui.optim.stage1.corpus import check_empty
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
-from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.learned import CriticCard, CriticFigures, LabelledReply
     from swarm_ui.optim.finetuning import FinetuneConfig
 
-FINAL = "final"
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
-Split = Literal["train", "validation"]
-_TEMPERATURES: dict[Split, tuple[float, ...]] = {
+_TEMPERATURES: dict[Seeds, tuple[float, ...]] = {
     "train": (0.0, 0.8, 1.2, 1.6),  # the hot ones make more independent mistakes
     "validation": (0.0, 0.5, 0.6, 0.8),  # the paper's, with a greedy first agent
 }
@@ -79,14 +71,11 @@ class CriticRun(BaseModel):
     places: tuple[Environment, ...]
     """The environments."""
     episodes: Count = 300
-    """Training episodes in each environment."""
-    validation: Count = 60
-    """Validation episodes in each environment: training tasks with seeds of validation."""
-    epochs: Annotated[float, Field(gt=0.0)] = 1.0
-    learning_rate: float = 5e-4
-    prompt_format: str = "compact"
-    seed: int = 0
-    """Chooses the episodes; also that of the training."""
+    """Training episodes in each environment. A fifth as many validation episodes are played:
+    training tasks with seeds of validation."""
+    finetune: dict[str, Any] = {}
+    """Settings of the training that differ from those of a critic. Its seed chooses the episodes
+    too."""
 
     @model_validator(mode="after")
     def _each_once(self) -> CriticRun:
@@ -95,26 +84,25 @@ class CriticRun(BaseModel):
             raise ValueError(f"an environment is named twice: {', '.join(names)}")
         return self
 
-    def training(self) -> FinetuneConfig:
-        """The settings of the training. Raises ``ConfigError`` for wrong ones."""
-        from swarm_ui.optim.credit.learned import TRAINING
+    @property
+    def validation(self) -> int:
+        """Validation episodes in each environment."""
+        return max(1, self.episodes // 5)
 
-        return msgspec.structs.replace(
-            TRAINING,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            seed=self.seed,
-        )
+    def training(self) -> FinetuneConfig:
+        """The settings of the training. Raises ``MissingExtra`` without torch."""
+        try:
+            from swarm_ui.optim.credit.learned import TRAINING
+        except ImportError as error:
+            raise MissingExtra("train", "a learned critic", error.name or "torch") from error
+        return msgspec.structs.replace(TRAINING, **self.finetune)
 
     def check(self) -> None:
         """Raise ``ConfigError`` for a wrong setting or a missing package, before anything is
         done."""
         if isinstance(self.agent, Agent | Language) and self.agent.adapters:
             check_adapters(self.agent, AGENTS)
-        try:
-            self.training()
-        except ImportError as error:
-            raise MissingExtra("train", "a learned critic", error.name or "torch") from error
+        self.training()
         if self.start:
             from swarm_ui.nodes.models.transformers.adapter_files import read_adapter
 
@@ -156,60 +144,31 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
         _train(work, out, display)
     from swarm_ui.optim.credit.learned import CriticFigures, read_card
 
+    kind = tuple[dict[str, CriticFigures], dict[str, str]]
     try:
-        figures, labels = msgspec.json.decode(
-            (out / _FIGURES).read_bytes(), type=tuple[dict[str, CriticFigures], dict[str, str]]
-        )
+        figures, labels = msgspec.json.decode((out / _FIGURES).read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-        raise ConfigError(
-            f"'{out / _FIGURES}' does not hold the figures of a critic: {error}"
-        ) from error
-    return CriticResult(out / FINAL, read_card(out / FINAL), figures, labels)
+        raise ConfigError(f"'{out / _FIGURES}' has no figures of a critic: {error}") from error
+    return CriticResult(out / "final", read_card(out / "final"), figures, labels)
 
 
-def replies_file(work: CriticRun, out: Path, section: Benchmark, split: Split) -> Path:
-    """The file of an environment's replies."""
-    name = f"{work.places.index(section) + 1}-{section.name}".replace(":", ".").replace("/", ".")
-    return out / "replies" / f"{name}-{split}.jsonl"
+def _begin(work: CriticRun, out: Path) -> None:
+    """Write the settings, or check that they are those of an interrupted run."""
+    path = out / _PLAN
+    expect_no_links_out(out)
+    if not path.exists():
+        check_empty(out, "critic")
+        write_atomic(path, work.model_dump_json(indent=1) + "\n")
+        return
+    try:
+        before = CriticRun.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"'{path}' is not of the training of a critic: {error}") from error
+    then, now = (each.model_dump(mode="json") for each in (before, work))
+    expect_same(out, then, now, "use the same, or choose another folder")
 
 
-class _Place(NamedTuple):
-    """An opened environment and its episodes."""
-
-    make: MakeEnvironment
-    graded: bool
-    concurrency: int
-    jobs: dict[Split, list[Job]]
-
-
-@asynccontextmanager
-async def _opened(work: CriticRun, section: Benchmark) -> AsyncIterator[_Place]:
-    """Open an environment and choose its episodes. Equal sections give equal episodes.
-
-    Raises:
-        ConfigError: the environment is for tests only, or an episode has a held-out task or, in
-            training, a held-out seed.
-    """
-    split = section.training_split()
-    async with opened(section, split) as environment:
-        if environment.jobs is not None:
-            raise ConfigError(
-                f"'{section.name}' replays recorded episodes; a critic learns from replies on "
-                "screens that its agents reached themselves"
-            )
-        async with environment.one() as one:
-            name, graded = one.name, isinstance(one, Graded)
-        tasks = await section.task_names(split, environment)
-        rng = random.Random(derive(work.seed, "critic", section.name))
-        jobs: dict[Split, list[Job]] = {
-            "train": section.training_jobs(tasks, work.episodes, rng),
-            "validation": section.training_jobs(tasks, work.validation, rng, "validation"),
-        }
-        rule = held_out_rule([section])
-        rule.check(name, jobs["train"], "critic")
-        msgspec.structs.replace(rule, seeds=()).check(name, jobs["validation"], "critic")
-        most = _GRADED_AT_ONCE if graded else _PLAYED_AT_ONCE
-        yield _Place(environment.make, graded, min(most, environment.max_concurrency or most), jobs)
+# -- replies --------------------------------------------------------------------------------------
 
 
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
@@ -217,51 +176,78 @@ async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None
     async with open_model(work.agent) as model:
         names = adapter_names(work.agent, AGENTS)
         for section in work.places:
-            async with _opened(work, section) as place:
-                for split, jobs in place.jobs.items():
-                    path = replies_file(work, out, section, split)
+            split = section.training_split()
+            async with opened(section, split) as environment:
+                if environment.jobs is not None:
+                    raise ConfigError(
+                        f"'{section.name}' replays recorded episodes; a critic learns from replies "
+                        "on screens that its agents reached themselves"
+                    )
+                async with environment.one() as one:
+                    name, graded = one.name, isinstance(one, Graded)
+                tasks = await section.task_names(split, environment)
+                most = _GRADED_AT_ONCE if graded else _PLAYED_AT_ONCE
+                size = min(most, environment.max_concurrency or most)
+                for kind, jobs in _jobs(work, section, tasks, name).items():
+                    path = _replies_file(work, out, section, kind)
                     if not path.exists():
-                        write_atomic(path, b"solver\n" if place.graded else b"outcome\n")
-                    with closing(LineFile(path)) as file, display.bar(
-                        f"{section.name}, {split}", len(jobs), share=False,
-                        together=place.concurrency,
-                    ) as bar:  # fmt: skip
-                        size = place.concurrency
-                        first = size * (len(whole_lines(path)) - 1)
-                        for at in range(first, len(jobs), size):
-                            replies = await _played(
-                                place, split, jobs[at : at + size], model, names
-                            )
+                        write_atomic(path, b"solver\n" if graded else b"outcome\n")
+                    with (
+                        closing(LineFile(path)) as file,
+                        display.bar(f"{section.name}, {kind}", len(jobs), share=False,
+                                    together=size) as bar,
+                    ):  # fmt: skip
+                        for at in range(size * (len(whole_lines(path)) - 1), len(jobs), size):
+                            team = CollabGraph.collaborative(
+                                AGENTS, 1, model=model, temperature=_TEMPERATURES[kind],
+                                views="shuffle", adapters=names,
+                            )  # fmt: skip
+                            guide = _GUIDE if kind == "train" else 0.0
+                            some = jobs[at : at + size]
+                            replies = await _played(environment.make, graded, some, team, guide)
                             file.append(msgspec.json.encode(replies))
                             bar.update(min(at + size, len(jobs)))
 
 
+def _jobs(
+    work: CriticRun, section: Benchmark, tasks: Sequence[str], name: str
+) -> dict[Seeds, list[Job]]:
+    """The episodes of each split. Raises ``ConfigError`` if one has a held-out task or seed."""
+    rng = random.Random(derive(work.training().seed, "critic", section.name))
+    jobs: dict[Seeds, list[Job]] = {
+        "train": section.training_jobs(tasks, work.episodes, rng),
+        "validation": section.training_jobs(tasks, work.validation, rng, "validation"),
+    }
+    rule = held_out_rule([section])
+    rule.check(name, jobs["train"], "critic")
+    msgspec.structs.replace(rule, seeds=()).check(name, jobs["validation"], "critic")
+    return jobs
+
+
 async def _played(
-    place: _Place, split: Split, jobs: Sequence[Job], model: Any, names: Sequence[str | None]
+    make: MakeEnvironment, graded: bool, jobs: Sequence[Job], team: CollabGraph, guide: float
 ) -> list[LabelledReply]:
-    """Play jobs with four agents, and label their replies by the solver or by the outcome."""
+    """Play jobs, and label the replies by the solver or by the outcome."""
     from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
     from swarm_ui.optim.credit.learned import labelled_replies
     from swarm_ui.optim.credit.outcome import Outcome
     from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.guidance import Guidance
 
-    team = CollabGraph.collaborative(
-        AGENTS, 1, model=model, temperature=_TEMPERATURES[split], views="shuffle", adapters=names
-    )
-    solver = ScriptedCritic(place.make) if place.graded else None
-    guidance = None
+    solver, guidance = ScriptedCritic(make) if graded else None, None
     if solver is not None:
-        guidance = Guidance(
-            solver, ScriptedAdversary(), teacher=ScriptedTeacher(place.make),
-            guide=_GUIDE if split == "train" else 0.0,
-        )  # fmt: skip
-
-    episodes: list[Episode] = await rollout_many(
-        place.make, GraphPolicy(team, name="base team"), jobs, concurrency=place.concurrency,
+        teacher = ScriptedTeacher(make)
+        guidance = Guidance(solver, ScriptedAdversary(), teacher=teacher, guide=guide)
+    episodes = await rollout_many(
+        make, GraphPolicy(team, name="base team"), jobs, concurrency=len(jobs),
         intervention=guidance,
     )  # fmt: skip
     return labelled_replies(episodes, await (solver or Outcome())(episodes))
+
+
+def _replies_file(work: CriticRun, out: Path, section: Benchmark, split: Seeds) -> Path:
+    name = f"{work.places.index(section) + 1}-{section.name}".replace(":", ".").replace("/", ".")
+    return out / "replies" / f"{name}-{split}.jsonl"
 
 
 def read_replies(path: Path) -> tuple[str, list[LabelledReply]]:
@@ -276,20 +262,18 @@ def read_replies(path: Path) -> tuple[str, list[LabelledReply]]:
         raise ConfigError(f"'{path}' is not a file of labelled replies: {error}") from error
 
 
+# -- training -------------------------------------------------------------------------------------
+
+
 def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     """Train, scale, measure, and write the critic."""
     quiet()
-    from swarm_ui.optim.credit.learned import (
-        CriticCard,
-        calibrated,
-        critic_figures,
-        scores_of,
-        train_critic,
-    )
-    from swarm_ui.optim.credit.learned import learned_critic as load
+    from swarm_ui.optim.credit import learned
 
-    replies = [r for s in work.places for r in read_replies(replies_file(work, out, s, "train"))[1]]
-    checked = {s.name: read_replies(replies_file(work, out, s, "validation")) for s in work.places}
+    replies = [
+        r for s in work.places for r in read_replies(_replies_file(work, out, s, "train"))[1]
+    ]
+    checked = {s.name: read_replies(_replies_file(work, out, s, "validation")) for s in work.places}
     solved = [r for labels, found in checked.values() if labels == "solver" for r in found]
     held_out = solved or [r for _, found in checked.values() for r in found]
     if not replies or not held_out:
@@ -300,28 +284,26 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
         )
     origin: dict[str, object] = {"environments": [section.name for section in work.places]}
     if work.start:
-        origin["start"] = shown_name(work.start)
-    if not (out / FINAL / "critic.json").exists():
+        origin["start"] = _shown_name(work.start)
+    final = out / "final"
+    if not (final / "critic.json").exists():
+        base = _shown_name(work.model.name)
         with display.bar("critic", 1.0) as bar:
-            train_critic(
+            learned.train_critic(
                 model_folder(work.model.name),
                 replies,
-                out / FINAL,
+                final,
                 config=work.training(),
-                card=CriticCard(
-                    base_model=shown_name(work.model.name),
-                    prompt_format=work.prompt_format,
-                    settings=origin,
-                ),
+                card=learned.CriticCard(base_model=base, prompt_format="compact", settings=origin),
                 start=adapter_folder(work.start) if work.start else None,
                 report=lambda step, steps, loss: bar.update(step / steps, f"loss {loss:.3f}"),
             )
 
     async def measured() -> dict[str, CriticFigures]:
-        critic = load(load_in_process(work.model), out / FINAL)
-        critic, _ = await calibrated(critic, held_out, out / FINAL)
+        critic = learned.learned_critic(load_in_process(work.model), final)
+        critic, _ = await learned.calibrated(critic, held_out, final)
         return {
-            name: critic_figures(found, await scores_of(critic, found))
+            name: learned.critic_figures(found, await learned.scores_of(critic, found))
             for name, (_, found) in checked.items()
         }
 
@@ -330,24 +312,6 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     write_atomic(out / _FIGURES, msgspec.json.format(said, indent=1))
 
 
-def _begin(work: CriticRun, out: Path) -> None:
-    """Write the settings, or check that they are those of an interrupted run."""
-    path = out / _PLAN
-    expect_no_links_out(out)
-    if not path.exists():
-        check_empty(out, "critic")
-        write_atomic(path, work.model_dump_json(indent=1) + "\n")
-        return
-    try:
-        before = CriticRun.model_validate_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"'{path}' does not belong to the training of a critic: {error}"
-        ) from error
-    then, now = (each.model_dump(mode="json") for each in (before, work))
-    expect_same(out, then, now, "use the same, or choose another folder")
-
-
-def shown_name(model: str) -> str:
+def _shown_name(model: str) -> str:
     """The name of a model or an adapter in files: of a folder only its last part."""
     return Path(model).resolve().name if Path(model).is_dir() else model

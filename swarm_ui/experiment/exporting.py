@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from swarm_ui.action import Abstain
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import replacing_folder
-from swarm_ui.model import ChatMessage
 from swarm_ui.prompts import chat_of, format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
@@ -23,6 +23,7 @@ from swarm_ui.trace.records import TRACE_VERSION, Episode
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences import PreferencePair
 
+What = Literal["adapters", "episodes", "pairs", "trl"]
 _ADAPTERS = "*/adapter_config.json"
 
 
@@ -47,18 +48,17 @@ def adapters(run: Path, out: Path) -> list[str]:
         ConfigError: the run has none, or the folder holds something else or cannot be written; then
             it is as before.
     """
-    directory = RunDirectory.open_to_read(run)
-    for place in (directory.adapters, out):
-        for path in (place, *place.rglob("*")):
-            _expect_no_link(path)
-    found = sorted(p.parent for p in directory.adapters.glob(_ADAPTERS))
+    own = RunDirectory.open_to_read(run).adapters
+    for path in (own, out, *own.rglob("*")):
+        _expect_no_link(path)
+    found = sorted(p.parent for p in own.glob(_ADAPTERS))
     if not found:
         raise ConfigError(f"'{run}' has no adapters: it trained nothing, or has not finished")
     if out.exists() and not (out.is_dir() and (any(out.glob(_ADAPTERS)) or not any(out.iterdir()))):
         raise ConfigError(f"'{out}' exists and holds no adapters; choose another folder")
     try:
         with replacing_folder(out) as made:
-            shutil.copytree(directory.adapters, made, dirs_exist_ok=True)
+            shutil.copytree(own, made, dirs_exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
     return [folder.name for folder in found]
@@ -139,19 +139,14 @@ def pair_row(found: PreferencePair) -> dict[str, Any]:
     said: dict[str, Any] = {"prompt": found.prompt, "chosen": found.chosen_text}
     if found.rejected_text is not None:
         said["rejected"] = found.rejected_text
-    turns = _turns(found)
+    png, turns = found.decision.observation.png, None
+    with suppress(TraceError):  # the model read plain text
+        turns = (
+            chat_of(found.prompt, pictures=() if png is None else (png,))
+            if found.prompt
+            else format_named(found.prompt_format).chat(found.decision)
+        )
     if turns is not None:
         said = {k: [{"role": "assistant", "content": text}] for k, text in said.items()}
         said["prompt"] = [{"role": turn.role, "content": turn.content} for turn in turns]
     return {"node": found.node, "weight": found.weight, "source": found.source, **said}
-
-
-def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:
-    """The chat that was sent, or ``None`` if the model read plain text."""
-    if not found.prompt:
-        return format_named(found.prompt_format).chat(found.decision)
-    png = found.decision.observation.png
-    try:
-        return chat_of(found.prompt, pictures=() if png is None else (png,))
-    except TraceError:
-        return None

@@ -7,28 +7,18 @@ their share of every batch; see :mod:`swarm_ui.optim.distributed`.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-from pydantic import BaseModel, Field
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Language
 from swarm_ui.experiment.models import load_in_process
+from swarm_ui.experiment.teams import agent_names
 
 if TYPE_CHECKING:
     from swarm_ui.optim.distributed import Processes
-
-
-class _Described(BaseModel):
-    """The data that another process needs to load the model."""
-
-    section: Agent | Language = Field(discriminator="kind")
-    learned: tuple[str, ...]
-    rank: int
-    """Rank of the adapters that the training adds."""
 
 
 def join_processes() -> Processes | None:
@@ -60,20 +50,6 @@ def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
     return section.model_copy(update={"device": f"{section.device}:{processes.local_rank}"})
 
 
-def tell_model(processes: Processes, config: Config, learned: Sequence[str], rank: int) -> None:
-    """Let the other processes load the model while this one loads its own.
-
-    Args:
-        processes: the group, of which this is the first process.
-        config: the settings, as the user gave them.
-        learned: the adapters that are trained.
-        rank: that of adapters that the training adds.
-    """
-    assert isinstance(config.model, Agent | Language)
-    described = _Described(section=config.model, learned=tuple(learned), rank=rank)
-    processes.send(described.model_dump_json().encode())
-
-
 def follow_training(processes: Processes) -> bool:
     """Load the model and take part in the updates, in every process except the first.
 
@@ -86,15 +62,15 @@ def follow_training(processes: Processes) -> bool:
     # Ctrl-C reaches every process: the first one saves the run, and tells the others to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        told = processes.send(None)
-        if told:
-            about = _Described.model_validate_json(told)
-            section = placed(about.section, processes)
+        if told := processes.send(None):  # the settings of the first one
+            config = Config.model_validate_json(told)
+            section = placed(config.model, processes)
             assert isinstance(section, Agent | Language)
-            model = load_in_process(section, about.learned)
-            for name in about.learned:
+            names, rank = agent_names(config.team.filled(learning=True).agents), config.train.rank
+            model = load_in_process(section, names)
+            for name in names:
                 if name not in model.adapters:
-                    model.add_adapter(name, about.rank, 2 * about.rank)
+                    model.add_adapter(name, rank, 2 * rank)
             follow(model, processes)
     except LostProcess:
         return False
@@ -117,17 +93,14 @@ def leading(processes: Processes | None) -> Iterator[Processes | None]:
         yield None
         return
 
-    def ended(number: int, frame: object) -> None:
-        if not processes.lost:  # else the error about that is on its way
-            _ignore_signals()
-            raise EndedByLauncher
-
-    def interrupted(number: int, frame: object) -> None:
+    def stopped(number: int, frame: object) -> None:
+        if number == signal.SIGTERM and processes.lost:
+            return  # the error about that is on its way
         _ignore_signals()
-        raise KeyboardInterrupt
+        raise EndedByLauncher if number == signal.SIGTERM else KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, ended)
-    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGINT, stopped)
     try:
         yield processes
     finally:

@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from swarm_ui.experiment.acting import open_training_place
 from swarm_ui.experiment.benchmarks import opened
 from swarm_ui.experiment.loggers import Log, opened_log
 from swarm_ui.experiment.mistakes import mistakes
 from swarm_ui.experiment.model_settings import SettingsError
 from swarm_ui.experiment.models import load_in_process
+from swarm_ui.experiment.place import open_training_place
 from swarm_ui.experiment.plugins import function_of
 from swarm_ui.experiment.progress import Bar, ProgressDisplay, recorded_progress
 from swarm_ui.experiment.run import Run, wait_for
@@ -27,7 +27,6 @@ from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from swarm_ui.credit import Critic
-    from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.distributed import Processes
     from swarm_ui.optim.losses import Loss
     from swarm_ui.optim.metrics import Metrics
@@ -68,8 +67,7 @@ def train(
         LearningError: training cannot continue.
     """
     config = run.config
-    found = [f"{'.'.join(name)}: {text}" for name, text in mistakes(config, learning=True)]
-    if found:
+    if found := [f"{name}: {text}" for name, text in mistakes(config, learning=True)]:
         raise SettingsError("; ".join(found))
     run.folder = RunDirectory.open_existing(run.path)
     show = show or ProgressDisplay(quiet=True)
@@ -137,24 +135,6 @@ async def _trained(
         return result.history
     finally:
         await learner.close()
-
-
-def update_facts(settings: TeamConfig, processes: int = 1) -> dict[str, str]:
-    """A description of the update, for a dry run; nothing is loaded.
-
-    ``processes``: the number of processes that share every batch.
-    """
-    update, default = settings.update, "by the size of the model"
-    steps = default if update.steps is None else f"{update.steps}"
-    rate = default if update.lr is None else f"{update.lr:g}"
-    told = f"{update.method}, steps of an adapter: {steps}, rate: {rate}"
-    if settings.shared_iterations:
-        told += f"; one for all in the first {settings.shared_iterations} iterations"
-    facts = {"update": told}
-    if processes > 1:
-        share = -(-update.batch_size // processes)
-        facts["processes"] = f"{processes}; each computes at most {share} examples of a batch"
-    return facts
 
 
 class _Recorder:

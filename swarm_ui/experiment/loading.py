@@ -20,14 +20,12 @@ from pydantic import BaseModel, ValidationError
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
-from swarm_ui.experiment.config import Config, Local, Ray
+from swarm_ui.experiment.config import Config, Local, Ray, with_place
 from swarm_ui.experiment.mistakes import Finding, mistakes
 from swarm_ui.experiment.model_settings import AT, FOREIGN, AnyModel, SettingsError, kind_of, meant
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
 
-Name = tuple[str, ...]
-"""A setting by section and name, such as ``("team", "agents")``."""
 _WORDS = {
     "Input should be a valid integer": "expected a whole number",
     "Input should be a valid number": "expected a number",
@@ -40,6 +38,8 @@ _WORDS = {
 }
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
+Places = dict[str, str]
+"""Where settings were given: the file under ``""``, and the flag of each that an option set."""
 
 
 def load(
@@ -63,9 +63,9 @@ def load(
             lists all mistakes.
     """
     values: dict[str, Any] = {}
-    places: dict[Name, str] = {}
+    places: Places = {}
     if file is not None:
-        values, places = _read(Path(file))
+        values, places[""] = _read(Path(file)), str(file)
     elif base is not None:
         values = {name: dict(v) if isinstance(v, Mapping) else v for name, v in base.items()}
     found = list(_override(values, places, overrides))
@@ -76,7 +76,7 @@ def load(
     found += [
         _located(name, text, places)
         for name, text in mistakes(config, learning=learning, bad=bad)
-        if name[0] not in bad
+        if name.partition(".")[0] not in bad
     ]
     if found:
         raise SettingsError(_listed(list(dict.fromkeys(found))))
@@ -97,90 +97,63 @@ def _listed(found: Sequence[str]) -> str:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[Name, str]]:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
+        # Windows editors write a byte order mark.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"'{path}' cannot be parsed as TOML: {error}") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"'{path}' cannot be parsed as TOML: {error}") from error
-    return values, {name: f"{path}:{line}" for name, line in _lines(text)} | {(): str(path)}
 
 
-def _lines(text: str) -> Iterator[tuple[Name, int]]:
-    """The line number of each plain key; keys written in other ways are left out."""
-    section: Name = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if head := re.match(r"\s*\[([\w.-]+)\]", line):
-            section = tuple(head[1].split("."))
-            yield section, number
-        elif key := re.match(r"\s*([\w-]+)\s*=", line):
-            yield (*section, key[1]), number
-
-
-def _override(
-    values: dict[str, Any], places: dict[Name, str], overrides: Sequence[str]
-) -> Iterator[str]:
+def _override(values: dict[str, Any], places: Places, overrides: Sequence[str]) -> Iterator[str]:
     """Put the overrides into the values; yields those that cannot be read."""
     for word in overrides:
         flag, space, rest = word.partition(" ")
         if not space or "=" in flag:
             flag, rest = "", word
         setting, equals, text = rest.partition("=")
-        name = tuple(part.strip() for part in setting.split("."))
-        if not equals or len(name) < 2 or not all(name):
+        *sections, last = (part.strip() for part in setting.split("."))
+        if not equals or not sections or not all([*sections, last]):
             yield f"{word}: expected SECTION.NAME=VALUE, such as team.agents=4"
             continue
         at: Any = values
-        for part in name[:-1]:
+        for part in sections:
             inner = at.setdefault(part, {})
-            if isinstance(inner, str) and part in ("env", "model", "place"):
-                inner = at[part] = named(part, inner)
+            if isinstance(inner, str) and part in _VARIANTS:  # a section given by its name alone
+                inner = at[part] = with_place(inner) if part == "place" else {"name": inner}
             elif inner is None:
                 inner = at[part] = {}
             at = inner
             if not isinstance(at, dict):
                 break
         if not isinstance(at, dict):
-            yield f"{word}: '{'.'.join(name[:-1])}' is not a section"
+            yield f"{word}: '{'.'.join(sections)}' is not a section"
             continue
-        if name[-1] in ("name", "url"):
+        if last in ("name", "url"):
             at.pop("kind", None)  # the kind of a model follows from them
-        at[name[-1]] = parsed(text.strip())
-        places[name] = flag or setting.strip()
+        at[last] = parsed(text.strip())
+        places[".".join([*sections, last])] = flag
 
 
-def _drop_foreign(values: dict[str, Any], places: Mapping[Name, str]) -> None:
+def _drop_foreign(values: dict[str, Any], places: Places) -> None:
     """Drop inherited settings that an environment, a model or a place does not have, because an
     override chose another one."""
-    for section in _VARIANTS:
-        if (section, "name") not in places and (section, "url") not in places:
+    for section, kinds in _VARIANTS.items():
+        if f"{section}.name" not in places and f"{section}.url" not in places:
             continue
         given = values[section]
         try:
             name = given.get("name", "")
             kind = kind_of(name, given.get("url", "")) if section == "model" else name
-            known = _variant(section, kind).model_fields
+            known = (kind_of_environment(name) if section == "env" else kinds[kind]).model_fields
         except (ConfigError, KeyError, TypeError):
             continue
         values[section] = {
             name: value for name, value in given.items()
-            if name in known or (section, name) in places
+            if name in known or f"{section}.{name}" in places
         }  # fmt: skip
-
-
-def _variant(section: str, name: str) -> type[BaseModel]:
-    return kind_of_environment(name) if section == "env" else _VARIANTS[section][name]
-
-
-def named(section: str, text: str) -> dict[str, Any]:
-    """A section that is given by its name alone."""
-    name, _, address = text.partition(":")
-    if section == "place" and address:
-        return {"name": name, "address": address}
-    return {"name": text}
 
 
 def parsed_settings(overrides: Sequence[str]) -> dict[str, Any]:
@@ -189,12 +162,6 @@ def parsed_settings(overrides: Sequence[str]) -> dict[str, Any]:
     if found := list(_override(values, {}, overrides)):
         raise SettingsError(_listed(found))
     return values
-
-
-def listed(error: ValidationError, values: Mapping[str, Any]) -> str:
-    """The mistakes that an error of pydantic lists, as a text."""
-    found = [finding for one in error.errors() for finding in _described(one, values)]
-    return _listed([_located(name, text, {}) for name, text in found])
 
 
 def parsed(text: str) -> object:
@@ -216,31 +183,31 @@ def expect_read(overrides: Sequence[str], unread: Sequence[str], command: str) -
 # -- mistakes -------------------------------------------------------------------------------------
 
 
-def _validated(values: Mapping[str, Any]) -> tuple[Config, list[Finding], set[str]]:
+def _validated(values: dict[str, Any]) -> tuple[Config, list[Finding], set[str]]:
     """The settings, the mistakes in them, and the sections that have some, which get defaults."""
-    _keep_named_edges(values)
+    team, train = values.get("team"), values.get("train", {})
+    named = isinstance(team, dict) and team.get("edges", "random") != "random"
+    if named and isinstance(train, dict) and "edges" not in train:
+        values["train"] = {**train, "edges": "fixed"}  # they are kept, not drawn again
     try:
         return Config.model_validate(values), [], set()
     except ValidationError as error:
         found = [finding for one in error.errors() for finding in _described(one, values)]
-    bad = {str(name[0]) for name, _ in found if name}
+    bad = {name.partition(".")[0] for name, _ in found if name}
     good = {name: value for name, value in values.items() if name not in bad}
     return Config.model_validate(good), found, bad
 
 
-def _keep_named_edges(values: Mapping[str, Any]) -> None:
-    """Keep the edges of a team whose edges are named; by default they are redrawn."""
-    team, train = values.get("team"), values.get("train", {})
-    if not (isinstance(team, dict) and isinstance(train, dict) and isinstance(values, dict)):
-        return
-    if team.get("edges", "random") != "random" and "edges" not in train:
-        values["train"] = {**train, "edges": "fixed"}
+def listed(error: ValidationError, values: Mapping[str, Any]) -> str:
+    """The mistakes that an error of pydantic lists, as a text."""
+    found = [finding for one in error.errors() for finding in _described(one, values)]
+    return _listed([_located(name, text, {}) for name, text in found])
 
 
 def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
     """An error of pydantic as mistakes, each with the setting that it is about."""
     place = ("", *error["loc"])
-    name = tuple(
+    name = ".".join(
         str(part)
         for before, part in itertools.pairwise(place)
         if not (before in ("model", "place") and part in _VARIANTS[before])
@@ -249,7 +216,7 @@ def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
     if AT in text:
         for line in text.splitlines():
             _, inner, problem = line.split(AT)
-            found = (*name, *inner.split("."))
+            found = f"{name}.{inner}" if name else inner
             yield found, problem + (_hint(found, values) if problem == FOREIGN else "")
     elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
         yield name, FOREIGN + _hint(name, values)
@@ -259,7 +226,7 @@ def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
         near = difflib.get_close_matches(str(error["input"]), choices, n=1)
         yield name, f"got {_shown(error['input'])}, expected {expected}{meant(near)}"
     elif kind == "union_tag_invalid":
-        yield (*name, "name"), f"expected {error['ctx']['expected_tags']}"
+        yield f"{name}.name", f"expected {error['ctx']['expected_tags']}"
     else:
         for plain, words in _WORDS.items():
             text = text.replace(plain, words)
@@ -268,9 +235,9 @@ def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
         yield name, text
 
 
-def _hint(name: Name, values: Mapping[str, Any]) -> str:
+def _hint(wrong: str, values: Mapping[str, Any]) -> str:
     """A hint at the setting that was meant: this name elsewhere, a near one, or another variant."""
-    section, last, wrong = name[0], name[-1], ".".join(name)
+    section, last = wrong.partition(".")[0], wrong.rpartition(".")[2]
     if section not in Config.model_fields:
         return meant(difflib.get_close_matches(section, list(Config.model_fields), n=1))
     env = values.get("env", {})
@@ -288,15 +255,15 @@ def _hint(name: Name, values: Mapping[str, Any]) -> str:
     return f"; known: {', '.join(here)}"
 
 
-def _located(name: Name, text: str, places: Mapping[Name, str]) -> str:
-    """A mistake with the place where the setting was given."""
-    setting = ".".join(name)
-    place = next((places[name[:k]] for k in range(len(name), 0, -1) if name[:k] in places), "")
-    if place == setting or not setting:
-        return f"{place}: {text}" if place else text
-    by_option = (bool(place) and place.upper() == place) or place.startswith("--")
-    shown = place if by_option else f"{place}: {setting}" if place else setting
-    return f"{shown}: {text}"
+def _located(name: str, text: str, places: Places) -> str:
+    """A mistake with the place where the setting was given: the option, or the file and the
+    setting."""
+    prefixes = [*itertools.accumulate(name.split("."), "{}.{}".format)]
+    place = next((places[each] for each in reversed(prefixes) if each in places), None)
+    if place:  # of an option
+        return f"{place}: {text}"
+    file = places.get("", "") if place is None else ""
+    return ": ".join(filter(None, [file, name, text]))
 
 
 def _shown(value: object) -> str:

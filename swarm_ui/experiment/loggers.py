@@ -4,71 +4,81 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import MissingExtra, brief
-from swarm_ui.experiment.plugins import load, make, named_by_user, unknown_name
+from swarm_ui.experiment.plugins import load, make
 from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import without_secrets
 
-Log = Callable[[Mapping[str, float]], object]
-"""Receives numbers by name, as the attribute ``log`` of a trainer; ``iteration`` is one of them. A
-method ``close``, if it has one, is called at the end of the run."""
+Numbers = Mapping[str, float]
+"""Numbers by name; ``iteration`` is one of them."""
+Log = Callable[[Numbers], object]
+"""Receives numbers, as the attribute ``log`` of a trainer. A method ``close``, if it has one, is
+called at the end of the run."""
 Settings = Mapping[str, Any]
-"""Settings of a run by dotted names, without secrets."""
 
 
-@contextmanager
-def _tensorboard(folder: Path, settings: Settings) -> Iterator[Log]:
-    from torch.utils.tensorboard import SummaryWriter
+class _TensorBoard:
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(str(folder / "tensorboard")) as writer:
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self.close = self._writer.close
 
-        def log(numbers: Mapping[str, float]) -> None:
-            for name, value in numbers.items():
-                writer.add_scalar(name, value, int(numbers.get("iteration", 0)))
-            writer.flush()
-
-        yield log
-
-
-@contextmanager
-def _wandb(folder: Path, settings: Settings) -> Iterator[Log]:
-    import wandb
-
-    quiet = wandb.Settings(
-        console="off", save_code=False, disable_git=True, disable_job_creation=True,
-        x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True,
-    )  # fmt: skip
-    project, name = os.environ.get("WANDB_PROJECT") or "swarm-ui", folder.resolve().name
-    with wandb.init(project=project, name=name, dir=str(folder), resume="auto",
-                    config=dict(settings), settings=quiet) as run:  # fmt: skip
-        yield lambda numbers: run.log(dict(numbers), step=int(numbers.get("iteration", 0)))
+    def __call__(self, numbers: Numbers) -> None:
+        for name, value in numbers.items():
+            self._writer.add_scalar(name, value, _step(numbers))
+        self._writer.flush()
 
 
-@contextmanager
-def _mlflow(folder: Path, settings: Settings) -> Iterator[Log]:
-    import mlflow
+class _WandB:
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        import wandb
 
-    if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
-        mlflow.set_experiment("swarm-ui")
-    with mlflow.start_run(run_name=folder.resolve().name):
+        quiet = wandb.Settings(
+            console="off", save_code=False, disable_git=True, disable_job_creation=True,
+            x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True,
+        )  # fmt: skip
+        project, name = os.environ.get("WANDB_PROJECT") or "swarm-ui", folder.resolve().name
+        self._run = wandb.init(project=project, name=name, dir=str(folder), resume="auto",
+                               config=dict(settings), settings=quiet)  # fmt: skip
+        self.close = self._run.finish
+
+    def __call__(self, numbers: Numbers) -> None:
+        self._run.log(dict(numbers), step=_step(numbers))
+
+
+class _MLflow:
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        import mlflow
+
+        if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+            mlflow.set_experiment("swarm-ui")
+        mlflow.start_run(run_name=folder.resolve().name)
         mlflow.log_params({name: str(value)[:500] for name, value in settings.items()})
-        yield lambda numbers: mlflow.log_metrics(
-            dict(numbers), step=int(numbers.get("iteration", 0))
-        )
+        self.close, self._log = mlflow.end_run, mlflow.log_metrics
+
+    def __call__(self, numbers: Numbers) -> None:
+        self._log(dict(numbers), step=_step(numbers))
 
 
-LOGGERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
+LOGGERS: dict[str, Callable[[Path, Settings], Log]] = {
+    "tensorboard": _TensorBoard, "wandb": _WandB, "mlflow": _MLflow,
+}  # fmt: skip
 """Those of this package by name, which is also that of the Python package and of the extra."""
+
+
+def _step(numbers: Numbers) -> int:
+    return int(numbers.get("iteration", 0))
 
 
 @contextmanager
 def opened_log(
-    names: Sequence[str], folder: Path, settings: Mapping[str, Any], warn: Callable[[str], None]
+    names: Sequence[str], folder: Path, settings: Settings, warn: Callable[[str], None]
 ) -> Iterator[Log]:
     """One function that passes numbers on to all loggers of a run.
 
@@ -81,58 +91,44 @@ def opened_log(
         settings: the settings of the run, which may be nested and hold secrets.
         warn: called with one line when a logger fails.
     """
-    shown, made = _flat(without_secrets(settings)), dict[str, Log]()
+    shown, failed = dict(_flat(without_secrets(settings))), set[str]()
 
-    def attempt(name: str, call: Callable[[], object]) -> None:
+    def attempt(name: str, call: Callable[..., Any], *given: object) -> Any:
         try:
-            call()
+            return call(*given)
         except Exception as error:
-            made.pop(name, None)
-            text = " ".join(brief(error).split())
-            warn(f"the logger {name} failed: {type(error).__name__}: {text}; the run continues "
-                 "without it")  # fmt: skip
+            if name not in failed:
+                text = " ".join(brief(error).split())
+                warn(f"the logger {name} failed: {type(error).__name__}: {text}; the run continues "
+                     "without it")  # fmt: skip
+            failed.add(name)
 
-    def log(numbers: Mapping[str, float]) -> None:
-        for name, each in tuple(made.items()):
-            attempt(name, lambda each=each: each(numbers))  # type: ignore[misc]
+    def opened(name: str) -> Any:
+        given = folder, shown
+        return LOGGERS[name](*given) if name in LOGGERS else make("loggers", name, *given)
 
-    open_ones = {name: ExitStack() for name in names}
+    made = {name: attempt(name, opened, name) for name in names}
 
-    def open_one(name: str) -> None:
-        if name in LOGGERS:
-            made[name] = open_ones[name].enter_context(LOGGERS[name](folder, shown))
-            return
-        made[name] = make("loggers", name, folder, shown)
-        open_ones[name].callback(getattr(made[name], "close", lambda: None))
+    def log(numbers: Numbers) -> None:
+        for name, each in made.items():
+            if name not in failed:
+                attempt(name, each, numbers)
 
-    for name in names:
-        attempt(name, lambda name=name: open_one(name))  # type: ignore[misc]
     try:
         yield log
     finally:
-        for name, each in open_ones.items():
-            attempt(name, each.close)
+        for name, each in made.items():
+            attempt(name, getattr(each, "close", lambda: None))
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Nested settings by dotted names; lists become texts such as ``"2, 3"``."""
-    found: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
             listed = isinstance(value, list | tuple)
-            found[f"{prefix}{name}"] = ", ".join(map(str, value)) if listed else value
-    return found
-
-
-def logger_mistakes(names: Sequence[str]) -> Iterator[str]:
-    """Mistakes in the choice of loggers. Nothing is imported."""
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            yield f"the logger '{name}' is named twice"
-        elif name not in LOGGERS and not named_by_user("loggers", name):
-            yield unknown_name("loggers", name, LOGGERS)
+            yield f"{prefix}{name}", ", ".join(map(str, value)) if listed else value
 
 
 def check_loggers(names: Sequence[str]) -> None:
@@ -149,29 +145,16 @@ def check_loggers(names: Sequence[str]) -> None:
             raise MissingExtra(name, f"the logger '{name}'", name)
 
 
-def logger_demands(names: Sequence[str]) -> Iterator[str]:
-    """Actions of the loggers in a folder's settings that need the user's consent."""
-    for name in names:
-        if name not in LOGGERS:
-            yield f"import and call '{name}' (a logger)"
-        elif name != "tensorboard":  # which only writes into the folder of the run
-            yield f"send settings and metrics to {name}"
-
-
-def result_scalars(results: Results) -> Mapping[str, float]:
-    """The results of an evaluation as metrics by name: ``success/SPLIT``, with its interval, and
-    costs."""
+def result_scalars(results: Results) -> Numbers:
+    """The results of an evaluation by name: ``success/SPLIT``, with its interval, and costs."""
     found: dict[str, float] = {}
     for arm in results.arms:
-        name = arm.name or arm.split.replace("/", "-") or "episodes"
+        name = arm.file.replace("/", "-") or "episodes"
         if (interval := arm.success) is not None:
             ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
             found |= {f"success/{name}{end}": value for end, value in ends.items()}
-        found |= {
-            f"episodes/{name}": arm.counted,
-            f"masked/{name}": arm.masked,
-            f"calls_per_decision/{name}": arm.work.calls_per_decision,
-            f"tokens/{name}": arm.work.tokens,
-            f"seconds/{name}": arm.work.seconds,
-        }
+        work = arm.work
+        found |= {f"episodes/{name}": arm.counted, f"masked/{name}": arm.masked,
+                  f"calls_per_decision/{name}": work.calls_per_decision,
+                  f"tokens/{name}": work.tokens, f"seconds/{name}": work.seconds}  # fmt: skip
     return found

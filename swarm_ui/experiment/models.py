@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.model_settings import (
     Agent,
     AnyModel,
@@ -32,10 +32,12 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agen
 if TYPE_CHECKING:
     from swarm_ui.nodes import ChatOptions, OpenAIModel
 
-SERVED = "served"
-"""A value of ``model.adapters``: the endpoint serves an adapter under each agent's name."""
-SINGLE = "team"
+_SINGLE = "team"
 """Name of the adapter if ``model.adapters`` is the folder of one, which all agents use."""
+_YOUNG = 20_000
+"""Number of new objects after which the garbage collector runs; Python's default is 700. The traces
+of a batch of episodes are hundreds of thousands of objects, and almost all are freed without the
+collector."""
 
 
 def describe_model(model: AnyModel) -> str:
@@ -45,9 +47,8 @@ def describe_model(model: AnyModel) -> str:
     if isinstance(model, Language) and model.actor:
         where = without_credentials(model.actor.url)
         return f"{model.name} (learns in this process, acts at {where})"
-    if isinstance(model, Code):
-        known = model.name in plugins("models")
-        return told("models", model.name) if known else f"{model.name} (in this process)"
+    if isinstance(model, Code) and model.name in plugins("models"):
+        return told("models", model.name)
     if isinstance(model, Agent) and model.name in SHIPPED_AGENTS:
         return f"the {model.name} agent that ships (in this process)"
     return model.name if isinstance(model, Script) else f"{model.name} (in this process)"
@@ -56,14 +57,6 @@ def describe_model(model: AnyModel) -> str:
 def address_of(model: Endpoint) -> str:
     """The address of an endpoint, without credentials."""
     return without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
-
-
-def silence_transformers() -> None:
-    """Hide the progress bars and the FutureWarnings of transformers."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\..*")
 
 
 @asynccontextmanager
@@ -121,7 +114,11 @@ def load_in_process(section: Agent | Language, learned: Sequence[str] = ()) -> A
     try:
         with long_lived():
             silence_transformers()
-            kind = _language_model(section) if isinstance(section, Language) else _embedded_agent()
+            from swarm_ui import nodes
+
+            kind: Any = nodes.LocalModel if isinstance(section, Agent) else nodes.CausalModel
+            if isinstance(section, Language) and section.vision:
+                kind = nodes.VisionModel
         if isinstance(section, Language):
             model: Any = kind.named(
                 section.name,
@@ -131,37 +128,47 @@ def load_in_process(section: Agent | Language, learned: Sequence[str] = ()) -> A
                 constrained=section.constrained,
             )
         else:
+            import torch
+
+            torch.set_num_threads(1)  # small matrices gain nothing from more threads
             model = kind.load(agent_folder(section.name))
     except ImportError as error:
         raise MissingExtra("train", "a model in this process", error.name or "torch") from error
     folder = adapter_folder(section.adapters)
     if section.adapters and _is_adapter(folder):
-        for name in learned or (SINGLE,):
+        for name in learned or (_SINGLE,):
             model.load_adapter(folder, name)
     elif section.adapters:
         model.load_adapters(folder)
     return model
 
 
-def _embedded_agent() -> Any:
-    """The class of the embedded agents."""
-    import torch
+def silence_transformers() -> None:
+    """Hide the progress bars and the FutureWarnings of transformers."""
+    import transformers
 
-    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-
-    torch.set_num_threads(1)  # small matrices gain nothing from more threads
-    return LocalModel
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\..*")
 
 
-def _language_model(section: Language) -> Any:
-    """The class of models of transformers that read text, or text and pictures."""
-    if section.vision:
-        from swarm_ui.nodes.models.transformers.vision_model import VisionModel
+@contextmanager
+def long_lived() -> Iterator[None]:
+    """A context for imports and other work whose objects live until the process ends.
 
-        return VisionModel
-    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-    return CausalModel
+    PyTorch and transformers create a million objects. The garbage collector would examine them
+    again and again, which took a tenth of the CPU time of rollouts. Objects that exist when the
+    context ends are exempt from garbage collection, and the collector runs less often from then on.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        young, *older = gc.get_threshold()
+        gc.set_threshold(max(young, _YOUNG), *older)
+        if enabled:
+            gc.enable()
 
 
 # -- adapters -------------------------------------------------------------------------------------
@@ -171,10 +178,10 @@ def adapter_names(section: AnyModel, agents: int) -> list[str | None]:
     """The name of each agent's adapter; ``None`` for agents that use the base model."""
     if not section.adapters:
         return [None] * agents
-    if section.adapters == SERVED and isinstance(section, Endpoint):
+    if isinstance(section, Endpoint):  # it serves an adapter under each agent's name
         return list(agent_names(agents))
     folder = adapter_folder(section.adapters)
-    return [SINGLE] * agents if _is_adapter(folder) else list(_trained_adapters(folder, agents))
+    return [_SINGLE] * agents if _is_adapter(folder) else list(_adapters_in(folder, agents))
 
 
 def _is_adapter(folder: Path) -> bool:
@@ -192,19 +199,18 @@ def check_adapters(section: Agent | Language, agents: int, learned: Sequence[str
     folder = adapter_folder(section.adapters)
     places = [folder]
     if not _is_adapter(folder):
-        places = [folder / name for name in _trained_adapters(folder, agents, learned)]
+        places = [folder / name for name in _adapters_in(folder, agents, learned)]
     for place in dict.fromkeys(places):
         if os.path.isfile(place / CRITIC_FILE):
-            agents_own = next(iter(AGENT_ADAPTERS))
             raise ConfigError(
                 f"the adapter '{place}' is a critic, which scores replies and writes none; "
-                f"expected an adapter of agents, such as {agents_own}. To use a critic: "
-                f"critic.kind=learned critic.folder={section.adapters}"
+                f"expected an adapter of agents, such as {next(iter(AGENT_ADAPTERS))}. To use a "
+                f"critic: critic.kind=learned critic.folder={section.adapters}"
             )
         read_metadata(place).expect_format(place, getattr(section, "prompt_format", ""))
 
 
-def _trained_adapters(folder: Path, agents: int, learned: Sequence[str] = ()) -> list[str]:
+def _adapters_in(folder: Path, agents: int, learned: Sequence[str] = ()) -> list[str]:
     """The adapter of each agent, or those that are learned, in a folder of several."""
     files = folder.glob("*/adapter_config.json") if os.path.isdir(folder) else ()
     known = sorted(path.parent.name for path in files)

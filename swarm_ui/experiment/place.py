@@ -1,8 +1,9 @@
-"""Where the episodes of an evaluation are played: in this process, or in workers of a Ray cluster.
+"""Where episodes are played, and by which model: in this process, or in workers of a Ray cluster.
 
 On a cluster, each worker opens the environment from the same settings as this process would, and
 the model too, unless all workers ask the same one: an endpoint, within limits that hold for all of
-them together, or an actor that holds the model.
+them together, or an actor that holds the model. In a training, the learner in this process acts
+itself; or a server, an actor or a copy in each worker gets its adapters by version, and acts.
 """
 
 from __future__ import annotations
@@ -12,16 +13,25 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarm_ui.addresses import without_credentials
 from swarm_ui.budget import Budget
 from swarm_ui.environments.benchmark import Benchmark, Opened
-from swarm_ui.errors import ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.experiment.benchmarks import opened
 from swarm_ui.experiment.config import Config, FilledTeam, Local, Ray
-from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint, Language
-from swarm_ui.experiment.models import adapter_names, endpoint_model, made_model, open_model
-from swarm_ui.experiment.spending import spending
+from swarm_ui.experiment.model_settings import Actor, Agent, AnyModel, Endpoint, Language
+from swarm_ui.experiment.models import (
+    adapter_names,
+    endpoint_client,
+    endpoint_model,
+    made_model,
+    model_of_process,
+    open_model,
+)
+from swarm_ui.experiment.stored import spending
 from swarm_ui.experiment.teams import configured_edges, policy_in
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Usage
@@ -39,11 +49,23 @@ from swarm_ui.rollout import (
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
+    from swarm_ui.nodes import OpenAIModel
     from swarm_ui.nodes.models.acting.ray_model import RayModel
 
 OpenRollouts = Callable[[str, Opened], Rollouts]
 """``(split, opened) -> rollouts``: plays in the open environments of this process, or in those of
 the workers. Enter it with ``async with``."""
+_SERVED = "served"
+"""Folder in a run that a server reads new adapters from."""
+
+
+def describe_place(config: Config) -> str:
+    """The place, such as ``ray:HOST:PORT``."""
+    place = config.place
+    return f"ray:{place.address}" if isinstance(place, Ray) and place.address else place.name
+
+
+# -- evaluation -----------------------------------------------------------------------------------
 
 
 class Placement(NamedTuple):
@@ -51,12 +73,6 @@ class Placement(NamedTuple):
 
     policy: Acting | PerWorker[Acting]
     rollouts: OpenRollouts
-
-
-def describe_place(config: Config) -> str:
-    """The place, such as ``ray:HOST:PORT``."""
-    place = config.place
-    return f"ray:{place.address}" if isinstance(place, Ray) and place.address else place.name
 
 
 @asynccontextmanager
@@ -90,13 +106,12 @@ async def opened_placement(
         return
     with opened_workers(config.env, config.place, warn) as rollouts:
         async with open_shared_model(config, run) as shared:
-            policy: Acting | PerWorker[Acting] = PerWorker(
-                partial(
-                    open_policy, config.model, team, adapters, configured_edges(team), config.env
-                )
-            )
+            policy: Acting | PerWorker[Acting]
             if shared is not None:
                 policy = policy_in(config.env, team, shared, adapters)
+            else:
+                given = config.model, team, adapters, configured_edges(team), config.env
+                policy = PerWorker(partial(_open_policy, *given))
             yield Placement(policy, rollouts)
 
 
@@ -111,7 +126,7 @@ def opened_workers(
 
     def remote(split: str, environment: Opened) -> Rollouts:
         return ray_rollouts(
-            PerWorker(partial(open_environments, env, split)),
+            PerWorker(partial(_open_environments, env, split)),
             workers=place.workers,
             slots=min(place.episodes, environment.max_concurrency or place.episodes),
             resources={"CPU": place.cpus, "GPU": place.gpus, **counted},
@@ -128,7 +143,7 @@ def opened_workers(
 
 
 @asynccontextmanager
-async def open_policy(
+async def _open_policy(
     model: AnyModel,
     team: FilledTeam,
     adapters: tuple[str | None, ...],
@@ -141,17 +156,142 @@ async def open_policy(
 
 
 @asynccontextmanager
-async def open_environments(env: Benchmark, split: str) -> AsyncIterator[MakeEnvironment]:
-    """Open the environments of a worker, which have resources of their own, such as a browser."""
+async def _open_environments(env: Benchmark, split: str) -> AsyncIterator[MakeEnvironment]:
+    """The environments of a worker, which have resources of their own, such as a browser."""
     async with opened(env, split) as environment:
         yield environment.make
+
+
+# -- training -------------------------------------------------------------------------------------
+
+
+class TrainingPlace(NamedTuple):
+    """The models and environments for the rollouts of a training."""
+
+    environments: MakeEnvironment | Rollouts
+    acting: Any
+    """The model of the agents."""
+    judging: Any
+    """The model of a critic that asks the agents' own."""
+    in_workers: Agent | Language | None = None
+    """The agents' base model in workers; ``None``: this process plays."""
+
+
+@asynccontextmanager
+async def open_training_place(
+    config: Config, learner: Any, run: Path, environment: Opened, warn: Callable[[str], None]
+) -> AsyncIterator[TrainingPlace]:
+    """Where training episodes are played: this process with ``environment``, or the workers of the
+    cluster with environments of their own.
+
+    Args:
+        config: the settings.
+        learner: holds and trains the adapters.
+        run: the directory of the run.
+        environment: the environment of this process.
+        warn: called with one line when workers wait for resources or are lost.
+
+    Raises:
+        ConfigError: there is no such cluster, it has no room, or the server that acts serves
+            another model.
+        ModelUnavailable: that server does not answer.
+    """
+    actor = getattr(config.model, "actor", None)
+    if not isinstance(config.place, Ray):
+        if actor is None:
+            yield TrainingPlace(environment.make, learner, learner)
+            return
+        async with _server(actor, learner, run) as acting:
+            yield TrainingPlace(environment.make, acting, learner)
+        return
+    with opened_workers(config.env, config.place, warn) as rollouts:
+        # Of the agents, and of a learned critic, in a worker that needs one of them.
+        base = config.model.model_copy(update={"adapters": ""})
+        assert isinstance(base, Agent | Language)
+        async with AsyncExitStack() as stack:
+            if actor is not None:
+                asked = _server(actor, learner, run, cluster=True)
+                model: Any = await stack.enter_async_context(asked)
+            else:
+                from swarm_ui.nodes import PublishedModel
+
+                # The adapters to start from are published by the learner like all later versions.
+                elsewhere: Any = partial(model_of_process, base)
+                if has_model_actor(config):
+                    bare = config.model_copy(update={"model": base})
+                    elsewhere = await stack.enter_async_context(_held(bare))
+                model = PublishedModel(learner, elsewhere)
+                stack.push_async_callback(model.close)
+            playing = rollouts(config.env.training_split(), environment)
+            await stack.enter_async_context(playing)
+            yield TrainingPlace(playing, model, model, base)
+
+
+@asynccontextmanager
+async def _server(
+    section: Actor, learner: Any, run: Path, *, cluster: bool = False
+) -> AsyncIterator[Any]:
+    """A server that acts for the learner.
+
+    Args:
+        section: the server.
+        learner: holds and trains the adapters.
+        run: the directory of the run, which the server can read; what its earlier processes spent
+            counts in the budget.
+        kept: published versions of each adapter that the server keeps.
+        cluster: whether workers of a cluster ask the server too.
+
+    Raises:
+        ConfigError: the server serves several models, or a model other than the learner's; or a
+            limit is set that each process of a cluster would count for itself.
+        ModelUnavailable: it does not answer.
+    """
+    from swarm_ui.nodes.models.acting.actor_model import ActorModel
+
+    engine = await _engine(section)
+    if cluster and engine.limited:
+        raise ConfigError(
+            "model.actor: max_calls, max_tokens_total and rate_limit hold for one process, and on "
+            "Ray each worker asks the server itself; leave them out, or use --on local"
+        )
+    async with AsyncExitStack() as stack:
+        stack.enter_context(spending(engine, RunDirectory(run)))
+        model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=1)
+        stack.push_async_callback(model.close)
+        await model.check()
+        yield model
+
+
+async def check_actor(section: Actor) -> None:
+    """Check that the server that acts for a learner answers, and serves one model."""
+    await (await _engine(section)).close()
+
+
+async def _engine(section: Actor) -> OpenAIModel:
+    from swarm_ui.nodes import ChatOptions
+
+    options = ChatOptions(logprobs=True, token_field=section.token_field, send_seed=True)
+    engine = endpoint_client(section, section.name or "the actor", section.url, options)
+    try:
+        served = [model.name for model in await engine.served() if model.parent is None]
+    finally:
+        await engine.close()
+    if section.name in served:
+        return engine
+    if section.name or len(served) != 1:
+        wanted = f"'{section.name}'" if section.name else "one model"
+        raise ConfigError(
+            f"model.actor: expected {wanted} at {without_credentials(section.url)}, got "
+            f"{', '.join(served) or 'none'}; name one of them with model.actor.name=NAME"
+        )
+    return endpoint_client(section, served[0], section.url, options)
 
 
 # -- the model that all workers ask ---------------------------------------------------------------
 
 
 def has_model_actor(config: Config) -> bool:
-    """Whether an actor holds the model; else each worker opens the model itself.
+    """Whether an actor holds the model for all workers of a cluster.
 
     Embedded agents are small and answer faster than an actor could be asked by many.
     """
@@ -175,7 +315,7 @@ async def open_shared_model(
                 model = await stack.enter_async_context(_counted(config.model, model.budget))
             yield model
         elif has_model_actor(config):
-            yield await stack.enter_async_context(opened_in_actor(config))
+            yield await stack.enter_async_context(_held(config))
         else:
             yield None
 
@@ -204,7 +344,7 @@ def _client(section: Endpoint, calls: int, tokens: int) -> ChatModel:
 
 
 @asynccontextmanager
-async def opened_in_actor(config: Config) -> AsyncIterator[RayModel]:
+async def _held(config: Config) -> AsyncIterator[RayModel]:
     """The model of this process, held by an actor, which ends with the block.
 
     Raises:

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
 from swarm_ui.environments.benchmark import Opened
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.acting import check_actor
-from swarm_ui.experiment.benchmarks import UserBenchmark, note_on, opened
+from swarm_ui.experiment.benchmarks import UserBenchmark, is_users, note_on, opened
 from swarm_ui.experiment.config import Config, Evaluation
-from swarm_ui.experiment.evaluation import Trial, play, trace_name
 from swarm_ui.experiment.loggers import check_loggers, opened_log, result_scalars
 from swarm_ui.experiment.model_settings import Code, Endpoint, Language
 from swarm_ui.experiment.models import open_model
-from swarm_ui.experiment.place import opened_placement
+from swarm_ui.experiment.place import check_actor, opened_placement
 from swarm_ui.experiment.plugins import load as load_code
 from swarm_ui.experiment.progress import ProgressDisplay, recorded_progress
 from swarm_ui.experiment.run import Run, wait_for
-from swarm_ui.experiment.stored import running
-from swarm_ui.experiment.wrapping import is_users
+from swarm_ui.experiment.stored import running, trace_name
+from swarm_ui.files import only_writer
 from swarm_ui.nodes import model_folder
-from swarm_ui.report.results import Results, compared
+from swarm_ui.report.results import (
+    ArmResult,
+    Comparison,
+    Results,
+    compared,
+    existing_results,
+    in_order,
+)
+from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts
 from swarm_ui.rollout.solver_grades import solver_grades
-from swarm_ui.stats import Interval
+from swarm_ui.stats import Interval, Measure
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream
+from swarm_ui.trace.records import Episode
 
 
 def evaluate(
@@ -70,22 +81,92 @@ def evaluate(
     return results
 
 
+async def _evaluated(
+    run: Run, wanted: Evaluation, model: Any, show: ProgressDisplay, warn: Callable[[str], None]
+) -> Results:
+    config, team = run.tested()
+    labels = [note_on(config.env)]
+    if config.env.wrap:
+        labels.append(f"environment in {', '.join(config.env.wrap)}")
+    results = Results.load(run.path)
+    results.labels = tuple(dict.fromkeys([*results.labels, *labels]))
+    played = []
+    async with opened_placement(config, team, model, warn, run.folder) as placed:
+        for split in wanted.split:
+            async with (
+                opened(config.env, split) as environment,
+                placed.rollouts(split, environment) as rollouts,
+            ):
+                async for trial in _trials(config, wanted, split, environment):
+                    await play(
+                        run.folder, results, trial, placed.policy, rollouts, show,
+                        max_steps=config.env.max_steps, score=environment.score,
+                    )  # fmt: skip
+                    played.append((trial.split, trial.seed))
+    arms = [arm for arm in results.arms if (arm.split, arm.seed) in played]
+    return msgspec.structs.replace(results, arms=arms)
+
+
+# -- comparing ------------------------------------------------------------------------------------
+
+
 def compare(ours: Results, theirs: Results) -> Interval:
     """Ours minus theirs over the episodes that both played, paired, with Tango's score interval.
 
     Raises:
         ConfigError: they have no episode in common, or faults masked too many.
     """
-    rows = compared(ours.arms, theirs.arms)
-    found = rows[-1].difference if rows else None
-    if found is None:
-        raise ConfigError(
-            "the two results cannot be compared: "
-            + (f"{rows[-1].masked} episodes are masked by faults" if rows else
-               "they have no episode in common (same split, task, seed and version of the success "
-               "check); play both with the same environment, split, seed and number of episodes")
-        )  # fmt: skip
-    return found
+    last = _compared(ours.arms, theirs.arms, "the two results")[-1]
+    if last.difference is None:
+        raise ConfigError(f"the two results cannot be compared: {last.masked} episodes are masked "
+                          "by faults")  # fmt: skip
+    return last.difference
+
+
+def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
+    """Two runs, or trace files: a row for each split, and one for all if there are several.
+
+    Raises:
+        ConfigError: the runs have no episode in common, or cannot be read.
+    """
+    return _compared(arms_of(ours), arms_of(theirs), f"'{ours}' and '{theirs}'")
+
+
+def _compared(
+    ours: Sequence[ArmResult], theirs: Sequence[ArmResult], names: str
+) -> list[Comparison]:
+    if rows := compared(ours, theirs):
+        return rows
+    raise ConfigError(
+        f"{names} have no episode in common (same split, task, seed and version of the success "
+        "check): play both with the same environment, split, seed and number of episodes"
+    )
+
+
+def arms_of(source: str | Path) -> list[ArmResult]:
+    """The results of a run's folder, or of the episodes of a trace file.
+
+    Raises:
+        ConfigError: the source cannot be read.
+    """
+    path = Path(source)
+    if path.is_file():
+        return [ArmResult.of_episodes("", iter_jsonl(path))]
+    return existing_results(path).arms
+
+
+# -- the episodes ---------------------------------------------------------------------------------
+
+
+class Trial(NamedTuple):
+    """The episodes of one split."""
+
+    split: str
+    jobs: tuple[Job, ...]
+    name: str
+    """Name of the trace file."""
+    seed: int = 0
+    """Seed for choosing the episodes."""
 
 
 def evaluation_of(
@@ -115,59 +196,86 @@ def evaluation_of(
 
 async def trials_of(config: Config, wanted: Evaluation) -> list[Trial]:
     """The episodes of an evaluation. The environments are opened for a moment."""
-    found = []
+    found: list[Trial] = []
     for split in wanted.split:
         async with opened(config.env, split) as environment:
-            found += await _trials(config, wanted, split, environment)
+            found += [trial async for trial in _trials(config, wanted, split, environment)]
     return found
 
 
 async def _trials(
     config: Config, wanted: Evaluation, split: str, environment: Opened
-) -> list[Trial]:
-    found = []
+) -> AsyncIterator[Trial]:
     for seed in wanted.seed:
         jobs = await config.env.jobs(split, wanted.episodes, seed, environment)
-        name = trace_name(split, seed, wanted.seed)
-        found.append(Trial(split, tuple(jobs), name, seed))
-    return found
+        yield Trial(split, tuple(jobs), trace_name(split, seed, wanted.seed), seed)
 
 
-async def _evaluated(
-    run: Run,
-    wanted: Evaluation,
-    model: Any,
+async def play(
+    run: RunDirectory,
+    results: Results,
+    trial: Trial,
+    policy: Acting | PerWorker[Acting],
+    rollouts: Rollouts,
     show: ProgressDisplay,
-    warn: Callable[[str], None],
-) -> Results:
-    config, team = run.tested()
-    labels = [note_on(config.env)]
-    if config.env.wrap:
-        labels.append(f"environment in {', '.join(config.env.wrap)}")
-    results = Results.load(run.path)
-    results.labels = tuple(dict.fromkeys([*results.labels, *labels]))
-    played = []
-    async with opened_placement(config, team, model, warn, run.folder) as placed:
-        for split in wanted.split:
-            async with (
-                opened(config.env, split) as environment,
-                placed.rollouts(split, environment) as rollouts,
-            ):
-                for trial in await _trials(config, wanted, split, environment):
-                    await play(
-                        run.folder,
-                        results,
-                        trial,
-                        placed.policy,
-                        rollouts,
-                        show,
-                        max_steps=config.env.max_steps,
-                        score=environment.score,
-                        intervention=solver_grades,
-                    )
-                    played.append((trial.split, trial.seed))
-    arms = [arm for arm in results.arms if (arm.split, arm.seed) in played]
-    return msgspec.structs.replace(results, arms=arms)
+    *,
+    max_steps: int | None = None,
+    score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
+) -> None:
+    """Play the remaining episodes of a trial; each is saved by this process when it ends.
+
+    An episode counts in the progress when it is safely on disk. Those of an earlier attempt are
+    kept, except those with a fault.
+
+    Args:
+        run: its folder keeps the episodes and the results.
+        results: gets the result of the trial.
+        trial: the episodes.
+        policy: plays them.
+        rollouts: where they are played; stays open.
+        show: shows the progress.
+        max_steps: truncates episodes.
+        score: computes the benchmark's own measures.
+    """
+    path = run.traces / f"{trial.name}.jsonl"
+    with only_writer(run.path, "episodes"):
+        if path.exists():
+            repair_jsonl(path)
+        kept = finished_episodes(run, trial)
+        left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
+        if left:
+            if path.exists():
+                write_jsonl(path, kept)
+            found, together = Counter(e.success for e in kept), min(rollouts.concurrency, len(left))
+            stream = rollouts.stream(policy, left, intervention=solver_grades, max_steps=max_steps)
+            with show.bar(trial.name, len(trial.jobs), share=False, together=together) as bar:
+                bar.start_from(found.total())
+                async with aclosing(write_stream(path, stream)) as written:
+                    async for _, episode in written:
+                        found[episode.success] += 1
+                        masked = f", {found[None]} masked" if found[None] else ""
+                        bar.update(found.total(), f"{found[True]} solved{masked}")
+        episodes = in_order(trial.jobs, list(iter_jsonl(path)) if path.exists() else [])
+        about = {"split": trial.split, "seed": trial.seed}
+        measures = () if score is None else score(episodes)
+        results.put(ArmResult.of_episodes(trial.name, episodes, **about, measures=measures))
+        results.save(run.path)
+
+
+def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
+    """The episodes of a trial that need not be played again; changes nothing.
+
+    A last line that is cut off, as by a kill, does not count.
+
+    Raises:
+        TraceError: another line is damaged.
+    """
+    path = run.traces / f"{trial.name}.jsonl"
+    saved = iter_jsonl(path, whole=False) if path.exists() else ()
+    return [episode for episode in saved if episode.fault is None]
+
+
+# -- checks before anything is written ------------------------------------------------------------
 
 
 async def expect_ready(config: Config, *, learning: bool) -> None:

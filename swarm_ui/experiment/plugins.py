@@ -16,20 +16,22 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import swarm_ui
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment, Step
+from swarm_ui.environment import Step
 from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
 from swarm_ui.observation import Observation
 
+T = TypeVar("T")
 Kind = Literal["environments", "models", "wrappers", "loggers", "critics", "losses"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The groups of entry points, without ``swarm_ui.``."""
@@ -67,35 +69,26 @@ def told(kind: Kind, name: str) -> str:
     return f"plug-in '{name}' of {package_of(entry)} ({entry.value})"
 
 
-def named_by_user(kind: Kind, name: str) -> bool:
-    """Whether a name refers to a plug-in, or to code as ``module:name``."""
-    return ":" in name or name in plugins(kind)
-
-
-def unknown_name(kind: Kind, name: str, own: Iterable[str]) -> str:
-    """The error text for a name that nothing has; ``own``: the names of this package."""
+def unknown(kind: Kind, name: str, own: Collection[str]) -> str:
+    """The error text for a name that is neither one of this package (``own``), nor a plug-in, nor
+    ``module:name``; empty if it is. Nothing is imported."""
     names = [*own, *plugins(kind)]
-    near = get_close_matches(name.partition(":")[0], names, n=1)
+    if ":" in name or name in names:
+        return ""
+    near = get_close_matches(name, names, n=1)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     return f"no {kind[:-1]} '{name}': expected {', '.join(names)}, or module:name{hint}"
 
 
 def load(kind: Kind, name: str) -> Any:
-    """What a plug-in's name, or ``module:name``, refers to.
+    """What a plug-in's name, or ``module:name``, refers to; the module may be in the working
+    directory.
 
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
     """
     entry = plugins(kind).get(name)
-    return imported(name if entry is None else entry.value, told(kind, name))
-
-
-def imported(place: str, title: str) -> Any:
-    """The callable ``module:name``, whose module may be in the working directory.
-
-    ``title``: its name in errors, which are those of :func:`load`.
-    """
-    module, _, path = place.partition(":")
+    module, _, path = (name if entry is None else entry.value).partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -106,10 +99,11 @@ def imported(place: str, title: str) -> Any:
         raise
     except (Exception, SystemExit) as error:  # a script may exit when it is imported
         raise ConfigError(
-            f"{title} cannot be used: {described(error)}; expected module:name of a callable"
+            f"{told(kind, name)} cannot be used: {described(error)}; expected module:name of a "
+            "callable"
         ) from error
     if not callable(value):
-        raise ConfigError(f"{title} is a {type(value).__name__}; expected a callable")
+        raise ConfigError(f"{told(kind, name)} is a {type(value).__name__}; expected a callable")
     return value
 
 
@@ -119,19 +113,7 @@ def make(kind: Kind, name: str, *given: Any) -> Any:
     Raises:
         ConfigError: it fails with these arguments, or the value is not of this kind.
     """
-    title = told(kind, name)
-    value = called(title, load(kind, name), *given)
-    lacking = [each for each in _MEMBERS.get(kind, ("__call__",)) if each not in dir(value)]
-    if lacking:
-        raise ConfigError(
-            f"{title} returns a {type(value).__name__}, which is no {kind[:-1]}: it lacks "
-            f"{', '.join(lacking)}"
-        )
-    return value
-
-
-def called(title: str, factory: Any, *given: Any) -> Any:
-    """The value of a factory. Raises ``ConfigError`` if it fails, or is an async function."""
+    factory, title = load(kind, name), told(kind, name)
     try:
         value = factory(*given)
     except SwarmError:
@@ -141,6 +123,11 @@ def called(title: str, factory: Any, *given: Any) -> Any:
     if inspect.iscoroutine(value):
         value.close()
         raise ConfigError(f"{title} is an async function; write it without async")
+    if lacking := [each for each in _MEMBERS.get(kind, ("__call__",)) if each not in dir(value)]:
+        raise ConfigError(
+            f"{title} returns a {type(value).__name__}, which is no {kind[:-1]}: it lacks "
+            f"{', '.join(lacking)}"
+        )
     return value
 
 
@@ -162,41 +149,39 @@ class UserEnvironment(Wrapper):
 
     @property
     def tasks(self) -> Sequence[str]:
-        try:
+        with self._faults("tasks"):
             return tuple(self.env.tasks)
-        except Exception as error:
-            raise self._fault("tasks", f"failed: {described(error)}") from error
 
     async def reset(self, *, task: str, seed: int) -> Observation:
-        found: Observation = await self._checked("reset", Observation, task=task, seed=seed)
-        return found
+        with self._faults("reset"):
+            found = await self.env.reset(task=task, seed=seed)
+        return self._expected("reset", found, Observation)
 
     async def step(self, action: Action) -> Step:
-        found: Step = await self._checked("step", Step, action)
-        return found
+        with self._faults("step"):
+            found = await self.env.step(action)
+        return self._expected("step", found, Step)
 
     async def close(self) -> None:
-        await self._checked("close", object)
+        with self._faults("close"):
+            await self.env.close()
 
-    async def _checked(self, method: str, kind: type, *given: Any, **named: Any) -> Any:
+    @contextmanager
+    def _faults(self, method: str) -> Iterator[None]:
         try:
-            found = await getattr(self.env, method)(*given, **named)
+            yield
         except SwarmError:
             raise
         except Exception as error:
-            raise self._fault(method, f"failed: {described(error)}") from error
+            text = f"the environment's '{method}' failed: {described(error)}"
+            raise EnvironmentFault(text) from error
+
+    @staticmethod
+    def _expected(method: str, found: object, kind: type[T]) -> T:
         if not isinstance(found, kind):
             got = f"returned a {type(found).__name__}, expected a {kind.__name__}"
-            raise self._fault(method, got)
+            raise EnvironmentFault(f"the environment's '{method}' {got}")
         return found
-
-    def _fault(self, method: str, what: str) -> EnvironmentFault:
-        return EnvironmentFault(f"the environment's '{method}' {what}")
-
-
-def user_environment(name: str) -> Environment:
-    """The environment that a plug-in or ``module:factory`` makes. Errors: see :func:`make`."""
-    return UserEnvironment(make("environments", name))
 
 
 def described(error: BaseException) -> str:

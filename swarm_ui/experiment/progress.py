@@ -87,24 +87,18 @@ class ProgressDisplay:
 class Bar:
     """One long task. :meth:`update` may be called often.
 
-    The time left is reported by the task, or else estimated from the mean rate of its steps. The
-    estimate begins when at least three steps are done, and at least as many as run at the same
-    time. An earlier estimate would be several times too large: of eight steps that run together,
-    the first one ends when the others have nearly ended.
+    The time left is reported by the task, or else estimated from the mean rate of its steps, when
+    at least three are done and at least as many as run at the same time: of eight steps that run
+    together, the first one ends when the others have nearly ended.
     """
 
     def __init__(
-        self,
-        display: ProgressDisplay,
-        label: str,
-        total: float,
-        share: bool = True,
-        together: float = 1,
+        self, display: ProgressDisplay, label: str, total: float, share: bool, together: float
     ) -> None:
         self._display, self._label, self._share = display, label, share
         self._fewest, self._before = max(_FEWEST, together), 0.0
-        self._total = max(total, 1e-9)
         self._began = self._line_at = time.monotonic()
+        self.resize(total)
         self._bars = display.bars()
         if self._bars is not None:
             self._task = self._bars.add_task(label, total=total, said="")
@@ -133,14 +127,7 @@ class Bar:
         self.update(done)
 
     def update(self, done: float, note: str = "", *, left: float | None = None) -> None:
-        """Set the number of finished steps.
-
-        Args:
-            done: the number.
-            note: shown beside the bar.
-            left: seconds until the end, if the task has a better estimate than the mean rate of its
-                steps.
-        """
+        """Set the number of finished steps; ``left``: the task's own estimate in seconds."""
         made, seconds = done - self._before, self.seconds
         if left is None and made >= self._fewest:
             left = seconds * max(0.0, self._total - done) / made
@@ -160,18 +147,12 @@ class Bar:
             self._line_at = time.monotonic()
             self._display.say(Text(f"{self._label}: {said}"))
 
-    def say(self, text: str) -> None:
-        """Print a line above the bar."""
-        self._display.say(text)
-
 
 def duration_text(seconds: float) -> str:
     """A duration as readable text."""
     if seconds < 90:
         return f"{max(0.0, seconds):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 # -- for other programs that follow the run ---------------------------------------------------
@@ -188,54 +169,38 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The last state of the tasks that have ended or were interrupted."""
 
 
-class ProgressFile:
-    """Keeps the file of a run up to date. It is first written when there is progress."""
-
-    def __init__(
-        self,
-        folder: Path,
-        warn: Callable[[str], None],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        """``warn``: called once if the file cannot be written; the run continues without it."""
-        self._path, self._warn, self._clock = folder / _NAME, warn, clock
-        self._tasks: dict[str, TaskProgress] = {}
-        self._ended: dict[str, TaskProgress] = {}
-        self._written: float | None = None
-        self._broken = False
-
-    def __call__(self, label: str, progress: TaskProgress | None) -> None:
-        """Note the progress of a task; if ``progress`` is ``None``, the task has ended."""
-        if progress is not None:
-            self._tasks[label] = progress
-        elif label in self._tasks:
-            self._ended[label] = self._tasks.pop(label)
-        now = self._clock()
-        if self._written is None:
-            due = any(task.done > 0 for task in self._tasks.values())
-        else:
-            due = progress is None or now - self._written >= _BETWEEN_WRITES
-        if due and not self._broken:
-            self._write(now)
-
-    def _write(self, now: float) -> None:
-        self._written = now
-        document = Written(
-            written=now, tasks=tuple(self._tasks.values()), ended=tuple(self._ended.values())
-        )
-        try:
-            write_atomic(self._path, msgspec.json.encode(document))
-        except OSError as error:
-            self._broken = True
-            self._warn(f"the progress is not recorded: {error}")
-
-
 @contextmanager
 def recorded_progress(
     display: ProgressDisplay, folder: Path, warn: Callable[[str], None]
 ) -> Iterator[None]:
-    """Record the progress that a display shows in the folder of a run while the block works."""
-    display.listener = ProgressFile(folder, warn)
+    """Record the progress that a display shows in the folder of a run while the block works.
+
+    The file is first written when there is progress. ``warn``: called once if it cannot be written;
+    the run continues without it.
+    """
+    tasks, ended = dict[str, TaskProgress](), dict[str, TaskProgress]()
+    next_write: float | None = None
+
+    def note(label: str, progress: TaskProgress | None) -> None:
+        nonlocal next_write
+        if progress is not None:
+            tasks[label] = progress
+        elif label in tasks:
+            ended[label] = tasks.pop(label)
+        now = time.time()
+        if next_write is None and not any(task.done > 0 for task in tasks.values()):
+            return
+        if next_write is not None and progress is not None and now < next_write:
+            return
+        next_write = now + _BETWEEN_WRITES
+        found = Written(written=now, tasks=tuple(tasks.values()), ended=tuple(ended.values()))
+        try:
+            write_atomic(folder / _NAME, msgspec.json.encode(found))
+        except OSError as error:
+            display.listener = None
+            warn(f"the progress is not recorded: {error}")
+
+    display.listener = note
     try:
         yield
     finally:

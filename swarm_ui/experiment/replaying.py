@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
@@ -21,7 +21,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import StepRecord, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +41,13 @@ class Changes:
         return bool(self.say or self.without or self.add or self.cut or self.again)
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(NamedTuple):
+    """A decision before and after the change."""
+
     before: Trace
     after: Trace
     requests: int
     """Calls that were made again."""
-
-
-def parse_change(text: str) -> tuple[str, str]:
-    """Parse ``ID=TEXT``. Raises ``ConfigError`` if the text does not have this form."""
-    id, equals, content = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--say {text}: expected ID=TEXT")
-    return id, content
 
 
 async def replay_decision(
@@ -67,9 +60,9 @@ async def replay_decision(
     file: Path | None = None,
     trusted: bool = False,
 ) -> Replayed:
-    """Run the decision again.
+    """Run the decision again, by the team of the settings with the recorded edges.
 
-    The team is that of the settings, with the recorded edges.
+    Without changes, no model is opened.
 
     Args:
         path: folder of a run, or a trace file; ``overrides`` override the team of the run.
@@ -78,27 +71,26 @@ async def replay_decision(
         file: settings that are used instead of those of the run.
         trusted: the run's settings may import code and open connections; see
             :func:`~swarm_ui.experiment.run.expect_trust`.
-            Without changes, no model is opened.
 
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
     """
-    record, trace, run = _found(path, episode)
-    if not 1 <= step <= len(record.steps):
-        raise ConfigError(
-            f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
-        )
-    before = record.steps[step - 1].trace
-    config, team = _settings(run, trace, overrides, file)
+    steps, run = _found(path, episode)
+    if not 1 <= step <= len(steps):
+        raise ConfigError(f"episode {episode} has {len(steps)} steps, so there is no step {step}")
+    before = steps[step - 1].trace
+    config, team = _settings(run, overrides, file)
     _check_team(team, before)
     if run is not None and changes.any and not trusted:
-        given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
-        expect_trust(run, config, given, plays=False)
+        expect_trust(run, config, overrides, plays=False)
     edges = [edge for edge in before.edges if {*edge} <= {*before.agents}]
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
-        names = adapter_names(config.model, team.agents)
-        graph = graph_of(team, model, names, edges)
-        after = await _replayed(graph, before, changes)
+        graph = graph_of(team, model, adapter_names(config.model, team.agents), edges)
+        again = [c.id for c in before.calls if changes.again and c.node in before.agents]
+        said = {id: _message(before, id, text) for id, text in changes.say.items()}
+        after = await replay(
+            _changed(graph, changes), before, messages=said, without=changes.without, again=again
+        )
     kept = {id(call) for call in before.calls}
     asked = sum(
         id(call) not in kept and call.id not in changes.say and call.node in before.agents
@@ -107,8 +99,8 @@ async def replay_decision(
     return Replayed(before, after, asked)
 
 
-async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
-    """The decision of the graph with changed edges and messages."""
+def _changed(graph: CollabGraph, changes: Changes) -> CollabGraph:
+    """The graph with changed edges."""
     for text in changes.cut:
         for edge in parse_edges(text, [*graph.nodes]):
             if edge not in graph.edges:
@@ -118,9 +110,7 @@ async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trac
     for text in changes.add:
         for edge in parse_edges(text, [*graph.nodes]):
             graph = graph if edge in graph.edges else graph.with_edge(*edge)
-    again = [c.id for c in before.calls if changes.again and c.node in before.agents]
-    said = {id: _message(before, id, text) for id, text in changes.say.items()}
-    return await replay(graph, before, messages=said, without=changes.without, again=again)
+    return graph
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
@@ -130,6 +120,12 @@ def messages(done: Replayed) -> list[dict[str, str]]:
         {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
         for id in dict.fromkeys([*then, *now])
     ]
+
+
+def _short(message: Message) -> str:
+    if message.error is not None:
+        return f"[failed: {message.error}]"
+    return str(message.action) if message.action is not None else message.content[:80]
 
 
 class _NoModel:
@@ -142,36 +138,31 @@ class _NoModel:
 
     score = generate
 
-    async def close(self) -> None:
-        """Do nothing: there are no resources."""
 
-
-def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
-    """The episode, its file, and the folder of the run it belongs to."""
-    run: Path | None = path
-    files = [path]
+def _found(path: Path, number: int) -> tuple[Sequence[StepRecord], Path | None]:
+    """The steps of the episode, and the folder of the run it belongs to."""
+    above = path.resolve().parent.parent
+    run, files = (above if (above / "config.json").is_file() else None), [path]
     if path.is_dir():
-        files = sorted((path / "traces").glob("*.jsonl"))
-    else:
-        above = path.resolve().parent.parent
-        run = above if (above / "config.json").is_file() else None
+        run, files = path, sorted((path / "traces").glob("*.jsonl"))
     count = 0
     for file in files:
         # A run that was killed, or still writes, may have a last line that is cut off.
         for episode in episodes_in(file, whole=file is path):
             count += 1
             if count == number:
-                return episode, file, run
+                return episode.steps, run
     raise ConfigError(f"'{path}' has {count} episodes, so there is no episode {number}")
 
 
 def _settings(
-    run: Path | None, trace: Path, overrides: Sequence[str], file: Path | None
+    run: Path | None, overrides: Sequence[str], file: Path | None
 ) -> tuple[Config, FilledTeam]:
     """The settings of the run and its team, overridden by those of the command line."""
     learning, base = False, None
     if run is not None and file is None:
         directory = RunDirectory.open_to_read(run)
+        config = Config()
         if directory.config().get("made_by") == "swarm-ui":
             config = stored_config(directory)
             learning = directory.config().get("command") == "train"
@@ -180,8 +171,6 @@ def _settings(
                 f"'{run}' has no settings of swarm-ui: give the team's with --config FILE, or as "
                 "team.agents=4"
             )
-        else:
-            config = Config()
         base = config.plain()
     config = load(file, overrides, base=base)
     return config, config.team.filled(learning=learning)
@@ -211,9 +200,3 @@ def _message(trace: Trace, id: str, text: str) -> Message | str:
     found = parse_action(text)
     action = found if isinstance(found, Action) else None
     return msgspec.structs.replace(message, content=text, action=action, error=None)
-
-
-def _short(message: Message) -> str:
-    if message.error is not None:
-        return f"[failed: {message.error}]"
-    return str(message.action) if message.action is not None else message.content[:80]

@@ -13,13 +13,13 @@ from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import Credit, Critic, Judge
 from swarm_ui.errors import ConfigError, LearningError, SwarmError
+from swarm_ui.experiment.benchmarks import wrapped
 from swarm_ui.experiment.config import Config
-from swarm_ui.experiment.mistakes import CRITICS, asks_model, critic_kind
+from swarm_ui.experiment.mistakes import asks_model, critic_kind
 from swarm_ui.experiment.model_settings import Agent, Language
 from swarm_ui.experiment.models import model_of_process, open_model
 from swarm_ui.experiment.plugins import described, function_of
-from swarm_ui.experiment.spending import spending
-from swarm_ui.experiment.wrapping import wrapped
+from swarm_ui.experiment.stored import spending
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import (
@@ -83,48 +83,41 @@ async def open_critics(
         ModelError: an endpoint does not answer.
     """
     section, kind = config.critic, critic_kind(config)
+    solver = config.env.solver()
+    solving: Any = None if solver is None else wrapped(solver, config.env.wrap)
     async with AsyncExitStack() as opened:
-        other: Any = None
-        wanted = {kind, section.judge}
-        if asks_model(config):
-            other = model
-            if section.model is not None:
-                other = await opened.enter_async_context(open_model(section.model))
-                if run is not None:
-                    opened.enter_context(spending(other, run, role="critic"))
-        made: dict[str, Any] = {"outcome": None}
-        if "scripted" in wanted:
-            made["scripted"] = ScriptedCritic(_solver(config))
-        if "llm" in wanted:
-            made["llm"] = LLMCritic(other)
-        if "learned" in wanted:
+        other = model
+        if asks_model(config) and section.model is not None:
+            other = await opened.enter_async_context(open_model(section.model))
+            if run is not None:
+                opened.enter_context(spending(other, run, role="critic"))
+
+        async def source(name: str) -> Any:
+            """A critic, which may judge single actions too."""
+            if name == "scripted":
+                return ScriptedCritic(solving)
+            if name == "llm":
+                return LLMCritic(other)
+            if name != "learned":
+                return None if name in ("", "outcome") else _UserCritic(name)
             folder = adapter_folder(section.folder)
             asked = await opened.enter_async_context(open_model(_critic_base(config, folder)))
-            made["learned"] = learned_critic(asked, folder)
-        critic = made[kind] if kind in CRITICS else _UserCritic(kind)
-        judge = made.get(section.judge)
+            return learned_critic(asked, folder)
+
+        critic: Critic | None = await source(kind)
+        judge: Any = critic if section.judge == kind else await source(section.judge)
         if in_workers is not None and (section.judge or kind) == "learned":
             judge = _WorkerJudge(_critic_in_workers(config, in_workers))
         if section.trust and critic is not None:
             judge, critic = judge or critic, Trust(critic)
         adversary: Adversary | None = None
-        if section.adversary == "llm":
-            adversary = LLMAdversary(other)
-        elif section.adversary == "scripted":
-            adversary = ScriptedAdversary()
+        if section.adversary != "none":
+            adversary = LLMAdversary(other) if section.adversary == "llm" else ScriptedAdversary()
         teacher: Teacher | None = None
-        if section.teacher == "llm":
-            teacher = LLMTeacher(other)
-        elif section.teacher == "scripted":
-            teacher = ScriptedTeacher(_solver(config))
+        if section.teacher != "none":
+            asks = section.teacher == "llm"
+            teacher = LLMTeacher(other) if asks else ScriptedTeacher(solving)
         yield TrainingRoles(critic, judge, adversary, teacher)
-
-
-def _solver(config: Config) -> Callable[[], Any]:
-    """Makes the environment in which scripted critic and teacher play episodes again."""
-    solver = config.env.solver()
-    assert solver is not None, "checked by critic_mistakes"
-    return wrapped(solver, config.env.wrap)
 
 
 class _UserCritic:

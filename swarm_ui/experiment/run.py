@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,20 +14,20 @@ from pydantic import ValidationError
 
 from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.benchmarks import UserBenchmark, note_on
+from swarm_ui.experiment.benchmarks import UserBenchmark, is_users, note_on
 from swarm_ui.experiment.config import Config, FilledTeam, Ray
 from swarm_ui.experiment.loading import load
-from swarm_ui.experiment.loggers import logger_demands
+from swarm_ui.experiment.loggers import LOGGERS
 from swarm_ui.experiment.mistakes import CRITICS
-from swarm_ui.experiment.model_settings import Actor, AnyModel, Client, Code, Endpoint, Language
-from swarm_ui.experiment.models import address_of
-from swarm_ui.experiment.wrapping import wrapper_demands
+from swarm_ui.experiment.model_settings import AnyModel, Client, Code, Endpoint, Language
 from swarm_ui.nodes.models.pretrained.catalogue import is_hub_name
 from swarm_ui.storage.run_directory import RunDirectory
 
 T = TypeVar("T")
-_FREE = {"url", "device", "actor", *Client.model_fields}
-"""Settings of a model that may change when a run continues: they do not affect the results."""
+_FREE = {"place", "run", "eval.fail_under", "eval.max_masked"}
+_FREE |= {f"{at}.{name}" for at in ("model", "critic.model")
+          for name in ("url", "device", "actor", *Client.model_fields)}  # fmt: skip
+"""Settings that may change when a run continues: they do not affect the results."""
 
 
 class Run:
@@ -88,13 +88,12 @@ class Run:
         stored = stored_config(folder)
         base = stored.plain()
         config = load(base=base, overrides=overrides, learning=False) if overrides else stored
-        for name in _differences(base, config.plain(), evaluated=begun != "eval"):
+        for name in _differences(base, config.plain(), "", begun != "eval"):
             raise ConfigError(
                 f"{name}: cannot be changed in a run that has begun; choose another folder"
             )
-        given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
         if not trust:
-            expect_trust(folder.path, config, given)
+            expect_trust(folder.path, config, overrides)
         return cls(folder, config, begun)
 
     @property
@@ -163,10 +162,9 @@ def stored_config(folder: RunDirectory) -> Config:
     document = dict(folder.config())
     if document.pop("made_by", None) != "swarm-ui":
         raise ConfigError(f"'{folder.path}' is not a run of swarm-ui's commands")
-    document.pop("command", None)
-    document.pop("label", None)
+    values = {name: value for name, value in document.items() if name not in ("command", "label")}
     try:
-        return Config.model_validate(document)
+        return Config.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -177,42 +175,35 @@ def stored_config(folder: RunDirectory) -> Config:
 
 
 def _differences(
-    before: Mapping[str, Any], now: Mapping[str, Any], *, evaluated: bool
+    before: Mapping[str, Any], now: Mapping[str, Any], at: str, evaluated: bool
 ) -> Iterator[str]:
     """Settings that differ and affect the results. ``evaluated``: the run is not an evaluation, so
     the settings of one may change."""
-    for section, values in before.items():
-        if section in ("place", "run") or (section == "eval" and evaluated):
-            continue
-        free = {"fail_under", "max_masked"} if section == "eval" else set[str]()
-        free |= _FREE if section == "model" else set()
-        yield from _unequal(values, now[section], section, free)
-
-
-def _unequal(before: Any, now: Any, name: str, free: set[str]) -> Iterator[str]:
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*before, *now]):
-            if key not in free:
-                inner = _FREE if (name, key) == ("critic", "model") else free
-                yield from _unequal(before.get(key), now.get(key), f"{name}.{key}", inner)
-    elif before != now:
-        yield name
+    for key in dict.fromkeys([*before, *now]):
+        name = f"{at}.{key}" if at else key
+        old, new = before.get(key), now.get(key)
+        free = name in _FREE or (name == "eval" and evaluated)
+        if isinstance(old, dict) and isinstance(new, dict) and not free:
+            yield from _differences(old, new, name, evaluated)
+        elif old != new and not free:
+            yield name
 
 
 # -- trust ----------------------------------------------------------------------------------------
 
 
 def expect_trust(
-    folder: Path, config: Config, given: Sequence[str] = (), *, plays: bool = True
+    folder: Path, config: Config, overrides: Sequence[str] = (), *, plays: bool = True
 ) -> None:
     """Raise ``ConfigError`` if the settings of a folder run code or open connections.
 
     Args:
         folder: the folder of a run.
         config: its settings.
-        given: the settings that the user gave, which need no permission.
+        overrides: those that the user gave, which need no permission.
         plays: whether the environment is opened too.
     """
+    given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
     found = [what for setting, what in demands(config, plays=plays)
              if not any(name.startswith(setting) for name in given)]  # fmt: skip
     if found:
@@ -226,19 +217,21 @@ def demands(config: Config, *, plays: bool = True) -> Iterator[tuple[str, str]]:
     """What settings do that needs the user's consent if they come from a folder: the setting, and
     what it does. ``plays``: whether the environment is opened."""
     if plays:
+        called = [("env.wrap", text, "wrapper") for text in config.env.wrap if is_users(text)]
+        called += [("run.log", name, "logger") for name in config.run.log if name not in LOGGERS]
+        called += [("train.loss", config.train.loss, "loss")] if config.train.loss else []
         if isinstance(config.env, UserBenchmark):
-            yield "env.name", f"import and call '{config.env.name}' (the environment)"
-        for what in wrapper_demands(config.env.wrap):
-            yield "env.wrap", what
-        if isinstance(config.place, Ray) and config.place.address:
-            where = config.place.address
-            yield "place", f"send its work to the Ray cluster at {where}"
-        for what in logger_demands(config.run.log):
-            yield "run.log", what
-        if config.train.loss:
-            yield "train.loss", f"import and call '{config.train.loss}' (the loss)"
+            called.insert(0, ("env.name", config.env.name, "environment"))
         if config.critic.kind not in ("", *CRITICS):
-            yield "critic.kind", f"import and call '{config.critic.kind}' (the critic)"
+            called.append(("critic.kind", config.critic.kind, "critic"))
+        for setting, name, what in called:
+            article = "a" if what in ("wrapper", "logger") else "the"
+            yield setting, f"import and call '{name}' ({article} {what})"
+        if isinstance(config.place, Ray) and config.place.address:
+            yield "place", f"send its work to the Ray cluster at {config.place.address}"
+        for name in config.run.log:
+            if name in LOGGERS and name != "tensorboard":  # which only writes into the folder
+                yield "run.log", f"send settings and metrics to {name}"
     yield from _of_model(config.model, "model")
     if config.critic.model is not None:
         yield from _of_model(config.critic.model, "critic.model")
@@ -249,16 +242,13 @@ def _of_model(model: AnyModel, at: str) -> Iterator[tuple[str, str]]:
         yield f"{at}.name", f"import and call '{model.name}' (the model)"
     if isinstance(model, Language) and is_hub_name(model.name) and not os.path.isdir(model.name):
         yield f"{at}.name", f"download '{model.name}' from the Hugging Face Hub"
-    if isinstance(model, Endpoint):
-        yield from _connects(address_of(model), model, at)
-    if isinstance(model, Language) and model.actor is not None:
-        yield from _connects(without_credentials(model.actor.url), model.actor, f"{at}.actor")
-
-
-def _connects(address: str, client: Endpoint | Actor, at: str) -> Iterator[tuple[str, str]]:
-    yield f"{at}.url", f"connect to {address} with the key in the variable {client.key_env}"
-    if client.key_env != Client.model_fields["key_env"].default:
-        yield f"{at}.key_env", f"send the variable {client.key_env} to {address}"
+    client = model if isinstance(model, Endpoint) else getattr(model, "actor", None)
+    if client is not None:
+        at = at if client is model else f"{at}.actor"
+        address = without_credentials(client.url or os.environ.get("OPENAI_BASE_URL", ""))
+        yield f"{at}.url", f"connect to {address} with the key in the variable {client.key_env}"
+        if client.key_env != Client.model_fields["key_env"].default:
+            yield f"{at}.key_env", f"send the variable {client.key_env} to {address}"
 
 
 # -- asynchronous work from anywhere --------------------------------------------------------------
@@ -266,29 +256,9 @@ def _connects(address: str, client: Endpoint | Actor, at: str) -> Iterator[tuple
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, also where an event loop already runs, as in a notebook."""
-    if not _in_loop():
-        return asyncio.run(work)
-    found: list[T] = []
-    errors: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            found.append(asyncio.run(work))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return found[0]
-
-
-def _in_loop() -> bool:
-    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    except RuntimeError:  # there is none
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,26 +13,18 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from swarm_ui.errors import (
-    UNREADABLE,
-    BudgetExceeded,
-    ConfigError,
-    SwarmError,
-    brief,
-)
-from swarm_ui.experiment.evaluation import trace_name
+from swarm_ui.budget import Budget
+from swarm_ui.errors import UNREADABLE, BudgetExceeded, ConfigError, SwarmError, brief
 from swarm_ui.experiment.progress import TaskProgress, Written, duration_text, read_progress
-from swarm_ui.files import being_written, only_writer
-from swarm_ui.report.read import Training, set_name
-from swarm_ui.report.results import ArmResult, Results
+from swarm_ui.files import being_written, only_writer, write_atomic
+from swarm_ui.message import Usage
+from swarm_ui.report.read import Contents, Training, read, set_name
+from swarm_ui.report.results import ArmResult, Cost, Results
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
-from swarm_ui.trace.records import Episode
 
-RunState = Literal[
-    "running", "finished", "failed", "interrupted", "killed", "damaged", "unknown"
-]  # fmt: skip
+RunState = Literal["running", "finished", "failed", "interrupted", "killed", "damaged", "unknown"]
 """``failed``: an error ended it. ``interrupted``: by Ctrl-C, or a budget was used up. ``killed``:
 no end was recorded. ``damaged``: its files cannot be read. ``unknown``: made from Python, which
 need not record an end."""
@@ -50,6 +42,11 @@ keeps only a selection, which has no success rate."""
 _LEAST_SHARE = 0.1
 """Share of a set's episodes that must have ended before its success is shown: short ones, often
 solved, end first."""
+
+
+def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
+    """Name of the trace file of the episodes of a split, in a run with these seeds."""
+    return (split.replace("/", "-") or "episodes") + (f"-seed{seed}" if len(seeds) > 1 else "")
 
 
 @contextmanager
@@ -104,6 +101,49 @@ def state_of(run: RunDirectory) -> tuple[RunState, str]:
     if stage in ("failed", "interrupted"):
         return "failed" if stage == "failed" else "interrupted", reason
     return ("killed" if isinstance(made, dict) and made.get("command") else "unknown"), reason
+
+
+# -- budgets of all processes that work on a run --------------------------------------------------
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Calls and tokens of all processes that worked on the run."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+@contextmanager
+def spending(model: object, run: RunDirectory, *, role: str = "") -> Iterator[None]:
+    """Count in the model's budget what the run has spent before, and write what it spends.
+
+    A process that was killed has not written it; then the calls of the agents in the traces and in
+    the measurements of a training count.
+
+    Args:
+        model: a model that may have a budget.
+        run: its folder has the file ``spent.json``.
+        role: of a model beside that of the agents, such as ``"critic"``; it has a file of its own,
+            and no traces.
+    """
+    budget = getattr(model, "budget", None)
+    if not isinstance(budget, Budget) or not budget.limited:
+        yield
+        return
+    path = run.path / (f"spent-{role}.json" if role else "spent.json")
+    spent = msgspec.json.decode(path.read_bytes(), type=Spent) if path.exists() else Spent()
+    calls, tokens = spent.calls, spent.tokens
+    if not role:
+        episodes = (e for file in run.traces.glob("*.jsonl") for e in iter_jsonl(file, whole=False))
+        lines = [line for line in run.metrics() if line.get("kind") == "rollouts"]
+        counted = [msgspec.convert({**line, "seconds": 0.0}, Cost) for line in lines]
+        for cost in (Cost.of_episodes(episodes), Cost.total(counted)):
+            calls, tokens = max(calls, cost.calls), max(tokens, cost.tokens)
+    budget.count(Usage(prompt_tokens=tokens), calls)
+    try:
+        yield
+    finally:
+        write_atomic(path, msgspec.json.encode(Spent(budget.calls, budget.tokens)))
 
 
 # -- a list of runs ---------------------------------------------------------------------------
@@ -169,50 +209,27 @@ def _summarised(path: Path) -> RunSummary:
     success, of = None, ""
     try:
         document = run.document()
-        success, of = _headline(run)
+        if arms := Results.load(path).arms:
+            success, of = ArmResult.total(arms, "").success, "all episodes"
+        elif (last := Training.of(run.metrics(), []).last) is not None:
+            success, of = last[1], f"rollouts of iteration {last[0] + 1}"
     except SwarmError as error:
         if state != "running":  # a file that is being written is not judged
             state, problem = "damaged", problem or str(error)
     config = document.get("config")
-    command, environment, model = _about(config if isinstance(config, dict) else {})
-    return RunSummary(
-        path=str(path),
-        state=state,
-        command=command,
-        environment=environment,
-        model=model,
-        created=_time(document.get("created")),
-        success=success,
-        of=of,
-        problem=" ".join(problem.split()),
+    config = config if isinstance(config, dict) else {}
+    env, model = (
+        str((value.get("name") if isinstance(value, dict) else value) or "")
+        for value in (config.get("env"), config.get("model"))
     )
-
-
-def _about(config: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Command, environment and model in the settings of a run; empty where they are unknown."""
-
-    def name(section: str) -> str:
-        value = config.get(section)
-        return str((value.get("name") if isinstance(value, dict) else value) or "")
-
-    return str(config.get("command") or ""), name("env"), name("model")
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
-    """The success shown for a run, and the episodes that it refers to."""
-    arms = Results.load(run.path).arms
-    if arms:
-        return ArmResult.total(arms, "").success, "all episodes"
-    found = Training.of(run.metrics(), []).last
-    return (None, "") if found is None else (found[1], f"rollouts of iteration {found[0] + 1}")
+    created: datetime | None = None
+    with suppress(ValueError):
+        created = datetime.fromisoformat(str(document.get("created")))
+        created = created if created.tzinfo is not None else created.replace(tzinfo=UTC)
+    return RunSummary(
+        path=str(path), state=state, command=str(config.get("command") or ""), environment=env,
+        model=model, created=created, success=success, of=of, problem=" ".join(problem.split()),
+    )  # fmt: skip
 
 
 # -- one run ----------------------------------------------------------------------------------
@@ -264,101 +281,58 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     """
     if not looks_like_a_run(path):
         raise ConfigError(f"'{path}' is not a run: expected a folder with the config.json of a run")
-    at, problems = time.time() if now is None else now, list[str]()
-    run, config, progress = _summarised(path), dict[str, Any](), read_progress(path)
-    with suppress(ConfigError):  # told as the state of the run
-        config = RunDirectory(path).config()
-    now_playing = progress if run.state == "running" else None
-    sets = tuple(_sets(path, _recorded(path, problems), config, progress))
+    at = time.time() if now is None else now
+    run, progress, contents = _summarised(path), read_progress(path), read(path)
+    playing = progress if run.state == "running" else None
+    sets = tuple(_sets(contents, run.command == "eval", _planned(path), progress))
     totals = [each.total for each in sets]
-    told = "; ".join(filter(None, [run.problem, *problems]))
+    files = [*path.glob("*.json*"), *(path / "traces").glob("*.jsonl")]
+    files = [file for file in files if file.name != "config.json"]
+    written = [file.stat().st_mtime for file in files]
+    known = [task.left for task in (playing.tasks if playing else ()) if task.left is not None]
+    damage = () if run.state == "running" else contents.damage
+    told = dict.fromkeys(filter(None, [run.problem, *damage]))
     return RunSnapshot(
-        **{**msgspec.structs.asdict(run), "problem": " ".join(told.split())},
-        silent=_silent(path, at),
+        **{**msgspec.structs.asdict(run), "problem": "; ".join(told)},
+        silent=max(0.0, at - max(written)) if written else None,
         done=sum(each.done for each in sets),
         total=None if None in totals else sum(total or 0 for total in totals),
-        left=_left(now_playing, at) if now_playing else None,
+        left=max(0.0, max(known) - (at - playing.written)) if playing and known else None,
         sets=sets,
-        tasks=now_playing.tasks if now_playing else (),
+        tasks=playing.tasks if playing else (),
     )
-
-
-def _recorded(path: Path, problems: list[str]) -> dict[str, ArmResult]:
-    """The episodes in the trace files by set, as far as they can be read."""
-    parts: dict[str, list[ArmResult]] = {}
-    for file in sorted((path / "traces").glob("*.jsonl")):
-
-        def readable(file: Path = file) -> Iterator[Episode]:
-            try:
-                yield from iter_jsonl(file, whole=False)  # a line may be just being written
-            except (SwarmError, OSError) as error:
-                problems.append(brief(error))
-
-        name = set_name(file.stem)
-        parts.setdefault(name, []).append(ArmResult.of_episodes(name, readable()))
-    return {name: ArmResult.total(found, name) for name, found in parts.items()}
 
 
 def _sets(
-    path: Path,
-    recorded: Mapping[str, ArmResult],
-    config: Mapping[str, Any],
-    progress: Written | None,
+    contents: Contents, evaluates: bool, planned: Sequence[str], progress: Written | None
 ) -> Iterator[SetStatus]:
     """The sets in order: with results, without results, not started."""
-    arms: dict[str, ArmResult] = {}
-    with suppress(ConfigError):  # told as the state of the run
-        arms = {arm.file: arm for arm in Results.load(path).arms}
-    for name, arm in arms.items():
-        yield _status(name, arm, len(arm.jobs), arm.success)
+    tested = {arm.file: arm for arm in contents.results.arms if contents.tested}
+    done_with = {set_name(name) for name in tested}
+    kept = {arm.name: arm for arm in contents.kept if arm.name not in done_with}
     tasks = () if progress is None else (*progress.ended, *progress.tasks)
     begun = {task.label: round(task.total) for task in tasks}
-    evaluates, tested = config.get("command") == "eval", {set_name(name) for name in arms}
-    for name in dict.fromkeys([*recorded, *_planned(config)]):
-        if name in tested or name in arms:
-            continue
-        arm = recorded.get(name, ArmResult(split=name))
+    for name in dict.fromkeys([*tested, *kept, *planned]):
+        arm = (tested | kept).get(name, ArmResult(split=name))
         done, total = len(arm.outcomes), begun.get(name)
-        if name == _TRAINING and not evaluates:  # a selection
-            yield _status(name, arm, done, None)
-            continue
+        selection = name == _TRAINING and not evaluates
+        if name in tested or selection:
+            total = done
+        elif total is not None:
+            total = max(total, done)
         few = evaluates if total is None else done < _LEAST_SHARE * total
-        yield _status(name, arm, total and max(total, done), None if few else arm.success)
+        yield SetStatus(
+            name=name, done=done, total=total, solved=arm.solved, masked=arm.masked,
+            success=None if selection or few else arm.success,
+        )  # fmt: skip
 
 
-def _status(name: str, arm: ArmResult, total: int | None, success: Interval | None) -> SetStatus:
-    return SetStatus(
-        name=name,
-        done=len(arm.outcomes),
-        total=total,
-        solved=arm.solved,
-        masked=arm.masked,
-        success=success,
-    )
-
-
-def _planned(config: Mapping[str, Any]) -> list[str]:
+def _planned(path: Path) -> list[str]:
     """The sets that an evaluation plays, in their order."""
-    if config.get("command") == "eval":
-        with suppress(msgspec.ValidationError):
-            wanted = msgspec.convert(config.get("eval"), dict[str, object])
-            splits = msgspec.convert(wanted.get("split"), list[str])
-            seeds = msgspec.convert(wanted.get("seed"), list[int])
-            return [trace_name(split, seed, seeds) for split in splits for seed in seeds]
+    with suppress(ConfigError, KeyError, TypeError):
+        config = RunDirectory(path).config()
+        wanted: Any = config.get("eval")
+        if config.get("command") == "eval":
+            seeds = wanted["seed"]
+            return [trace_name(str(split), s, seeds) for split in wanted["split"] for s in seeds]
     return []
-
-
-def _silent(path: Path, now: float) -> float | None:
-    """Seconds since the last change of a file that a run writes."""
-    names = ("progress.json", "status.json", "metrics.jsonl", "results.json")
-    times = []
-    for file in (*(path / name for name in names), *(path / "traces").glob("*.jsonl")):
-        with suppress(OSError):
-            times.append(file.stat().st_mtime)
-    return max(0.0, now - max(times)) if times else None
-
-
-def _left(progress: Written, now: float) -> float | None:
-    """The remaining time of the task that takes longest, as the terminal shows it."""
-    known = [task.left for task in progress.tasks if task.left is not None]
-    return max(0.0, max(known) - (now - progress.written)) if known else None

@@ -145,6 +145,10 @@ class Contents:
     """Whether these are all tested episodes, not a selection that was kept."""
     training: Training
     sets: tuple[EpisodeSet, ...] = ()
+    kept: tuple[ArmResult, ...] = ()
+    """The outcomes of each set."""
+    damage: tuple[str, ...] = ()
+    """What cannot be read of them."""
     settings: str = ""
     """``config.json``: settings, versions, machine."""
     missing: tuple[str, ...] = ()
@@ -163,6 +167,7 @@ def read(path: Path) -> Contents:
         raise ConfigError(f"there is no '{path}': expected a run's folder, or a trace file")
     missing: list[str] = []
     sets, kept = _sets(path, missing)
+    damage = tuple(missing)
     results = Results()
     try:
         results = Results.load(path)
@@ -188,6 +193,8 @@ def read(path: Path) -> Contents:
         tested=tested,
         training=training,
         sets=sets,
+        kept=tuple(kept),
+        damage=damage,
         settings=_settings(path, missing),
         missing=tuple(missing),
     )

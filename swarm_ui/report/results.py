@@ -135,25 +135,26 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     @classmethod
-    def of_episodes(cls, name: str, episodes: Iterable[Episode]) -> ArmResult:
-        """The result of recorded episodes, which are read one at a time."""
+    def of_episodes(cls, name: str, episodes: Iterable[Episode], **about: Any) -> ArmResult:
+        """The result of recorded episodes, which are read one at a time. ``about``: other fields;
+        the split is by default ``name``."""
         jobs, outcomes, failures, cost = list[Job](), list[float | None](), [], Cost()
-        checker = 1
+        faults, environment, label, checker = dict[Failure, None](), "", "", 1
         for episode in episodes:
             jobs.append((episode.task, episode.seed))
             outcomes.append(outcome(episode))
             failures.append(failure_class(episode))
             cost.add(episode)
-            checker = episode.checker
-        return cls(
-            split=name,
-            name=name,
-            checker=checker,
-            jobs=tuple(jobs),
-            outcomes=tuple(outcomes),
-            work=cost,
+            if episode.fault is not None:
+                faults[episode.fault] = None
+            environment, label = environment or episode.environment, label or episode.policy
+            checker = max(checker, episode.checker)
+        found = cls(
+            split=name, name=name, label=label, environment=environment, checker=checker,
+            jobs=tuple(jobs), outcomes=tuple(outcomes), faults=tuple(faults), work=cost,
             failures=tuple(failures),
-        )
+        )  # fmt: skip
+        return replace(found, **about)
 
     @classmethod
     def total(cls, arms: Sequence[ArmResult], name: str) -> ArmResult:

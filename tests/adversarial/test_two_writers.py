@@ -17,8 +17,8 @@ from learning_run import run as train
 
 from swarm_ui import CollabGraph, ConfigError, GraphPolicy, read_jsonl
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment import evaluation
-from swarm_ui.experiment.evaluation import Trial
+from swarm_ui.experiment import playing
+from swarm_ui.experiment.playing import Trial
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.files import only_writer
 from swarm_ui.report.results import Results
@@ -60,7 +60,7 @@ async def play(run: RunDirectory) -> None:
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
     trial, results = Trial("test", JOBS, "episodes"), Results(labels=("phone",))
     async with Rollouts([LocalWorker(PhoneEnvironment, slots=2)]) as rollouts:
-        await evaluation.play(run, results, trial, policy, rollouts, ProgressDisplay(), max_steps=2)
+        await playing.play(run, results, trial, policy, rollouts, ProgressDisplay(), max_steps=2)
 
 
 def test_a_run_that_another_process_writes_is_refused_and_left_alone(tmp_path: Path) -> None:

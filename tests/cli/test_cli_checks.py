@@ -62,7 +62,7 @@ def test_a_failed_start_leaves_no_folder(
 ) -> None:
     assert shell(f"{RIGHT} --out kept").code == 0
     monkeypatch.setattr(
-        "swarm_ui.cli.outcome.evaluate", failing(ConfigError("the weights do not fit"))
+        "swarm_ui.cli.act.evaluate_run", failing(ConfigError("the weights do not fit"))
     )
     for more in ("", "--out r"):
         done = shell(f"{RIGHT} {more}")
@@ -83,7 +83,7 @@ def test_what_was_written_is_kept(
         run.folder.write_episodes("episodes", [])
         raise ConfigError("late")
 
-    monkeypatch.setattr("swarm_ui.cli.outcome.evaluate", evaluate)
+    monkeypatch.setattr("swarm_ui.cli.act.evaluate_run", evaluate)
     assert shell(f"{RIGHT} --out r").code == 2
     assert (shell.folder / "r/config.json").exists()
 

@@ -23,7 +23,7 @@ from swarm_ui.experiment.mistakes import critic_mistakes
 from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.roles import open_critics
 
-QUICK = "--episodes 1 --validation 1 --epochs 0.1"
+QUICK = "--episodes 1 --epochs 0.1"
 
 
 def judged(folder: Path, name: str) -> list[tuple[str, int]]:
@@ -68,15 +68,17 @@ def test_a_critic_is_made_measured_and_used(
     monkeypatch.setattr(critic_run, "_train", None)
     again = shell(line)
     assert again.json["environments"] == figures
-    other = shell(f"{line} --learning-rate 1e-3")
-    assert other.code == 2 and "learning_rate: 0.0005 then, 0.001 now" in other.err
+    other = shell(f"{line} --seed 3")
+    assert other.code == 2 and "finetune.seed: " in other.err and "3 now" in other.err
 
 
 @pytest.mark.slow
 def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
     assert shell(f"critic tiny phone first {QUICK} --json").code == 0
-    line = f"critic tiny phone second {QUICK} --learning-rate 1e-9 --start first/final --json"
+    line = (
+        f"critic tiny phone second {QUICK} finetune.learning_rate=1e-9 --start first/final --json"
+    )
     done = shell(line)
     assert done.code == 0, done.err
     assert done.json["training"]["start"] == "final"
@@ -101,7 +103,7 @@ def test_an_interrupted_training_keeps_its_episodes(
     with monkeypatch.context() as patched:
         patched.setattr(critic_run, "_train", stopped)
         cut = shell(line)
-    assert cut.code == 130 and "what is finished in out is kept" in cut.json["resume"]
+    assert cut.code == 130 and "what is finished is kept" in cut.json["resume"]
     files = {path: path.read_bytes() for path in (shell.folder / "out/replies").iterdir()}
     assert len(files) == 2
     done = shell(line)
@@ -111,7 +113,7 @@ def test_an_interrupted_training_keeps_its_episodes(
 
 def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
-    few = "--agent script:mixed.txt --episodes 8 --validation 8 --epochs 0.1"
+    few = "--agent script:mixed.txt --episodes 40 --epochs 0.1"
     done = shell(f"critic tiny {LAMP} out {few} --json")
     assert done.code == 0, done.err
     (figures,) = done.json["environments"].values()
@@ -123,8 +125,8 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noq
 
 def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
-    done = shell(f"critic tiny {LAMP} out --episodes 40 --validation 10 --dry-run --json")
-    assert done.code == 0 and list(done.json["episodes"].values()) == [50]
+    done = shell(f"critic tiny {LAMP} out --episodes 40 --dry-run --json")
+    assert done.code == 0 and list(done.json["episodes"].values()) == [48]
     assert not (shell.folder / "out").exists()
 
 
@@ -137,8 +139,8 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
         ("tiny autowebbench out env.data=x", "is for tests only"),
         ("tiny phone phone out", "an environment is named twice"),
         ("tiny phone out --episodes 0", "episodes: got 0"),
-        ("tiny phone out --epochs 0", "epochs: got 0"),
-        ("tiny phone out --learning-rate -1", "learning_rate"),
+        ("tiny phone out --epochs 0", "epochs"),
+        ("tiny phone out finetune.learning_rate=-1", "learning_rate"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
         ("tiny phone out --start nobody", "'nobody'"),
         ("tiny phone full", "is not empty and holds no critic"),

@@ -145,7 +145,7 @@ def test_a_command_records_that_it_failed(
         raise RuntimeError("the disk")
 
     with monkeypatch.context() as patch:
-        patch.setattr("swarm_ui.experiment.evaluation.Results.save", broken)
+        patch.setattr("swarm_ui.experiment.playing.Results.save", broken)
         assert shell(f"eval {LAMP} -n 1 -m script:right.txt --out r").code == 70
     assert listed(shell, "runs .")["r"]["state"] == "failed"
     assert shell("eval --resume r --trust").code == 0

@@ -12,7 +12,7 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.experiment import synthesis
+from swarm_ui.experiment import stage1
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule
 from swarm_ui.experiment.model_settings import AnyModel
 from swarm_ui.optim.stage1 import HeldOut
@@ -67,9 +67,9 @@ def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
         ("autowebbench env.data=x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your copy of the data: env.data=PATH"),
         ("phone recipes-star -o d", "would leak a test split into training"),
-        ("phone --adversary none -o d", "only the critic can be left out"),
-        ("phone --agent base -o d", "reads screens only"),
-        ("phone --agent nobody -o d", "no model 'nobody'"),
+        ("phone --max-calls 3 -o d", "no model is asked; name one with --model"),
+        ("phone --model base -o d", "reads screens only"),
+        ("phone --model nobody -o d", "no model 'nobody'"),
         (f"{LAMP} -o d", "cannot solve its own tasks"),
     ],
 )
@@ -140,13 +140,13 @@ def test_a_model_is_opened_once_for_all_its_roles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened: list[str] = []
-    before = synthesis.open_model
+    before = stage1.open_model
 
     def counted(section: AnyModel) -> object:
         opened.append(section.name)
         return before(section)
 
-    monkeypatch.setattr(synthesis, "open_model", counted)
+    monkeypatch.setattr(stage1, "open_model", counted)
     done = shell(f"synthesize {LAMP} -n 2 --model script:right.txt -o c --json")
     assert done.code == 0, done.err
     assert opened == ["script:right.txt"] and done.json["successes"] == 2

@@ -11,7 +11,7 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 from swarm_ui.environments.benchmark import Opened
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.wrapping import wrapped
+from swarm_ui.experiment.benchmarks import wrapped
 from swarm_ui.trace.jsonl import read_jsonl
 
 SOURCE = '''\
@@ -47,19 +47,19 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
 
 def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
     line = (
-        "eval phone contacts-add --model script:wait.txt "
-        'env.wrap=["step-limit:steps=2","user_wrappers:Quiet"]'
+        "eval phone contacts-add --model script:wait.txt env.max_steps=2 "
+        'env.wrap=["action-filter:apps=nowhere","user_wrappers:Quiet"]'
     )
     done = code(f"{line} --out r --json")
     assert done.code == 1, done.err
     (episode,) = read_jsonl(code.folder / "r/traces/parameters.jsonl")
-    assert len(episode.steps) == 2 and episode.steps[-1].truncated
-    kept = json.loads((code.folder / "r/config.json").read_text())["config"]["env"]["wrap"]
-    assert kept == ["step-limit:steps=2", "user_wrappers:Quiet"]
+    assert len(episode.steps) == 2 and all(step.note for step in episode.steps), "it refused"
+    wraps = ["action-filter:apps=nowhere", "user_wrappers:Quiet"]
+    assert json.loads((code.folder / "r/config.json").read_text())["config"]["env"]["wrap"] == wraps
     told = json.loads((code.folder / "r/results.json").read_text())["labels"]
-    assert "step-limit:steps=2" in told[-1]
+    assert wraps[0] in told[-1]
     plan = code(f"{line} --dry-run --json").json
-    assert plan["environment"].startswith("phone in step-limit:steps=2, user_wrappers")
+    assert plan["environment"] == f"phone in {', '.join(wraps)}"
 
 
 def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
@@ -67,18 +67,16 @@ def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
     assert done.code == 3 and "the wrapper broke" in done.err
     again = code("eval --resume r --trust")
     assert again.code == 3 and "the wrapper broke" in again.err
-    other = code("eval --resume r --trust env.wrap=step-limit:steps=3")
+    other = code("eval --resume r --trust env.wrap=action-filter")
     assert other.code == 2 and "env.wrap: cannot be changed" in " ".join(other.err.split())
 
 
 @pytest.mark.parametrize(
     ("wrap", "said"),
     [
-        ("step-limit", "'steps': field required; expected step-limit:KEY=VALUE"),
-        ("step-limit:steps=0", "'steps': input should be greater than or equal to 1"),
-        ("step-limit:steps=1,stops=1", "'stops': extra inputs are not permitted"),
-        ("action-filter:deny=pay", "'deny': input should be 'payment'"),
-        ("stop-limit", "did you mean 'step-limit'?"),
+        ("action-filter:deny=pay", "got 'deny=pay'; expected action-filter:deny=RULE,apps=NAME"),
+        ("action-filter:app=x", "got 'app=x'"),
+        ("action-filtr", "did you mean 'action-filter'?"),
         ("user_wrappers:none", "has no attribute 'none'"),
         ("user_wrappers:two", "missing 1 required positional argument: 'more'"),
         ("user_wrappers:fails", "RuntimeError: no wrapping paper (user_wrappers.py:11)"),

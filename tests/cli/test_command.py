@@ -84,12 +84,12 @@ def test_exit_codes_tell_whose_fault_it_was(error: Exception, code: int) -> None
 
 
 def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    from swarm_ui.cli.commands import doctor
+    from swarm_ui.cli import setup
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nobody")
 
-    monkeypatch.setattr(doctor, "checks", broken)
+    monkeypatch.setattr(setup, "checks", broken)
     done = shell("doctor --json")
     assert done.code == done.json["exit"] == 70
     assert "Traceback" in done.err and "by nobody" in done.err

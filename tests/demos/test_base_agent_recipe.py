@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
-from hashlib import sha256
 
 import pytest
 import torch
 
 from demos.base_agent.environment import InventedScreens
-from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.pages import FAMILIES, Family
+from demos.base_agent.screens import ActionSample, Words, to_sample
 from demos.base_agent.stream import COLLEAGUES, Mix, Stream, demonstrate, with_messages
 from demos.base_agent.training import Progress, Stage1Config, pad, reply_loss, train
 from swarm_ui.action import Action
@@ -21,7 +20,6 @@ from swarm_ui.model import Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
-from swarm_ui.prompts import decision_chat
 
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
@@ -139,28 +137,15 @@ def test_overheard_lessons_keep_their_target_and_hear_right_and_wrong() -> None:
     assert wrong > 50
 
 
-def digest(samples: Iterable[ActionSample | QuestionSample]) -> str:
-    """A hash of the goals, screens and answers, without the instructions to the model."""
-    found = sha256()
-    for sample in samples:
-        _, user = decision_chat(sample.decision)
-        texts = [user.content]
-        if isinstance(sample, QuestionSample):
-            texts.append(repr(sample.questions))
-        else:
-            assert isinstance(sample.action, Action)
-            texts.append(sample.action.json())
-        found.update("\n".join(texts).encode())
-    return found.hexdigest()[:16]
-
-
-def test_the_stream_is_that_of_the_included_weights() -> None:
-    steps = asyncio.run(
-        demonstrate(PhoneEnvironment(), task="notes-create", seed=3, rng=random.Random(0))
-    )
-    words = ("apple", "river", "stone", "paper", "green", "light")
-    stream = Stream(7, words, Mix(), steps)
-    assert digest(stream.draw() for _ in range(600)) == "4a24b9be223515b1"
+@pytest.mark.parametrize("family", list(FAMILIES), ids=lambda family: family.__name__)
+def test_every_step_of_a_page_is_possible(family: Family) -> None:
+    for seed in range(40):
+        screen = family(Words(seed, KNOWN))
+        assert screen.goal and not set("{}[]") & set(screen.goal)
+        for at in range(len(screen.plan)):
+            sample = to_sample(family(Words(seed, KNOWN)), at)
+            assert sample.action.index is not None
+            assert sample.decision.observation.element(sample.action.index) is not None
 
 
 async def test_invented_screens_are_solved_by_their_expert_alone() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from swarm_ui.experiment.long_lived import long_lived
+from swarm_ui.experiment.models import long_lived
 
 
 @pytest.fixture(autouse=True)

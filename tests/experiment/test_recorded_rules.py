@@ -9,7 +9,7 @@ from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.recorded.demonstrations import Recordings
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.synthesis import rule_of_recordings
+from swarm_ui.experiment.stage1 import rule_of_recordings
 
 
 async def check(environment: str, task: str) -> None:

@@ -105,7 +105,7 @@ async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> No
 )
 def test_the_embedded_agent_cannot_judge_in_words(section: Critic) -> None:
     [(name, mistake)] = critic_mistakes(Config(critic=section))
-    assert name == ("critic", "model")
+    assert name == "critic.model"
     assert "name a language model" in mistake
 
 
@@ -130,7 +130,7 @@ async def test_a_scripted_teacher_is_of_the_environment() -> None:
 def test_a_teacher_that_cannot_be_had(environment: str, section: Critic, told: str) -> None:
     config = Config(env=ENVIRONMENTS[environment](), critic=section)
     [(name, mistake)] = critic_mistakes(config)
-    assert name == ("critic", "teacher") and told in mistake
+    assert name == "critic.teacher" and told in mistake
 
 
 async def test_a_language_model_can_be_critic_and_teacher() -> None:

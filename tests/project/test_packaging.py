@@ -183,9 +183,9 @@ def test_make_installs_once_and_passes_arguments_on(source: Path, tmp_path: Path
     venv = tmp_path / "venv"
     told = run("make", "demo", "PYTHON=", f"VENV={venv}", cwd=source, code=2)
     assert "3.11" in told and not venv.exists()
-    first = run("make", "-n", "demo", "ARGS=--quick", f"VENV={venv}", cwd=source)
+    first = run("make", "-n", "demo", "ARGS=--out here", f"VENV={venv}", cwd=source)
     assert f"-m venv {venv}" in first and "-c constraints.txt -e" in first
-    assert f"{venv}/bin/python demos/androidworld_swarm.py --quick" in first
+    assert f"{venv}/bin/python demos/androidworld_swarm.py --out here" in first
     venv.mkdir()
     (venv / ".installed").touch()
     assert "pip install" not in run("make", "-n", "demo", f"VENV={venv}", cwd=source)

@@ -1,14 +1,14 @@
-"""``swarm-ui train``: a team learns from its own rollouts."""
+"""``train``: a team learns from its own rollouts."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.outcome import Stopped, begun, environment_shown, loaded, stoppable
+from swarm_ui.cli.outcome import Stopped, begun, environment_shown, loaded, run_words, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import LearningError
 from swarm_ui.experiment import Run
@@ -20,9 +20,7 @@ from swarm_ui.experiment.learner_processes import (
     join_processes,
     leading,
     placed,
-    tell_model,
 )
-from swarm_ui.experiment.learning import update_facts
 from swarm_ui.experiment.loading import expect_read, load
 from swarm_ui.experiment.models import describe_model
 from swarm_ui.experiment.place import describe_place
@@ -78,65 +76,51 @@ def train(arguments: flags.Arguments) -> int:
 def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
     """The command in its first process."""
     expect_read(arguments.overrides, _UNREAD, "train")
-    output, old = arguments.output, arguments["resume"]
+    output, old, out = arguments.output, arguments["resume"], arguments["out"]
     run: Run | None = None
     if old is not None:
-        flags.expect_none(arguments, "config", "out")
+        arguments.expect_none("config", "out")
         run = Run.open(old, arguments.in_environment(), command="train", trust=arguments["trust"])
         config = run.config
     else:
         config = load(arguments["config"], arguments.in_environment(), learning=True)
-    if processes is not None:
-        placed(config.model, processes)
+    place = placed(config.model, processes)
     if arguments["dry_run"]:
         return _show_plan(run, config, arguments, 1 if processes is None else processes.size)
     new = run is None
-    run = begun(config, arguments["out"], "train") if run is None else run
-    history = _learn(run, output, processes, new=new, named=arguments["out"] is not None)
-    return _show_training(run, output, history)
+    run = begun(config, out, "train") if run is None else run
 
-
-def _learn(
-    run: Run, output: Output, processes: Processes | None, *, new: bool, named: bool
-) -> Sequence[Metrics]:
-    """Train; returns the metrics of all iterations."""
-
-    def learn() -> Any:
-        model = _load(run.config, output, processes)
+    def learn() -> Sequence[Metrics]:
+        if processes is not None:  # the others load the model while this one loads its own
+            processes.send(config.model_dump_json().encode())
+        names = agent_names(config.team.filled(learning=True).agents)
+        model = loaded(place, output, names)
         return train_run(
             run, model=model, show=output.progress, warn=output.warn, processes=processes
         )
 
     from swarm_ui.optim.distributed import LostProcess
 
+    again = run.words("train")
     try:
-        history: Sequence[Metrics] = stoppable(run, run.words("train"), learn, new=new, named=named)
+        history = stoppable(run, again, learn, new=new, named=out is not None)
     except LostProcess as error:
         if not run.path.exists():  # it was new, and nothing was saved
             raise
-        raise Stopped(run.path, shlex.join(run.words("train")), error) from error
+        raise Stopped(run.path, shlex.join(again), error) from error
     except Stopped as stop:
         if isinstance(stop.cause, EndedByLauncher):
-            cause = LearningError(
+            stop.cause = LearningError(
                 "the launcher ended this process, as it does when another process of the training "
                 "has ended"
             )
-            raise Stopped(stop.run, stop.resume, cause) from stop
         raise
-    return history
-
-
-def _load(config: Config, output: Output, processes: Processes | None) -> Any:
-    """The model that is trained, loaded by all processes at the same time."""
-    learned = agent_names(config.team.filled(learning=True).agents)
-    if processes is not None:
-        tell_model(processes, config, learned, config.train.rank)
-    return loaded(placed(config.model, processes), output, learned)
+    return _show_training(run, output, history)
 
 
 def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     """Show the metrics of each iteration; returns the exit code."""
-    config, folder = run.config, run.folder
+    config = run.config
     made = table(
         f"{team_size(config.team.filled(learning=True))} on {config.env.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
@@ -156,7 +140,7 @@ def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     if config.run.report:
         from swarm_ui.experiment.reporting import run_report
 
-        output.say(f"report: {run_report(folder.path)}")
+        output.say(f"report: {run_report(run.path)}")
     shown = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
     rows = [{name: at[name] for name in shown} for at in history]
     found = {"run": str(run.path), "adapters": str(run.adapters), "iterations": rows}
@@ -168,9 +152,7 @@ def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     output.warn(f"nothing was learned: {reason}. Then train in a new folder")
     output.command("to see the episodes", "swarm-ui", "view", str(run.path))
     broken = all(at["masked"] == at["episodes"] for at in history)
-    code = exits.ENVIRONMENT if broken else exits.LEARNING
-    output.record({"ok": False, "exit": code, "reason": reason, **found})
-    return code
+    return output.done(exits.ENVIRONMENT if broken else exits.LEARNING, reason=reason, **found)
 
 
 def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, processes: int) -> int:
@@ -179,20 +161,27 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, proc
     if run is None:  # a dry run of a run that has begun makes no model
         asyncio.run(check_code(config, learning=True))
     learning, team = config.train, config.team.filled(learning=True)
+    update, default = learning.update, "by the size of the model"
+    steps = default if update.steps is None else str(update.steps)
+    rate = default if update.lr is None else f"{update.lr:g}"
+    told = f"{update.method}, steps of an adapter: {steps}, rate: {rate}"
+    if learning.shared_iterations:
+        told += f"; one for all in the first {learning.shared_iterations} iterations"
+    part = f"{processes}; each computes at most {-(-update.batch_size // processes)} examples of a"
     facts = {
         "environment": environment_shown(config.env),
         "model": describe_model(config.model),
         "start": config.model.adapters or "new adapters",
         "team": team_size(team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        **update_facts(learning, processes),
+        "update": told,
+        **({"processes": f"{part} batch"} if processes > 1 else {}),
         "adapters": ", ".join(agent_names(team.agents)),
         "edges": learning.edges,
         "credit": describe_credit(config),
         **({"teacher": config.critic.teacher} if config.critic.teacher != "none" else {}),
         "place": describe_place(config),
-        "out": str(run.path if run else arguments["out"] or "runs/<date>-…"),
+        "out": run_words(run, arguments["out"]),
     }
-    output = arguments.output
-    output.show(facts_table("would be trained, nothing is written", facts.items()))
-    return output.done(dry_run=True, **facts)
+    arguments.output.show(facts_table("would be trained, nothing is written", facts.items()))
+    return arguments.output.done(dry_run=True, **facts)
