@@ -26,8 +26,8 @@ from benchmarks.arms import (
     vote,
 )
 from benchmarks.study import Arm, Study
-from demos.base_agent.recipes import BaseAgentConfig, pool
-from demos.base_agent.stream import Stream
+from demos.base_agent.recipes import pool
+from demos.base_agent.stream import Mix, Stream
 from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph, Observation, Trace
 from swarm_ui.model import ChatModel
@@ -52,9 +52,9 @@ def unguided(seed: int, team: CollabGraph, *, outcome: bool = False) -> Roles:
 
 def more_stage1(seed: int, steps: int) -> tuple[LocalModel, dict[str, float]]:
     """The agent after these steps on the corpus of stage 1."""
-    config, model = BaseAgentConfig(seed=1000 + seed), LocalModel.load()
-    stream = Stream(config.seed * 1000, KNOWN_WORDS, config.mix, pool())
-    stage1 = Stage1Config(steps=steps, learning_rate=1e-3, seed=config.seed * 1000)
+    model, own = LocalModel.load(), (1000 + seed) * 1000
+    stream = Stream(own, KNOWN_WORDS, Mix(), pool())
+    stage1 = Stage1Config(steps=steps, learning_rate=1e-3, seed=own)
     return model, {"cpu_s": train(model, stream, stage1).cpu_seconds}
 
 

@@ -12,7 +12,6 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.model import Decision
@@ -80,14 +79,6 @@ class QuestionSample:
 
     decision: Decision
     questions: tuple[tuple[str, int], ...]
-
-
-class SampleSource(Protocol):
-    """An endless source of samples for :func:`demos.base_agent.training.train`."""
-
-    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
-        """The next sample; ``questions`` overrides the share of level 1."""
-        ...
 
 
 def to_sample(screen: Screen, at: int) -> ActionSample:
@@ -174,7 +165,7 @@ class Words(random.Random):
         self._known, self._used = known, set[str]()
 
     def __new__(cls, seed: int, known: Sequence[str]) -> Words:
-        return super().__new__(cls, seed)
+        return super().__new__(cls, seed)  # type: ignore[call-arg]
 
     def chance(self, share: float) -> bool:
         return self.random() < share

@@ -51,19 +51,13 @@ class Mix:
 
 
 class Stream:
-    """An endless, seeded stream of samples;
-    a :class:`~demos.base_agent.screens.SampleSource`."""
+    """An endless stream of samples; equal seeds give equal streams."""
 
     def __init__(
         self, seed: int, known: Sequence[str], mix: Mix, demonstrations: Sequence[ActionSample] = ()
     ) -> None:
-        """
-        Args:
-            seed: equal seeds give equal streams.
-            known: ordinary words to mix into invented screens.
-            mix: shares.
-            demonstrations: a fixed pool that is sampled with replacement.
-        """
+        """``known``: ordinary words to mix into invented screens; ``demonstrations``: a fixed pool
+        that is sampled with replacement."""
         self.rng, self.mix = random.Random(seed), mix
         self._known, self._demonstrations = tuple(known), demonstrations
 
@@ -159,13 +153,13 @@ def random_action(screen: Observation, rng: random.Random) -> Action | None:
     if not screen.elements:
         return None
     element = rng.choice(screen.elements)
-    at = {"target": element.label, "index": element.index}
+    label, index = element.label, element.index
     if element.editable and rng.random() < 0.6:
         text = rng.choice(screen.goal.split() or ["x"])
-        return Action(action_type="input_text", text=text, **at)
+        return Action(action_type="input_text", target=label, index=index, text=text)
     if rng.random() < 0.1:
         return Action(action_type="navigate_back")
-    return Action(action_type="click", **at)
+    return Action(action_type="click", target=label, index=index)
 
 
 def with_messages(

@@ -20,7 +20,8 @@ from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.nn.utils.rnn import pad_sequence
 
-from demos.base_agent.screens import QuestionSample, SampleSource
+from demos.base_agent.screens import QuestionSample
+from demos.base_agent.stream import Stream
 from swarm_ui.errors import LearningError
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.examples import full_batches
@@ -68,10 +69,10 @@ def print_progress(at: Progress) -> None:
 
 def train(
     learner: LocalModel,
-    stream: SampleSource,
+    stream: Stream,
     config: Stage1Config,
     *,
-    report: Callable[[Progress], None] = lambda _: None,
+    report: Callable[[Progress], None] | None = None,
 ) -> Progress:
     """Train all weights of the learner in place; return the final state.
 
@@ -105,7 +106,8 @@ def train(
             wall, used = time.monotonic() - start, time.process_time() - cpu
             last = Progress(step, config.steps, sum(losses) / len(losses), wall, used)
             losses.clear()
-            report(last)
+            if report is not None:
+                report(last)
     network.eval()
     return last
 
@@ -137,7 +139,7 @@ def pad(samples: Sequence[Tokens], pad_id: int) -> tuple[Tensor, Tensor]:
 
 
 def _batches(
-    learner: LocalModel, stream: SampleSource, config: Stage1Config
+    learner: LocalModel, stream: Stream, config: Stage1Config
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches with about the same number of tokens, each of samples of about the same length."""
     rng, made = random.Random(config.seed), 0

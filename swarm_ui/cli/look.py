@@ -276,10 +276,8 @@ def export(arguments: flags.Arguments) -> int:
         return output.done(out=str(out), **{"adapters" if what == "adapters" else "files": names})
     found = exporting.lines(run, what, solved=arguments["solved"])
     if out is not None:
-        count = 0
         with writing(out), replacing(out) as file:
-            for count, line in enumerate(found, start=1):
-                file.write(line.encode())
+            count = sum(bool(file.write(line.encode())) for line in found)
         output.say(f"wrote {out}, {counted(count, 'line')}")
         return output.done(out=str(out), lines=count)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as held:

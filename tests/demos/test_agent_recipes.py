@@ -16,8 +16,9 @@ pytest.importorskip("torch")
 from demos.base_agent import recipes
 from demos.base_agent.environment import InventedScreens
 from demos.base_agent.recipes import (
+    DEVICES,
     FIRST_DEVICE,
-    GeneralAgentConfig,
+    GENERAL,
     general_demonstrations,
     make_general_agent,
 )
@@ -29,7 +30,7 @@ from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.rollout import Job
 
-SMALL = GeneralAgentConfig(devices=4, device_episodes=12, phone_episodes=38)
+SMALL = {"devices": 4, "on_devices": 12, "on_phone": 38}
 
 
 def test_it_is_shown_the_devices_and_all_training_templates(
@@ -43,7 +44,7 @@ def test_it_is_shown_the_devices_and_all_training_templates(
         return await solve(environment, jobs, rng)
 
     monkeypatch.setattr(recipes, "solver_steps", watched)
-    steps = asyncio.run(general_demonstrations(SMALL))
+    steps = asyncio.run(general_demonstrations(7, **SMALL))
     devices = [task for task, _ in shown if task.startswith("invented-")]
     assert len(shown) == 50 and len(devices) == 12 and len(steps) > 100
     assert {int(task.split("-")[1]) for task in devices} <= set(range(5_000, 5_004))
@@ -51,14 +52,13 @@ def test_it_is_shown_the_devices_and_all_training_templates(
 
 
 def test_equal_settings_show_equal_steps() -> None:
-    first, again = (asyncio.run(general_demonstrations(SMALL)) for _ in range(2))
+    first, again = (asyncio.run(general_demonstrations(7, **SMALL)) for _ in range(2))
     assert first == again
-    assert asyncio.run(general_demonstrations(replace(SMALL, seed=SMALL.seed + 1))) != first
+    assert asyncio.run(general_demonstrations(8, **SMALL)) != first
 
 
 def test_its_devices_are_in_no_test_and_in_no_study() -> None:
-    last = FIRST_DEVICE + GeneralAgentConfig().devices
-    assert 64 < FIRST_DEVICE < last <= 10_000 < UNSEEN
+    assert 64 < FIRST_DEVICE < FIRST_DEVICE + DEVICES <= 10_000 < UNSEEN
 
 
 def differs(one: LocalModel, other: LocalModel) -> bool:
@@ -67,8 +67,8 @@ def differs(one: LocalModel, other: LocalModel) -> bool:
 
 
 def test_the_general_agent_continues_another(tmp_path: Path) -> None:
-    config = replace(SMALL, stage1=replace(SMALL.stage1, steps=3))
-    done = make_general_agent(config, tmp_path)
+    shown = asyncio.run(general_demonstrations(7, **SMALL))
+    done = make_general_agent(tmp_path, replace(GENERAL, steps=3), shown=shown)
     assert done.steps == 3
     assert differs(LocalModel.load(tmp_path), LocalModel.load())
 

@@ -24,7 +24,7 @@ from swarm_ui.environments.phone.templates import CORE, TEMPLATES
 from swarm_ui.environments.phone.view import HEIGHT, WIDTH
 from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.comparing import compare_runs
+from swarm_ui.experiment.playing import compare_runs
 from swarm_ui.observation import Element, Observation
 from swarm_ui.rollout import rollout
 
