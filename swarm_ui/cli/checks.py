@@ -193,12 +193,8 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
 
 
 async def _answered(url: str, model: str | None, key_env: str) -> str:
-    """The models that are served, and the one that answered a request such as agents send.
-
-    Raises:
-        ModelError: the endpoint or the model does not answer.
-        ConfigError: no model is named, and not exactly one is served.
-    """
+    """The models that are served, and the one that answered a request such as agents send. Raises
+    ``ConfigError`` if no model is named, and not exactly one is served."""
     from swarm_ui.experiment.model_settings import Endpoint
     from swarm_ui.experiment.models import open_model
     from swarm_ui.model import Decision

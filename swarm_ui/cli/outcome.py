@@ -52,11 +52,8 @@ def begun(config: Config, out: Path | None, command: str) -> Run:
 
 
 def repeatable(out: Path, work: Callable[[], T]) -> T:
-    """Do the work of a command that is repeated as it was, to continue it.
-
-    Raises:
-        Stopped: it was interrupted, or a budget is used up.
-    """
+    """Do the work of a command that is repeated as it was, to continue it. Raises ``Stopped`` if it
+    was interrupted, or a budget is used up."""
     try:
         return work()
     except (KeyboardInterrupt, BudgetExceeded) as error:
@@ -67,11 +64,7 @@ def stoppable(run: Run, again: list[str], work: Callable[[], T], *, new: bool, n
     """Do the work of a run that has begun; ``again``: the words of the command that continues it.
 
     If the work of a ``new`` run fails before anything is written, its directory is deleted;
-    ``named``: the user chose it.
-
-    Raises:
-        Stopped: it was interrupted, or a budget is used up.
-    """
+    ``named``: the user chose it. Raises ``Stopped`` as :func:`repeatable` does."""
     try:
         return work()
     except (KeyboardInterrupt, BudgetExceeded) as error:

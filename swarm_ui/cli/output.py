@@ -85,11 +85,7 @@ class Output:
 
     def lines(self, text: str) -> None:
         """Print a text, such as a file, without wrapping its lines. On a terminal, its control
-        characters are replaced.
-
-        Raises:
-            ConfigError: standard output cannot represent the text.
-        """
+        characters are replaced. Raises ``ConfigError`` if standard output cannot represent it."""
         if self.machine:
             return
         text = printable(text) if sys.stdout.isatty() else text

@@ -6,7 +6,7 @@ Any other name is a plug-in, or the user's code.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
 from swarm_ui.environments.web.benchmark import BrowserGym, Web
-from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter
+from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter, StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.plugins import UserEnvironment, make, plugins, told, unknown
 from swarm_ui.rollout import MakeEnvironment
@@ -94,17 +94,14 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
 
 # -- wrappers -------------------------------------------------------------------------------------
 
-FILTER = "action-filter"
-"""The wrapper of this package that has a name."""
+WRAPPERS = {"action-filter": ("deny", "apps"), "step-limit": ("steps",)}
+"""The wrappers of this package that have a name, and their options."""
 _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
 
 
 def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironment:
-    """A factory of environments in wrappers; the first of ``texts`` is the innermost.
-
-    Raises:
-        ConfigError: there is no such wrapper, or an option is wrong.
-    """
+    """A factory of environments in wrappers; the first of ``texts`` is the innermost. Raises
+    ``ConfigError`` for a wrong one."""
     if problems := list(filter(None, map(wrapper_mistake, texts))):
         raise ConfigError(problems[0])
     if not texts:
@@ -115,8 +112,8 @@ def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironmen
         env: Environment = await made if inspect.isawaitable(made) else made
         try:
             for text in texts:
-                wrap = UserEnvironment(make("wrappers", text, env)) if is_users(text) else None
-                env = wrap or ActionFilter(env, **_options(text))
+                wraps = None if is_users(text) else _wraps(text)
+                env = wraps(env) if wraps else UserEnvironment(make("wrappers", text, env))
         except BaseException:
             await env.close()
             raise
@@ -128,30 +125,35 @@ def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironmen
 def wrapper_mistake(text: str) -> str:
     """What is wrong with a wrapper's text; empty: nothing. No code of the user is imported."""
     if is_users(text):
-        return unknown("wrappers", text, [FILTER])
+        return unknown("wrappers", text, WRAPPERS)
     try:
-        _options(text)
+        _wraps(text)
     except ConfigError as error:
         return str(error)
     return ""
 
 
 def is_users(text: str) -> bool:
-    """Whether a wrapper is a plug-in or ``module:callable``, and not that of this package."""
-    return text.partition(":")[0] != FILTER
+    """Whether a wrapper is a plug-in or ``module:callable``, and not one of this package."""
+    return text.partition(":")[0] not in WRAPPERS
 
 
-def _options(text: str) -> dict[str, Any]:
-    """The arguments in ``action-filter:deny=RULE,deny=RULE,apps=NAME``."""
-    given: dict[str, list[str]] = {"deny": [], "apps": []}
-    for part in filter(None, text.partition(":")[2].split(",")):
+def _wraps(text: str) -> Callable[[Environment], Environment]:
+    """The wrapper that ``name:key=value,key=value`` names; a key that is repeated makes a list."""
+    name, _, rest = text.partition(":")
+    given: dict[str, list[str]] = {key: [] for key in WRAPPERS[name]}
+    for part in filter(None, rest.split(",")):
         key, _, value = part.partition("=")
         if key not in given or (key == "deny" and value not in (*_RULES, "nothing")):
             raise ConfigError(
-                f"wrapper '{FILTER}': got '{part}'; expected {FILTER}:deny=RULE,apps=NAME with "
-                f"the rules {', '.join(_RULES)} or nothing; both may be repeated"
+                f"wrapper '{name}': got '{part}'; expected {name}:KEY=VALUE,... with "
+                f"{', '.join(given)}, and of deny {', '.join(_RULES)} or nothing"
             )
         given[key].append(value)
-    denied = given["deny"] or ["payment", "deletion"]
-    rules = [_RULES[name] for name in denied if name in _RULES]
-    return {"deny": rules, "apps": tuple(given["apps"]) or None}
+    if name == "step-limit":
+        (*_, steps) = given["steps"] or ["nothing"]
+        if not steps.isdecimal() or int(steps) < 1:
+            raise ConfigError(f"wrapper '{name}': got {steps}; expected {name}:steps=N, at least 1")
+        return partial(StepLimit, steps=int(steps))
+    rules = [_RULES[rule] for rule in given["deny"] or ["payment", "deletion"] if rule in _RULES]
+    return partial(ActionFilter, deny=rules, apps=tuple(given["apps"]) or None)

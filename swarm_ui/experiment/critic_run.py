@@ -127,12 +127,8 @@ class CriticResult(NamedTuple):
 def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:
     """Collect replies, train a critic and measure it, or continue an interrupted run.
 
-    Raises:
-        ConfigError: wrong settings, a folder that holds something else, nothing to learn from, or
-            a full disk.
-        ModelError, EnvironmentFault, LearningError: as the agents, the environments and the
-            training raise them.
-    """
+    Raises ``ConfigError`` for wrong settings, a folder that holds something else, or nothing to
+    learn from."""
     work.check()
     _begin(work, out)
     if not (out / _FIGURES).exists():

@@ -28,11 +28,7 @@ _ADAPTERS = "*/adapter_config.json"
 
 
 def corpus(folder: Path, out: Path) -> list[str]:
-    """Write the samples of a corpus in trl's form; returns the names of the files.
-
-    Raises:
-        ConfigError: there is no corpus, or the folder cannot be written.
-    """
+    """Write the samples of a corpus in trl's form; returns the names of the files."""
     from swarm_ui.optim.stage1 import export
 
     try:
@@ -42,12 +38,8 @@ def corpus(folder: Path, out: Path) -> list[str]:
 
 
 def adapters(run: Path, out: Path) -> list[str]:
-    """Copy the adapters to a folder, which replaces earlier ones; returns their names.
-
-    Raises:
-        ConfigError: the run has none, or the folder holds something else or cannot be written; then
-            it is as before.
-    """
+    """Copy the adapters to a folder, which replaces earlier ones; returns their names. After a
+    ``ConfigError``, the folder is as before."""
     own = RunDirectory.open_to_read(run).adapters
     for path in (own, out, *own.rglob("*")):
         _expect_no_link(path)
@@ -67,10 +59,7 @@ def adapters(run: Path, out: Path) -> list[str]:
 def lines(run: Path, what: str, *, solved: bool = False) -> Iterator[str]:
     """The ``episodes`` of a run, or its preference ``pairs``, as JSON: one line at a time.
 
-    ``solved``: only those of episodes that were solved.
-
-    Raises:
-        ConfigError: there is no such run, or it has none.
+    ``solved``: only those of episodes that were solved. Raises ``ConfigError`` if there are none.
     """
     directory = RunDirectory.open_to_read(run)
     chosen = (e for e in _episodes(directory) if e.success or not solved)
@@ -129,13 +118,10 @@ def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[str]:
 
 
 def pair_row(found: PreferencePair) -> dict[str, Any]:
-    """A preference pair, in one of TRL's forms.
+    """A preference pair, in one of TRL's forms, with exactly the prompt and replies that were used.
 
-    The prompt is the one that was used, and the replies are exactly those that are learned from. A
-    prompt that was sent as a chat gives TRL's conversational form; one that was read as plain text
-    (by a model in this process) gives the plain form, with texts instead of turns. Pictures are
-    left out.
-    """
+    A prompt that was sent as a chat gives the conversational form; one that was read as plain text
+    (by a model in this process) gives texts instead of turns. Pictures are left out."""
     said: dict[str, Any] = {"prompt": found.prompt, "chosen": found.chosen_text}
     if found.rejected_text is not None:
         said["rejected"] = found.rejected_text

@@ -22,22 +22,15 @@ if TYPE_CHECKING:
 
 
 def join_processes() -> Processes | None:
-    """Join the group of processes that the launcher started; ``None`` if this is the only process.
-
-    Raises:
-        MissingExtra: there are several, and accelerate is not installed.
-    """
+    """Join the group of processes that the launcher started; ``None`` if this is the only one."""
     from swarm_ui.optim.distributed import Processes, launched
 
     return Processes.join() if launched() > 1 else None
 
 
 def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
-    """The model of one process: each has a device of its own.
-
-    Raises:
-        ConfigError: the setting names one device, or distributes the layers over all of them.
-    """
+    """The model of one process: each has a device of its own. Raises ``ConfigError`` if the setting
+    names one device, or distributes the layers over all of them."""
     from swarm_ui.nodes.models.transformers.causal_model import SPREAD
 
     if processes is None or not isinstance(section, Language) or section.device == "cpu":
@@ -51,11 +44,8 @@ def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
 
 
 def follow_training(processes: Processes) -> bool:
-    """Load the model and take part in the updates, in every process except the first.
-
-    Returns:
-        ``False`` if the training ended early; another process then reports why.
-    """
+    """Load the model and take part in the updates, in every process except the first; ``False`` if
+    the training ended early, which another process reports."""
     from swarm_ui.optim.distributed import LostProcess
     from swarm_ui.optim.update import follow
 

@@ -39,7 +39,8 @@ _WORDS = {
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
 Places = dict[str, str]
-"""Where settings were given: the file under ``""``, and the flag of each that an option set."""
+"""Where settings were given: a line of a file (``""``: the file), the flag of an option, or ``""``
+for a word."""
 
 
 def load(
@@ -65,7 +66,7 @@ def load(
     values: dict[str, Any] = {}
     places: Places = {}
     if file is not None:
-        values, places[""] = _read(Path(file)), str(file)
+        values, places = _read(Path(file))
     elif base is not None:
         values = {name: dict(v) if isinstance(v, Mapping) else v for name, v in base.items()}
     found = list(_override(values, places, overrides))
@@ -97,14 +98,23 @@ def _listed(found: Sequence[str]) -> str:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], Places]:
+    """The settings of a file, and the line of each plain key."""
+    places, section = {"": str(path)}, ""
     try:
-        # Windows editors write a byte order mark.
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
+        values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"'{path}' cannot be parsed as TOML: {error}") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if head := re.match(r"\s*\[([\w.-]+)\]", line):
+            section = head[1]
+            places[section] = f"{path}:{number}"
+        elif key := re.match(r"\s*([\w-]+)\s*=", line):
+            places[f"{section}.{key[1]}" if section else key[1]] = f"{path}:{number}"
+    return values, places
 
 
 def _override(values: dict[str, Any], places: Places, overrides: Sequence[str]) -> Iterator[str]:
@@ -259,11 +269,9 @@ def _located(name: str, text: str, places: Places) -> str:
     """A mistake with the place where the setting was given: the option, or the file and the
     setting."""
     prefixes = [*itertools.accumulate(name.split("."), "{}.{}".format)]
-    place = next((places[each] for each in reversed(prefixes) if each in places), None)
-    if place:  # of an option
-        return f"{place}: {text}"
-    file = places.get("", "") if place is None else ""
-    return ": ".join(filter(None, [file, name, text]))
+    place = next((places[each] for each in [*reversed(prefixes), ""] if each in places), "")
+    by_option = place.startswith("--") or (place.isupper() and place.isalpha())
+    return ": ".join(filter(None, [place, "" if by_option else name, text]))
 
 
 def _shown(value: object) -> str:

@@ -82,15 +82,8 @@ def opened_log(
 ) -> Iterator[Log]:
     """One function that passes numbers on to all loggers of a run.
 
-    An exception of a logger is reported once; the logger is then left out, and the run continues.
-
-    Args:
-        names: those of :data:`LOGGERS`, plug-ins, or ``module:factory``; all are called with the
-            folder and the settings.
-        folder: the folder of the run.
-        settings: the settings of the run, which may be nested and hold secrets.
-        warn: called with one line when a logger fails.
-    """
+    An exception of a logger is reported once by ``warn``; the logger is then left out, and the run
+    continues. ``settings`` may be nested and hold secrets, which no logger gets."""
     shown, failed = dict(_flat(without_secrets(settings))), set[str]()
 
     def attempt(name: str, call: Callable[..., Any], *given: object) -> Any:
@@ -132,12 +125,7 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Check that the loggers can be imported, before anything is written.
-
-    Raises:
-        MissingExtra: a package is not installed.
-        ConfigError: a factory cannot be imported.
-    """
+    """Raise ``MissingExtra`` or ``ConfigError`` if a logger cannot be imported."""
     for name in names:
         if name not in LOGGERS:
             load("loggers", name)

@@ -32,10 +32,8 @@ CRITICS = ("scripted", "llm", "learned", "outcome")
 def mistakes(config: Config, *, learning: bool, bad: Collection[str] = ()) -> Iterator[Finding]:
     """Mistakes in settings whose types are right.
 
-    Args:
-        learning: they are those of a training.
-        bad: sections whose types are wrong; they have defaults here.
-    """
+    ``learning``: they are those of a training. ``bad``: sections whose types are wrong; they have
+    defaults here."""
     env, team, found = config.env, config.team.filled(learning=learning), config.eval
     for name, problem in env.mistakes(() if learning else found.split):
         yield ("eval.split" if name == "split" else f"env.{name}"), problem

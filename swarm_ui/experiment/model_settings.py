@@ -151,11 +151,7 @@ IN_PROCESS = (Agent, Language)
 
 
 def kind_of(name: str, url: str = "") -> str:
-    """The kind of a model by its name.
-
-    Raises:
-        ConfigError: the name is unknown, or the model was not pulled.
-    """
+    """The kind of a model by its name. Raises ``ConfigError`` if it is unknown or not pulled."""
     if url:
         return "endpoint"
     if name in SHIPPED_AGENTS:

@@ -63,14 +63,8 @@ def address_of(model: Endpoint) -> str:
 async def open_model(section: AnyModel, loaded: Any = None) -> AsyncIterator[ChatModel]:
     """Open the model; it is closed when the block is left.
 
-    Args:
-        section: the choice.
-        loaded: the result of an earlier :func:`load_in_process`, if any.
-
-    Raises:
-        ConfigError: there is no such model, or it cannot be loaded.
-        ModelError: the endpoint does not answer, or does not serve the model.
-    """
+    ``loaded``: the result of an earlier :func:`load_in_process`. Raises ``ConfigError`` if it
+    cannot be loaded, and ``ModelError`` if the endpoint does not answer or serve it."""
     if loaded is not None:
         model = loaded
     elif isinstance(section, Endpoint):
@@ -103,14 +97,8 @@ def model_of_process(section: Agent | Language) -> Any:
 def load_in_process(section: Agent | Language, learned: Sequence[str] = ()) -> Any:
     """A model of this process, with its adapters.
 
-    Args:
-        section: the choice.
-        learned: adapters that are to be trained. If ``section.adapters`` is the folder of one
-            adapter, each of them starts as a copy of it.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
+    ``learned``: adapters that are to be trained. If ``section.adapters`` is the folder of one
+    adapter, each of them starts as a copy of it. Raises ``ConfigError`` if it cannot be loaded."""
     try:
         with long_lived():
             silence_transformers()
@@ -190,12 +178,8 @@ def _is_adapter(folder: Path) -> bool:
 
 
 def check_adapters(section: Agent | Language, agents: int, learned: Sequence[str] = ()) -> None:
-    """Raise ``ConfigError`` if the adapters are missing or are none of agents.
-
-    Args:
-        agents: this many agents need an adapter each.
-        learned: the adapters that a training starts from; empty: nothing is trained.
-    """
+    """Raise ``ConfigError`` if the adapters of so many agents, or those that a training starts from
+    (``learned``), are missing or are none of agents."""
     folder = adapter_folder(section.adapters)
     places = [folder]
     if not _is_adapter(folder):

@@ -81,17 +81,9 @@ async def opened_placement(
 ) -> AsyncIterator[Placement]:
     """Open the local pool, or the workers of a cluster.
 
-    Args:
-        config: the settings.
-        team: the team that acts.
-        model: a model that this process has already loaded; ``None``: each process opens its own.
-        warn: called with one line when a worker of a cluster waits for resources or is lost.
-        run: the folder of the run, whose earlier calls count in the budget of the model.
-
-    Raises:
-        ConfigError: there is no such cluster or no such model.
-        ModelError: the endpoint does not answer, or does not serve the model.
-    """
+    ``model``: one that this process has already loaded. ``warn`` is called with one line when a
+    worker waits for resources or is lost. Earlier calls of the ``run`` count in the budget. Raises
+    ``ConfigError`` and ``ModelError``."""
     adapters = tuple(adapter_names(config.model, team.agents))
     if isinstance(config.place, Local):
         asked = config.place.concurrency
@@ -184,18 +176,8 @@ async def open_training_place(
     """Where training episodes are played: this process with ``environment``, or the workers of the
     cluster with environments of their own.
 
-    Args:
-        config: the settings.
-        learner: holds and trains the adapters.
-        run: the directory of the run.
-        environment: the environment of this process.
-        warn: called with one line when workers wait for resources or are lost.
-
-    Raises:
-        ConfigError: there is no such cluster, it has no room, or the server that acts serves
-            another model.
-        ModelUnavailable: that server does not answer.
-    """
+    ``learner`` holds and trains the adapters. Raises ``ConfigError`` if there is no such cluster,
+    or the server that acts serves another model."""
     actor = getattr(config.model, "actor", None)
     if not isinstance(config.place, Ray):
         if actor is None:
@@ -231,21 +213,10 @@ async def open_training_place(
 async def _server(
     section: Actor, learner: Any, run: Path, *, cluster: bool = False
 ) -> AsyncIterator[Any]:
-    """A server that acts for the learner.
+    """A server that acts for the learner, and reads new adapters from the folder of the run.
 
-    Args:
-        section: the server.
-        learner: holds and trains the adapters.
-        run: the directory of the run, which the server can read; what its earlier processes spent
-            counts in the budget.
-        kept: published versions of each adapter that the server keeps.
-        cluster: whether workers of a cluster ask the server too.
-
-    Raises:
-        ConfigError: the server serves several models, or a model other than the learner's; or a
-            limit is set that each process of a cluster would count for itself.
-        ModelUnavailable: it does not answer.
-    """
+    ``kept``: published versions of each adapter that it keeps. ``cluster``: whether workers ask it
+    too; then limits, which each would count for itself, are refused."""
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
 
     engine = await _engine(section)
@@ -345,11 +316,7 @@ def _client(section: Endpoint, calls: int, tokens: int) -> ChatModel:
 
 @asynccontextmanager
 async def _held(config: Config) -> AsyncIterator[RayModel]:
-    """The model of this process, held by an actor, which ends with the block.
-
-    Raises:
-        ConfigError: the model cannot be made, or no machine has room for it.
-    """
+    """The model of this process, held by an actor, which ends with the block."""
     from swarm_ui.nodes import hold_model
 
     assert isinstance(config.place, Ray)

@@ -124,11 +124,8 @@ def compare(ours: Results, theirs: Results) -> Interval:
 
 
 def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
-    """Two runs, or trace files: a row for each split, and one for all if there are several.
-
-    Raises:
-        ConfigError: the runs have no episode in common, or cannot be read.
-    """
+    """Two runs, or trace files: a row for each split, and one for all if there are several. Raises
+    ``ConfigError`` if they have no episode in common, or cannot be read."""
     return _compared(arms_of(ours), arms_of(theirs), f"'{ours}' and '{theirs}'")
 
 
@@ -144,11 +141,7 @@ def _compared(
 
 
 def arms_of(source: str | Path) -> list[ArmResult]:
-    """The results of a run's folder, or of the episodes of a trace file.
-
-    Raises:
-        ConfigError: the source cannot be read.
-    """
+    """The results of a run's folder, or of the episodes of a trace file. Raises ``ConfigError``."""
     path = Path(source)
     if path.is_file():
         return [ArmResult.of_episodes("", iter_jsonl(path))]
@@ -175,11 +168,8 @@ def evaluation_of(
     seed: int | Sequence[int] | None = None,
     episodes: int | None = None,
 ) -> Evaluation:
-    """The settings of ``[eval]`` with these instead, and the default split filled in.
-
-    Raises:
-        ConfigError: there is no such split, or a number is wrong.
-    """
+    """The settings of ``[eval]`` with these instead, and the default split filled in. Raises
+    ``ConfigError``."""
     given = {"split": split, "seed": seed, "episodes": episodes}
     values = config.eval.model_dump() | {k: v for k, v in given.items() if v is not None}
     try:
@@ -225,18 +215,7 @@ async def play(
     """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
     An episode counts in the progress when it is safely on disk. Those of an earlier attempt are
-    kept, except those with a fault.
-
-    Args:
-        run: its folder keeps the episodes and the results.
-        results: gets the result of the trial.
-        trial: the episodes.
-        policy: plays them.
-        rollouts: where they are played; stays open.
-        show: shows the progress.
-        max_steps: truncates episodes.
-        score: computes the benchmark's own measures.
-    """
+    kept, except those with a fault. ``score`` computes the benchmark's own measures."""
     path = run.traces / f"{trial.name}.jsonl"
     with only_writer(run.path, "episodes"):
         if path.exists():
@@ -263,13 +242,8 @@ async def play(
 
 
 def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
-    """The episodes of a trial that need not be played again; changes nothing.
-
-    A last line that is cut off, as by a kill, does not count.
-
-    Raises:
-        TraceError: another line is damaged.
-    """
+    """The episodes of a trial that need not be played again; changes nothing. A last line that is
+    cut off, as by a kill, does not count."""
     path = run.traces / f"{trial.name}.jsonl"
     saved = iter_jsonl(path, whole=False) if path.exists() else ()
     return [episode for episode in saved if episode.fault is None]
@@ -279,13 +253,8 @@ def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
 
 
 async def expect_ready(config: Config, *, learning: bool) -> None:
-    """Check, before anything is written, that the model and the environment are available.
-
-    Raises:
-        ModelError: the endpoint does not answer, or does not serve the model.
-        EnvironmentFault: no emulator answers, or the environment cannot list its tasks.
-        ConfigError: the environment or the model cannot be made, or a package is missing.
-    """
+    """Check, before anything is written, that the model and the environment are available. Raises
+    ``ModelError``, ``EnvironmentFault`` or ``ConfigError``."""
     model, env = config.model, config.env
     if isinstance(model, Language):
         model_folder(model.name)  # downloads a model of the hub
@@ -300,12 +269,8 @@ async def expect_ready(config: Config, *, learning: bool) -> None:
 
 
 async def check_code(config: Config, *, learning: bool) -> None:
-    """Import and make the code of the user that a run needs.
-
-    Raises:
-        ConfigError: something cannot be made, or the environment has no such task.
-        EnvironmentFault: it cannot list its tasks.
-    """
+    """Import and make the code of the user that a run needs. Raises ``ConfigError`` or
+    ``EnvironmentFault``."""
     check_loggers(config.run.log)
     if isinstance(config.model, Code):
         async with open_model(config.model):

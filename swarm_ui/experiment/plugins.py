@@ -82,11 +82,7 @@ def unknown(kind: Kind, name: str, own: Collection[str]) -> str:
 
 def load(kind: Kind, name: str) -> Any:
     """What a plug-in's name, or ``module:name``, refers to; the module may be in the working
-    directory.
-
-    Raises:
-        ConfigError: it cannot be imported, or cannot be called.
-    """
+    directory. Raises ``ConfigError`` if it cannot be imported or called."""
     entry = plugins(kind).get(name)
     module, _, path = (name if entry is None else entry.value).partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -108,11 +104,8 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def make(kind: Kind, name: str, *given: Any) -> Any:
-    """Call what a plug-in's name, or ``module:name``, refers to, and check what it returns.
-
-    Raises:
-        ConfigError: it fails with these arguments, or the value is not of this kind.
-    """
+    """Call what a plug-in's name, or ``module:name``, refers to, and check what it returns. Raises
+    ``ConfigError``."""
     factory, title = load(kind, name), told(kind, name)
     try:
         value = factory(*given)

@@ -55,11 +55,8 @@ class ProgressDisplay:
     ) -> Iterator[Bar]:
         """Show a bar while the block runs.
 
-        Args:
-            label: the name of the task.
-            total: the number of its steps; 1 for a task that reports its share.
-            share: show a percentage, instead of a count and its rate.
-            together: the number of steps that run at the same time.
+        ``total``: the number of steps; 1 for a task that reports its share. ``share``: show a
+        percentage, instead of a count and its rate. ``together``: steps that run at the same time.
         """
         bar = Bar(self, label, total, share, together)
         try:
@@ -174,10 +171,7 @@ def recorded_progress(
     display: ProgressDisplay, folder: Path, warn: Callable[[str], None]
 ) -> Iterator[None]:
     """Record the progress that a display shows in the folder of a run while the block works.
-
-    The file is first written when there is progress. ``warn``: called once if it cannot be written;
-    the run continues without it.
-    """
+    ``warn`` is called once if the file cannot be written; the run continues without it."""
     tasks, ended = dict[str, TaskProgress](), dict[str, TaskProgress]()
     next_write: float | None = None
 

@@ -62,19 +62,10 @@ async def replay_decision(
 ) -> Replayed:
     """Run the decision again, by the team of the settings with the recorded edges.
 
-    Without changes, no model is opened.
-
-    Args:
-        path: folder of a run, or a trace file; ``overrides`` override the team of the run.
-        episode, step: which decision, counted from 1.
-        overrides: ``section.name=value``, as :func:`~swarm_ui.experiment.loading.load` reads them.
-        file: settings that are used instead of those of the run.
-        trusted: the run's settings may import code and open connections; see
-            :func:`~swarm_ui.experiment.run.expect_trust`.
-
-    Raises:
-        ConfigError: there is no such decision, message or edge, or the team is not known.
-    """
+    Without changes, no model is opened. ``episode`` and ``step`` count from 1; ``overrides`` and
+    ``file`` are for :func:`~swarm_ui.experiment.loading.load`; ``trusted``: see
+    :func:`~swarm_ui.experiment.run.expect_trust`. Raises ``ConfigError`` if there is no such
+    decision, message or edge, or the team is not known."""
     steps, run = _found(path, episode)
     if not 1 <= step <= len(steps):
         raise ConfigError(f"episode {episode} has {len(steps)} steps, so there is no step {step}")

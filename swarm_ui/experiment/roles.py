@@ -71,17 +71,9 @@ async def open_critics(
     """The critic, the judge, the adversary and the teacher of a training run, with the models that
     they ask.
 
-    Args:
-        config: the settings, which were checked.
-        model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
-        in_workers: the agents' base model in workers, if workers play the episodes; each worker
-            then makes its own learned critic. ``None``: this process plays.
-        run: the folder of the run, whose earlier calls of the critic count in its budget.
-
-    Raises:
-        ConfigError: a model or the folder of a critic cannot be loaded.
-        ModelError: an endpoint does not answer.
-    """
+    ``model`` is the agents' own, which a critic of the kind ``llm`` asks if no other is named.
+    ``in_workers``: the agents' base model in workers, each of which then makes its own learned
+    critic. Earlier calls of the critic in the ``run`` count in its budget."""
     section, kind = config.critic, critic_kind(config)
     solver = config.env.solver()
     solving: Any = None if solver is None else wrapped(solver, config.env.wrap)
@@ -150,11 +142,8 @@ class _WorkerJudge:
 
 def _critic_base(config: Config, folder: Path) -> Language:
     """The model that a learned critic was trained on: the agents' own, if it is a language model of
-    this process, else the model that the folder names.
-
-    The folder may be untrusted, so this model must be in the catalogue: other names may refer to
-    code. Raises ``ConfigError`` if it is not.
-    """
+    this process, else the one that the folder names. The folder may be untrusted, and other names
+    than those of the catalogue may refer to code."""
     if isinstance(config.model, Language):
         return Language(name=config.model.name, device=config.model.device)
     base = read_metadata(folder).base_model

@@ -197,12 +197,8 @@ def expect_trust(
 ) -> None:
     """Raise ``ConfigError`` if the settings of a folder run code or open connections.
 
-    Args:
-        folder: the folder of a run.
-        config: its settings.
-        overrides: those that the user gave, which need no permission.
-        plays: whether the environment is opened too.
-    """
+    ``overrides``: those that the user gave, which need no permission. ``plays``: whether the
+    environment is opened too."""
     given = [word.partition("=")[0].rpartition(" ")[2] for word in overrides]
     found = [what for setting, what in demands(config, plays=plays)
              if not any(name.startswith(setting) for name in given)]  # fmt: skip

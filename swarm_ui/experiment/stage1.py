@@ -24,7 +24,7 @@ from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
     from swarm_ui.optim.finetuning import Progress, Result
-    from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig, HeldOut, Totals
+    from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig, HeldOut, Models, Totals
 
 DEFAULT_WALKS = 100
 
@@ -42,22 +42,10 @@ async def make_corpus(
 ) -> Totals:
     """Make a corpus, or complete one that was interrupted.
 
-    Args:
-        env: an environment, or a source of demonstrations.
-        config: settings.
-        model: plays all roles; ``None``: scripts do, which need an environment that can solve its
-            tasks.
-        out: folder to write.
-        bar: shows the walks.
-        walks: their number; ``None``: 100, or all recordings.
-        parallel: walks at the same time.
-        budget: calls and tokens of the model; ``None``: any number.
-
-    Raises:
-        ConfigError: wrong settings, a folder that holds something else, or a full disk.
-        BudgetExceeded, ModelError, EnvironmentFault: see ``optim.stage1.synthesize``.
-    """
-    from swarm_ui.optim.stage1 import Models, synthesize
+    ``model`` plays all roles; ``None``: scripts do, in an environment that can solve its tasks.
+    ``walks``: their number; ``None``: 100, or all recordings. Raises ``ConfigError`` for wrong
+    settings or a full disk, and what ``optim.stage1.synthesize`` raises."""
+    from swarm_ui.optim.stage1 import synthesize
 
     known = False
 
@@ -79,18 +67,7 @@ async def make_corpus(
         rule = held_out_rule([env])
         if isinstance(env, Demonstrations):
             rule = await rule_of_recordings(environment, jobs)
-        if model is None:
-            async with environment.one() as one:
-                if not isinstance(one, Graded):
-                    raise ConfigError(f"'{env.name}' cannot solve its own tasks, so there is no "
-                                      "script for them: name a model with --model")  # fmt: skip
-            models = Models.scripted()
-        elif isinstance(model, Agent):
-            raise ConfigError(f"{describe_model(model)} reads screens only, not requests in words; "
-                              "name a language model with --model, or none")  # fmt: skip
-        else:
-            asked = await stack.enter_async_context(open_model(model))
-            models = Models(agent=asked, adversary=asked, critic=asked)
+        models = await _models(env, environment, model, stack)
         try:
             return await synthesize(
                 environment.make, models, jobs, out, held_out=rule, config=config,
@@ -102,6 +79,25 @@ async def make_corpus(
                 f"synthesize: cannot write '{out}': {error.strerror or error}; the finished walks "
                 "are kept: make room, and repeat the command"
             ) from error
+
+
+async def _models(
+    env: Benchmark, environment: Opened, model: AnyModel | None, stack: AsyncExitStack
+) -> Models:
+    """The model or the script of each role. Raises ``ConfigError`` if it cannot play them."""
+    from swarm_ui.optim.stage1 import Models
+
+    if isinstance(model, Agent):
+        raise ConfigError(f"{describe_model(model)} reads screens only, not requests in words; "
+                          "name a language model with --model, or none")  # fmt: skip
+    if model is not None:
+        asked = await stack.enter_async_context(open_model(model))
+        return Models(agent=asked, adversary=asked, critic=asked)
+    async with environment.one() as one:
+        if not isinstance(one, Graded):
+            raise ConfigError(f"'{env.name}' cannot solve its own tasks, so there is no script for "
+                              "them: name a model with --model")  # fmt: skip
+    return Models.scripted()
 
 
 async def rule_of_recordings(environment: Opened, jobs: list[Job]) -> HeldOut:
@@ -131,15 +127,8 @@ def finetune_model(
 ) -> list[Result]:
     """Fine-tune a model; see :func:`swarm_ui.optim.stage1.finetune`.
 
-    Args:
-        name: a folder, a pulled model, or a name on the Hugging Face Hub.
-        corpus: folders with the same prompt format.
-        out: folder to write.
-        config: settings.
-        bar: shows the share of the steps that are done, including those before an interruption.
-        adapter: the adapter to start from: its folder, or its name in this package; empty: a new
-            one.
-    """
+    ``name``: a folder, a pulled model, or a name on the Hugging Face Hub. ``adapter``: the one to
+    start from, by its folder or name; empty: a new one."""
     quiet()
     from swarm_ui.nodes.models.transformers.adapter_files import read_adapter
     from swarm_ui.optim.stage1 import finetune

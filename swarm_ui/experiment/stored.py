@@ -51,13 +51,9 @@ def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
 
 @contextmanager
 def running(run: RunDirectory) -> Iterator[None]:
-    """Lock a run while the block works on it, and record how the block ended if it failed.
-
-    Nothing is recorded in a folder that is otherwise unused.
-
-    Raises:
-        ConfigError: another process is working on it, or the block could not write its files.
-    """
+    """Lock a run while the block works on it, and record how the block ended if it failed; nothing
+    in a folder that is otherwise unused. Raises ``ConfigError`` if another process works on it, or
+    the block could not write its files."""
     with only_writer(run.path, "run"):
         if (run.path / "status.json").exists():
             run.set_status({"stage": "resumed"})  # how it ended before is over
@@ -118,14 +114,8 @@ def spending(model: object, run: RunDirectory, *, role: str = "") -> Iterator[No
     """Count in the model's budget what the run has spent before, and write what it spends.
 
     A process that was killed has not written it; then the calls of the agents in the traces and in
-    the measurements of a training count.
-
-    Args:
-        model: a model that may have a budget.
-        run: its folder has the file ``spent.json``.
-        role: of a model beside that of the agents, such as ``"critic"``; it has a file of its own,
-            and no traces.
-    """
+    the measurements of a training count. ``role``: of a model beside that of the agents, such as
+    ``"critic"``; it has a file of its own, and no traces."""
     budget = getattr(model, "budget", None)
     if not isinstance(budget, Budget) or not budget.limited:
         yield
@@ -168,11 +158,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_in(folder: Path) -> list[RunSummary]:
-    """The runs in a folder and its sub-folders, the newest first; the folder may itself be a run.
-
-    Raises:
-        ConfigError: there is no such folder.
-    """
+    """The runs in a folder and its sub-folders, the newest first; the folder may be a run."""
     if not folder.is_dir():
         raise ConfigError(f"there is no folder '{folder}'; expected one that holds runs")
     found = [_summarised(path) for path in _folders(folder, _DEPTH)]
@@ -274,11 +260,7 @@ class RunSnapshot(RunSummary, frozen=True, kw_only=True):
 
 
 def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
-    """The state of a run at ``now`` (seconds since the epoch), from the files in its folder alone.
-
-    Raises:
-        ConfigError: this is not the folder of a run.
-    """
+    """The state of a run at ``now`` (seconds since the epoch), from its files alone."""
     if not looks_like_a_run(path):
         raise ConfigError(f"'{path}' is not a run: expected a folder with the config.json of a run")
     at = time.time() if now is None else now

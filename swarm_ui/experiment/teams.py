@@ -110,11 +110,8 @@ def team_size(team: FilledTeam) -> str:
 
 def configured_edges(team: FilledTeam) -> tuple[Edge, ...]:
     """The edges of a configuration: a shape, ``random``, pairs as ``agent_0>agent_1``, or the
-    folder of a run that learned them, or a file of ``EdgeDistribution.save``.
-
-    Raises:
-        ConfigError: the text has none of these forms, or the edges form a cycle.
-    """
+    folder of a run that learned them, or a file of ``EdgeDistribution.save``. Raises
+    ``ConfigError``."""
     names = agent_names(team.agents)
     if team.edges == "random":
         return random_dag(names, team.density, random.Random(team.seed))

@@ -29,9 +29,9 @@ concurrency = 0
     (shell.folder / "bad.toml").write_text(text, encoding="utf-8")
     done = shell("eval -c bad.toml")
     assert done.code == 2 and "6 mistakes in the settings" in done.err
-    for said in ("bad.toml: eval.split: 'phone' has no split 'nope'", "bad.toml: env.tasks",
-                 "did you mean 'notes-create'?", "bad.toml: model.name", "bad.toml: team.edges",
-                 "bad.toml: place.concurrency: got 0"):  # fmt: skip
+    for said in ("bad.toml:2: eval.split: 'phone' has no split 'nope'", "bad.toml:4: env.tasks",
+                 "did you mean 'notes-create'?", "bad.toml:6: model.name", "bad.toml:9: team.edges",
+                 "bad.toml:11: place.concurrency: got 0"):  # fmt: skip
         assert said in done.err
     assert not (shell.folder / "runs").exists()
 
