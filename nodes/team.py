@@ -13,7 +13,7 @@ from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.shapes import Views, VoteRule
 from swarm_ui.graph.topology import Edge, Shape, random_dag
 from swarm_ui.model import ChatModel, ScoringModel, check_model
-from swarm_ui.node import Node, Scope, Ties
+from swarm_ui.node import Node, Scope
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
@@ -34,7 +34,6 @@ class Team:
     views: Views | Sequence[AgentView] = "same"
     vote: VoteRule | Node = "majority"
     vote_scope: Scope = "last"
-    ties: Ties = "seed"
     max_tokens: int | None = None
     timeout: float | None = None
 
@@ -109,9 +108,9 @@ def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentVie
 
 def _vote(team: Team, model: ChatModel) -> Node:
     if team.vote == "majority":
-        return MajorityVote("vote", team.vote_scope, ties=team.ties)
-    if team.vote_scope != "last" or team.ties != "seed":
-        raise ConfigError("vote_scope and ties are options of vote='majority'; leave them out")
+        return MajorityVote("vote", team.vote_scope)
+    if team.vote_scope != "last":
+        raise ConfigError("vote_scope is an option of vote='majority'; leave it out")
     if not isinstance(team.vote, str):
         return team.vote
     if team.vote != "probability":

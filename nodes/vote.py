@@ -16,10 +16,9 @@ from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import ScoringModel
-from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
+from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
 
 K = TypeVar("K", bound=Hashable)
-TieRule = Callable[[Sequence[K]], K]
 """Picks one of several candidates of equal weight, in the order of the weights."""
 VotingRule = Literal["exact", "hierarchical"]
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
@@ -39,7 +38,7 @@ class MajorityVote:
 
     Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
     rule; its released code draws at random. Agents that abstain are not counted. Raises
-    ``ConfigError`` for an unknown ``scope``, ``rule`` or ``ties``.
+    ``ConfigError`` for an unknown ``scope`` or ``rule``.
     """
 
     id: str = "vote"
@@ -47,20 +46,15 @@ class MajorityVote:
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
     rule: VotingRule = "exact"
     """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
-    ties: Ties = "seed"
-    """``"top"``: among tied actions, the one on the first element of the screen wins; those without
-    an element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
 
     def __post_init__(self) -> None:
-        for name, choices in (("scope", Scope), ("rule", VotingRule), ("ties", Ties)):
+        for name, choices in (("scope", Scope), ("rule", VotingRule)):
             value, known = getattr(self, name), get_args(choices)
             if value not in known:
                 raise ConfigError(
                     f"vote '{self.id}': {name} must be one of {', '.join(map(repr, known))}, got "
                     f"{value!r}"
                 )
-        if self.rule == "hierarchical" and self.ties != "seed":
-            raise ConfigError(f"vote '{self.id}': ties={self.ties!r} needs rule='exact'")
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
@@ -71,8 +65,7 @@ class MajorityVote:
         weights = {key: float(counts[key]) for key in acts}
         if self.rule == "hierarchical":
             return _decided(acts, weights, hierarchical(proposals, seed))
-        ties = top_of_screen(acts, seed) if self.ties == "top" else by_seed(seed)
-        return _decided(acts, weights, winner(weights, ties))
+        return _decided(acts, weights, winner(weights, seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,7 @@ class ProbabilityVote:
             return _decided(acts, {key: chances}, key)
         sources = [context.source(message) for message in inbox]
         weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
-        return _decided(acts, weights, winner(weights, by_seed(context.run_seed)))
+        return _decided(acts, weights, winner(weights, context.run_seed))
 
 
 async def _weigh(
@@ -142,24 +135,17 @@ def _decided(
 # -- voting rules; none of them depends on the order of the proposals --------------------------
 
 
-def winner(weights: Mapping[K, float], ties: TieRule[K]) -> K:
-    """The candidate with the largest weight; ``ties`` chooses among equal ones."""
+def winner(weights: Mapping[K, float], seed: int) -> K:
+    """The candidate with the largest weight; of equal ones that with the smallest hash of seed and
+    candidate. So it does not depend on the graph, on the order of the nodes, or on who made a
+    proposal first."""
     top = max(weights.values())
     tied = [key for key, weight in weights.items() if weight == top]
-    return tied[0] if len(tied) == 1 else ties(tied)
-
-
-def by_seed(seed: int) -> Callable[[Sequence[K]], K]:
-    """Tie rule: choose the candidate with the smallest hash of seed and candidate.
-
-    The winner therefore does not depend on the graph, on the order of the nodes, or on who made a
-    proposal first.
-    """
-
-    def rank(key: K) -> bytes:
-        return blake2b(msgspec.json.encode((seed, key)), digest_size=8).digest()
-
-    return lambda tied: min(tied, key=rank)
+    if len(tied) == 1:
+        return tied[0]
+    return min(
+        tied, key=lambda key: blake2b(msgspec.json.encode((seed, key)), digest_size=8).digest()
+    )
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
@@ -175,20 +161,9 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
     return dict(sorted(chosen.items(), key=lambda item: item[1].json()))
 
 
-def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """The tie rule ``"top"``; see :attr:`MajorityVote.ties`."""
-
-    def pick(tied: Sequence[ActionKey]) -> ActionKey:
-        places = {key: acts[key].index for key in tied}
-        top = min((place for place in places.values() if place is not None), default=None)
-        return by_seed(seed)([key for key in tied if places[key] == top])
-
-    return pick
-
-
 def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
     """The rule ``"exact"``: the action that was proposed most often wins."""
-    return winner(Counter(action.key for action in proposals), by_seed(seed))
+    return winner(Counter(action.key for action in proposals), seed)
 
 
 def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
@@ -202,6 +177,6 @@ def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
         lambda action: action.text if action.action_type == "input_text" else None,
     )
     for level in levels:
-        most = winner(Counter(level(action) for action in left), by_seed(seed))
+        most = winner(Counter(level(action) for action in left), seed)
         left = [action for action in left if level(action) == most]
     return exact(left, seed)

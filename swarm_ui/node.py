@@ -28,7 +28,6 @@ from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
 
 Scope = Literal["last", "all"]
-Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
 """Whether a message is sent over an edge. Evaluated again in every run and replay, so it must
 depend only on the message."""

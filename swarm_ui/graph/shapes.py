@@ -16,7 +16,7 @@ from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import check_unique
 from swarm_ui.graph.topology import Edge, Shape
-from swarm_ui.node import Node, Scope, Ties
+from swarm_ui.node import Node, Scope
 
 Views = Literal["same", "shuffle", "pane"]
 VoteRule = Literal["majority", "probability"]
@@ -46,8 +46,6 @@ class TeamOptions(TypedDict, total=False):
     attribute ``scope``."""
     vote_scope: Scope
     """Whether a majority vote counts the last round's proposals or those of all rounds."""
-    ties: Ties
-    """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
     max_tokens: int | None
     """Maximum number of new tokens of each call; ``None``: that of the endpoint, and 256 for a
     model in this process."""

@@ -102,8 +102,8 @@ def test_a_team_may_have_a_vote_of_ones_own() -> None:
     replies = [click(1), click(1), click(2)]
     trace = team(replies, vote=Last())
     assert trace.action == tap(2) and trace.calls[-1].node == "judge"
-    with pytest.raises(ConfigError, match="ties"):
-        team(replies, vote=Last(), ties="top")
+    with pytest.raises(ConfigError, match="vote_scope"):
+        team(replies, vote=Last(), vote_scope="all")
 
 
 @pytest.mark.parametrize("vote", [MajorityVote(), ProbabilityVote()])
