@@ -1,8 +1,8 @@
-"""Colour, short text and tooltip of a call in pictures of a trace."""
+"""The box of a call in pictures of a trace: its proposal or ballot, and its tooltip."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import exp, isfinite
 
@@ -14,25 +14,21 @@ from swarm_ui.viz.svg import (
     GREY,
     INK,
     RED,
-    SMALL,
     WORDS,
     Box,
     Markup,
     clipped,
     group,
-    join,
     listed,
     rect,
     small,
     text,
-    width,
 )
 
 # Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
 _PALETTE = ("#4c8dff", "#e8912d", "#3fae6a", "#b974e8", "#2fb5c4", "#d978a8", "#a3952f", "#8f7a66")
-_BARS, BAR = 6, 15.0
-SIZE = 184.0, 52.0
-"""Width and height of the box of a call without a ballot, in pixels."""
+_BARS, _BAR = 6, 15.0
+_MOST = 2000  # characters of each part of a tooltip
 
 
 @dataclass(slots=True)
@@ -74,19 +70,6 @@ def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
     return found
 
 
-def proposal(cell: Cell) -> str:
-    """The result of a call, as text for its box in the picture."""
-    call = cell.call
-    if call is None:
-        return "skipped"
-    if call.error is not None:
-        return str(call.error)
-    message = call.message
-    if message.action is not None:
-        return str(message.action)
-    return message.content.strip() or message.error or "says nothing"
-
-
 def figures(call: Call) -> str:
     """Confidence, tokens and seconds of a call, where they are known."""
     found = []
@@ -103,99 +86,76 @@ def figures(call: Call) -> str:
 
 
 def seconds(time: float) -> str:
-    """A duration such as ``"85 ms"`` or ``"2.41 s"``; the smallest is ``"<0.1 ms"``."""
-    if time < 1e-4:
-        return "<0.1 ms"
-    if time < 1:
-        return f"{time * 1000:.1f} ms" if time < 0.01 else f"{time * 1000:.0f} ms"
-    return f"{time:.2f} s" if time < 100 else f"{time:,.0f} s"
+    """A duration such as ``"85 ms"`` or ``"2.41 s"``."""
+    return f"{time * 1000:.3g} ms" if time < 1 else f"{time:,.2f} s"
 
 
 def tooltip_text(cell: Cell, most: int) -> str:
     """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
-    call = cell.call
-    lines = [f"{cell.name}, round {cell.round + 1}"]
+    call, head = cell.call, f"{cell.name}, round {cell.round + 1}"
     if call is None:
-        return f"{lines[0]}\nskipped: no edge to it carried anything"
-    if call.error is not None:
-        lines.append(f"failed: {clipped(str(call.error), most)}")
-    if call.adapter is not None:
-        lines.append(f"adapter {call.adapter}")
-    if call.heard:
-        lines.append(f"heard {listed(call.heard)}")
-    if figures(call):
-        lines.append(figures(call))
-    message = call.message
-    if message.action is not None:
-        lines.append(f"proposes {clipped(message.action.json(), most)}")
-    if message.error is not None and message.error != (call.error and str(call.error)):
-        lines.append(f"no proposal: {clipped(message.error, most)}")
-    if message.content:
-        lines.append(f"\n{clipped(message.content, most)}")
-    return "\n".join(lines)
+        return f"{head}\nskipped: no edge to it carried anything"
+    message, failed = call.message, call.error and str(call.error)
+    parts = (
+        ("failed: ", failed),
+        ("adapter ", call.adapter),
+        ("heard ", listed(call.heard)),
+        ("", figures(call)),
+        ("proposes ", message.action and message.action.json()),
+        ("no proposal: ", message.error if message.error != failed else None),
+        ("\n", message.content),
+    )
+    return "\n".join([head, *(f"{name}{clipped(told, most)}" for name, told in parts if told)])
 
 
 def size(cell: Cell) -> tuple[float, float]:
+    """Width and height of the box of a call, in pixels."""
     ballot = None if cell.call is None else cell.call.ballot
-    return (218.0, 42 + ballot_rows(ballot) * BAR) if ballot else SIZE
+    if not ballot:
+        return 184.0, 52.0
+    return 218.0, 42 + _BAR * (min(len(ballot), _BARS) + (len(ballot) > _BARS))
 
 
-def ballot_rows(ballot: Mapping[str, float]) -> int:
-    return min(len(ballot), _BARS) + (len(ballot) > _BARS)
-
-
-def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> Markup:
-    """Draw the box of a call. ``last``: the call closes the graph. ``most``: see `tooltip_text`."""
-    call = cell.call
-    room = box.width - 20
+def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool) -> Markup:
+    """The box of a call. ``last``: the call closes the graph."""
+    call, room = cell.call, box.width - 20
     x, y = box.x + 12, box.y + 16
-    if call is None:
-        outline = rect(box, GREY, alpha=0.04, dash="2 3", thick=1.0)
-        name = text(x, y, cell.name, room=room, bold=True)
-        return group(tooltip_text(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
-    failed = call.error is not None
-    edge = RED if failed else INK
-    fill = RED if failed else GREY
+    failed = call is not None and call.error is not None
+    edge, fill = (RED, RED) if failed else (INK, GREY)
     alpha = 0.2 if failed else 0.16 if last else 0.08
-    thick = 1.6 if failed or last else 1.0
-    parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8)]
+    thick, dash = 1.6 if failed or last else 1.0, "2 3" if call is None else None
+    parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8, dash=dash)]
+    state = "skipped" if call is None else "failed" if failed else ""
+    if state:
+        parts.append(small(box.right - 9, y, state, anchor="end", colour=edge, bold=True))
+    parts.append(text(x, y, cell.name, room=room - (44 if state else 0), bold=True))
+    if call is None:
+        return group(tooltip_text(cell, _MOST), *parts, opacity=0.5)
     if cell.action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
         parts.append(rect(stripe, colours.of(cell.action), alpha=1.0, stroke=None, radius=1.5))
-    badge = "failed" if failed else ""
-    if badge:
-        parts.append(small(box.right - 9, y, badge, anchor="end", colour=edge, bold=True))
-    parts.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
     if call.ballot:
-        parts.append(draw_ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
+        parts += _ballot(call.ballot, Box(x, box.y + 23, room, 0), colours)
     else:
-        parts.append(_words(cell, x, y))
+        said = call.message.content.strip() or call.message.error or "says nothing"
+        shown, opacity = str(call.error or cell.action or said), None if cell.action else 0.75
+        parts.append(text(x, y + 15, shown, size=WORDS, room=room, opacity=opacity))
     parts.append(small(x, box.bottom - 7, figures(call), room=room, opacity=0.7))
-    return group(tooltip_text(cell, most), *parts)
+    return group(tooltip_text(cell, _MOST), *parts)
 
 
-def _words(cell: Cell, x: float, y: float) -> Markup:
-    opacity = 0.75 if cell.action is None else None
-    return text(x, y + 15, proposal(cell), size=WORDS, room=SIZE[0] - 20, opacity=opacity)
-
-
-def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> Markup:
-    """Draw a bar for each entry of a ballot, heaviest first, from the top of ``room``."""
+def _ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> Iterator[Markup]:
+    """A bar for each entry of a ballot, heaviest first, from the top of ``room``."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
-    shown = entries[:_BARS]
-    written = [f"{w:.0f}" if float(w).is_integer() else f"{w:.2f}" for _, w in shown]
-    aside = 52 + max((width(figure, SMALL) for figure in written), default=0.0) + 6
-    parts: list[Markup] = []
-    for k, (voted, weight) in enumerate(shown):
-        y = room.y + k * BAR
+    for k, (voted, weight) in enumerate(entries[:_BARS]):
+        y = room.y + k * _BAR
         colour = colours.of(voted) if isinstance(voted, Action) else GREY
         long = max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
-        bar = rect(Box(room.x, y + 1, long, BAR - 5), colour, alpha=1.0, stroke=None, radius=2)
-        figure = small(room.x + 50, y + 10, written[k], bold=True)
-        name = small(room.x + aside, y + 10, str(voted), room=room.width - aside)
-        parts.append(group(f"{voted}: {weight:.4g}", bar, figure, name))
+        bar = rect(Box(room.x, y + 1, long, _BAR - 5), colour, alpha=1.0, stroke=None, radius=2)
+        told = f"{weight:.3g} · {voted}"
+        name = small(room.x + 50, y + 10, told, room=room.width - 50)
+        yield group(f"{voted}: {weight:.4g}", bar, name)
     if len(entries) > _BARS:
         rest = f"and {len(entries) - _BARS} more"
-        parts.append(small(room.x + 50, room.y + _BARS * BAR + 10, rest, opacity=0.7))
-    return join(*parts)
+        yield small(room.x + 50, room.y + _BARS * _BAR + 10, rest, opacity=0.7)
