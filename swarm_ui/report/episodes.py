@@ -5,37 +5,27 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.report.read import EpisodeSet, set_name
+from swarm_ui.report.read import EpisodeSet
 from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.failures import FailureClass, failure_class
 from swarm_ui.trace.records import Episode
-from swarm_ui.viz.svg import Markup
+from swarm_ui.viz.svg import Markup, tag
 
 PNG_BUDGET = 8_000_000
 """Maximum size of screenshots in a report, in bytes. Later screens show their elements instead."""
 EPISODE_BUDGET = 60_000_000
 """Maximum size of compressed episodes in a report, in bytes. The page counts the others."""
 _CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
-_PICTURED = 30
+_PICTURED = 15  # of the solved, and of the other ones
+_EXAMPLES = 3
 
 Illustrate = Callable[[Episode], Episode]
 """Adds screenshots to an episode that was recorded without them."""
-
-
-class Failed(msgspec.Struct, frozen=True):
-    """An episode of the viewer that was not solved."""
-
-    set: str
-    number: int
-    """Number of the episode, from 1, as in its address."""
-    why: FailureClass
-    task: str
-    seed: int
-    steps: int
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +42,8 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     """The number of episodes beyond the budget."""
     bare: int
     """The number of screenshots beyond the budget."""
-    failed: tuple[Failed, ...] = ()
-    """The shown episodes that were not solved."""
+    examples: Mapping[FailureClass, Sequence[Markup]]
+    """Links to the first episodes of each class of failures."""
 
     def elements(self) -> Iterator[Markup]:
         """Script elements that hold the pieces. Base64 has no character that could end one."""
@@ -75,28 +65,28 @@ def packed(
 
     Args:
         sets: the episodes, and the path of each set's file from the page; empty: it has none.
-        illustrate: used for 30 episodes, failed ones first.
+        illustrate: used for 15 solved and 15 other episodes.
         png_budget, episode_budget: see :data:`PNG_BUDGET` and :data:`EPISODE_BUDGET`.
     """
     pictures = _Pictures(png_budget)
-    drawn = _pictured([part for part, _ in sets]) if illustrate is not None else frozenset()
+    drawn: Counter[bool] = Counter()
+    examples: dict[FailureClass, list[Markup]] = {}
     index: list[list[object]] = []
     chunks: list[str] = []
     waiting: list[str] = []
-    failed: list[Failed] = []
-    size = left_out = count = 0
+    size = left_out = 0
     for part, file in sets:
         for place, episode in enumerate(part, start=1):
-            count += 1
             if size > episode_budget:
                 left_out += 1
                 continue
             index.append(index_entry(episode, part.name, file, place, len(chunks)))
             why = failure_class(episode)
-            if why is not None:
-                name, steps = set_name(part.name), len(episode.steps)
-                failed.append(Failed(name, len(index), why, episode.task, episode.seed, steps))
-            if illustrate is not None and count in drawn:
+            if why is not None and len(examples.setdefault(why, [])) < _EXAMPLES:
+                examples[why].append(_link(episode, len(index)))
+            solved = bool(episode.success)
+            if illustrate is not None and drawn[solved] < _PICTURED:
+                drawn[solved] += 1
                 episode = illustrate(episode)
             waiting.append(compact(viewer_episode(episode, pictures.keep)))
             if sum(map(len, waiting)) > _CHUNK:
@@ -111,27 +101,19 @@ def packed(
         episodes=len(index),
         left_out=left_out,
         bare=pictures.bare,
-        failed=tuple(failed),
+        examples=examples,
     )
+
+
+def _link(episode: Episode, number: int) -> Markup:
+    """A link to the last step of an episode in the viewer."""
+    address = f"#{number}/{max(1, len(episode.steps))}"
+    return tag("a", f"#{number}", href=address, title=f"{episode.task}, seed {episode.seed}")
 
 
 def squeezed(text: str) -> str:
     """ASCII text, compressed by gzip, as base64. Equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode("ascii"), 6, mtime=0)).decode()
-
-
-def _pictured(sets: Sequence[EpisodeSet]) -> Collection[int]:
-    """The numbers, from 1, of the episodes that get screenshots: failed ones first."""
-    failed: list[int] = []
-    solved: list[int] = []
-    episodes = (episode for part in sets for episode in part)
-    for number, episode in enumerate(episodes, start=1):
-        group = solved if episode.success else failed
-        if len(group) < _PICTURED:
-            group.append(number)
-        if len(failed) == _PICTURED:
-            break
-    return frozenset([*failed, *solved][:_PICTURED])
 
 
 class _Pictures:

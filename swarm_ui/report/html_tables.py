@@ -19,7 +19,7 @@ class Gap(NamedTuple):
     interval: Interval
 
 
-Cell = Interval | Gap | str | float | int | None
+Cell = Interval | Gap | Markup | str | float | int | None
 """Intervals are shares, shown in percent; ``None`` is shown as a dash."""
 
 
@@ -30,16 +30,6 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
-
-    def without(self, *names: str) -> Table:
-        """The table without these columns, and without those that are empty."""
-        kept = [
-            k
-            for k, name in enumerate(self.columns)
-            if name not in names and any(row[k] is not None for row in self.rows)
-        ]
-        columns = tuple(self.columns[k] for k in kept)
-        return self._replace(columns=columns, rows=[[row[k] for k in kept] for row in self.rows])
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +98,9 @@ def bounds(interval: Interval, *, signed: bool = False) -> str:
 def table(data: Table) -> Markup:
     """A table with its title."""
     columns = zip(*data.rows, strict=True)
-    numbers = [all(isinstance(v, int | float | None) for v in column) for column in columns]
+    numbers = [
+        all(isinstance(v, int | float | Markup | None) for v in column) for column in columns
+    ]
     heads = (
         tag("th", name, scope="col", class_="number" if right else None)
         for name, right in zip(data.columns, numbers, strict=True)
@@ -123,6 +115,8 @@ def table(data: Table) -> Markup:
 
 
 def _cell(value: Cell, column: int, right: bool) -> Markup:
+    if isinstance(value, Markup):
+        return tag("td", value, class_="number" if right else None)
     if isinstance(value, str):
         words = tag("span", value, class_="words")
         return tag("th", words, scope="row") if column == 0 else tag("td", words)

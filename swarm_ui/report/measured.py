@@ -86,10 +86,12 @@ def success(rows: Sequence[Tested], *, kept: bool) -> Table:
             "may be guided: do not compare them with tests."
         )
     title = f"Success of {'kept' if kept else 'tested'} episodes"
-    columns = ("policy", "episodes of", "success, %", f"minus {base}, points", "masked")
+    names = ("policy", "episodes of", "success, %", f"minus {base}, points", "masked")
     one_policy, one_split = len({r.policy for r in rows}) == 1, len({r.split for r in rows}) == 1
     hidden = ["policy"] * one_policy + ["episodes of"] * (one_split and not one_policy)
-    return Table(title, columns, cells, note).without(*hidden)
+    columns = {name: column for name, column in zip(names, zip(*cells, strict=True), strict=True)
+               if name not in hidden and any(value is not None for value in column)}  # fmt: skip
+    return Table(title, tuple(columns), list(zip(*columns.values(), strict=True)), note)
 
 
 def measures(rows: Sequence[Tested]) -> Table | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
 
 from swarm_ui.report import measured
 from swarm_ui.report.html_tables import bounds, note, points
@@ -61,46 +60,34 @@ def _gain(gap: Interval, against: str) -> Markup:
     return tag("p", number, f" {bounds(gap, signed=True)} against {against}{words}", class_="gain")
 
 
-class Decision(NamedTuple):
-    """A step of an episode."""
-
-    episode: int
-    """Number of the episode in the viewer, from 0."""
-    step: int
-    """Number of the step, from 0."""
-    task: str
-    trace: Trace
-
-
-def team_decision(sets: Iterable[EpisodeSet]) -> Decision | None:
-    """A decision that illustrates the team's vote; ``None``: no team of agents decided.
+def team_decision(sets: Iterable[EpisodeSet]) -> list[Markup]:
+    """A decision that illustrates the team's vote; empty: no team of agents decided.
 
     It is the first of the first 200 episodes that can be drawn call by call and in which agents
     disagreed, or else the first of a team.
     """
-    found: Decision | None = None
-    episodes = (episode for part in sets for episode in part)
-    for number, episode in enumerate(islice(episodes, _MOST_READ)):
-        for k, step in enumerate(episode.steps):
-            trace, agents = step.trace, set(step.trace.agents)
-            said = [m for m in trace.messages if m.sender in agents and m.action is not None]
-            if trace.action is None or len({message.sender for message in said}) < 2:
+    found: list[Markup] = []
+    for number, episode in enumerate(islice(chain.from_iterable(sets), _MOST_READ), start=1):
+        for k, step in enumerate(episode.steps, start=1):
+            trace, agents = step.trace, step.trace.agents
+            said = [(m.sender, m.action.key) for m in trace.messages
+                    if m.sender in agents and m.action is not None]  # fmt: skip
+            if trace.action is None or len({sender for sender, _ in said}) < 2:
                 continue
-            this = Decision(number, k, episode.task, trace)
-            found = found or this
-            proposals = {message.action.key for message in said if message.action is not None}
-            if len(trace.calls) <= MOST_CALLS and len(proposals) > 1:
-                return this
+            divided = len(trace.calls) <= MOST_CALLS and len({key for _, key in said}) > 1
+            if divided or not found:
+                where = f"step {k} of episode {number} ({episode.task})"
+                found = [_decided(trace, tag("a", where, href=f"#{number}/{k}"))]
+            if divided:
+                return found
     return found
 
 
-def decided(found: Decision) -> Markup:
-    where = f"step {found.step + 1} of episode {found.episode + 1} ({found.task})"
-    link = tag("a", where, href=f"#{found.episode + 1}/{found.step + 1}")
+def _decided(trace: Trace, link: Markup) -> Markup:
     return tag(
         "figure",
         tag("figcaption", "How the team decides"),
-        tag("div", Markup(trace_svg(found.trace)), class_="wide decided"),
+        tag("div", Markup(trace_svg(trace)), class_="wide decided"),
         tag("p", "In the viewer: ", link, class_="note"),
         class_="full",
     )

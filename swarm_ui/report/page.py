@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -16,16 +16,18 @@ from swarm_ui.files import write_atomic
 from swarm_ui.graph.topology import Edge
 from swarm_ui.report import measured
 from swarm_ui.report.charts import chart
-from swarm_ui.report.episodes import Failed, Illustrate, Packed, packed
+from swarm_ui.report.episodes import Illustrate, Packed, packed
 from swarm_ui.report.html_tables import (
+    Cell,
     HeatMap,
+    Table,
     credit_map,
     heat_map,
     note,
     table,
 )
 from swarm_ui.report.measured import Tested
-from swarm_ui.report.overview import decided, headline, last_rollouts, team_decision
+from swarm_ui.report.overview import headline, last_rollouts, team_decision
 from swarm_ui.report.read import Contents, EpisodeSet, Training, read
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FAILURE_RULES, FailureClass
 from swarm_ui.viz import edges_svg
@@ -40,7 +42,6 @@ _STYLES = ("style.css", "viewer.css")
 _GENERATOR = '<meta name="generator" content="swarm-ui">'
 """A marker in every report, which distinguishes reports from other pages."""
 _MOST_FRAMES = 24
-_EXAMPLES = 3
 
 
 def write_report(
@@ -59,7 +60,7 @@ def write_report(
             the trace file; for several runs, ``report.html`` in the present folder.
         refresh: seconds after which a browser loads the page again, for a run that plays.
         summary: a sentence in the place of the counts of episodes.
-        illustrate: adds screenshots to an episode; used for 30 episodes, failed ones first.
+        illustrate: adds screenshots to an episode; used for 15 solved and 15 other episodes.
 
     Raises:
         ConfigError: there is no such run; the file exists and is not a report, or cannot be
@@ -158,7 +159,6 @@ def _body(
     rows = measured.tested(runs)
     kept = not any(run.tested for run in runs)
     curves = measured.curves(runs)
-    decision = team_decision(sets)
     played = [row for row in rows if row.total.jobs]
     tables = [measured.success(played, kept=kept)] if played else []
     credit = [m for run in runs for m in measured.credit_maps(_of(run, runs), run.training)]
@@ -173,7 +173,7 @@ def _body(
         ("Learning", _figures([chart(curve) for curve in curves[1:]])),
         ("Who talks to whom", join(*histories)),
         ("Credit", _figures([heat_map(drawn) for drawn in credit])),
-        ("Why episodes failed", _failures(played, episodes.failed, kept=kept)),
+        ("Why episodes failed", _failures(played, episodes.examples, kept=kept)),
         ("Episodes", _viewer(episodes, missing)),
         ("Cost", join(*map(table, costs))),
         ("Not in this run", tag("ul", *(tag("li", line) for line in missing), class_="note")
@@ -185,7 +185,7 @@ def _body(
     cards = [] if following or kept else headline(played)
     cards = cards or ([] if following else last_rollouts(runs))
     cards += [chart(curve) for curve in curves[:1]]
-    cards += [] if decision is None else [decided(decision)]
+    cards += team_decision(sets)
     return join(
         tag("nav", *links, aria_label="Contents"),
         _header(runs, summary or _counts(runs, rows, kept=kept)),
@@ -275,43 +275,30 @@ def _shares(graphs: Sequence[Sequence[Edge]]) -> dict[Edge, float]:
     return {(edge[0], edge[1]): n / len(graphs) for edge, n in sorted(counts.items())}
 
 
-def _failures(rows: Sequence[Tested], shown: Sequence[Failed], *, kept: bool) -> Markup:
+def _failures(
+    rows: Sequence[Tested], examples: Mapping[FailureClass, Sequence[Markup]], *, kept: bool
+) -> Markup:
     """The counts of each class by policy and split, links to examples, and the rules."""
     counts = {row.name: row.failures for row in rows if row.failures}
     found = [why for why in FAILURE_CLASSES if any(row.get(why) for row in counts.values())]
     if not found:
         return Markup("")
-    names = (tag("th", FAILURE_NAMES[why], scope="col", class_="number") for why in found)
-    body = [
-        tag("tr", tag("th", tag("span", name, class_="words"), scope="row"),
-            *(tag("td", f"{n:,}" if (n := row.get(why, 0)) else "–", class_="number")
-              for why in found))
-        for name, row in counts.items()
-    ]  # fmt: skip
-    examples = (tag("td", *_examples(why, shown), class_="number") for why in found)
-    body.append(tag("tr", tag("th", "examples", scope="row"), *examples))
-    head = tag("thead", tag("tr", tag("th", "episodes", scope="col"), *names))
+    cells: list[tuple[Cell, ...]] = [
+        (name, *(row.get(why) for why in found)) for name, row in counts.items()
+    ]
+    links = (" ".join(examples.get(why, ["none kept"])) for why in found)
+    cells.append(("examples", *map(Markup, links)))
     which = "A run may keep a selection of its episodes. " if kept else ""
+    said = (
+        f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
+        "count as failed. Examples lead to the last step in the viewer."
+    )
+    names = [FAILURE_NAMES[why] for why in found]
     rules = [join(tag("dt", FAILURE_NAMES[why]), tag("dd", FAILURE_RULES[why])) for why in found]
     return join(
-        tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
-        note(f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
-             "count as failed. Examples lead to the last step in the viewer."),
+        table(Table("", ("episodes", *names), cells, said)),
         tag("details", tag("summary", "How failed episodes are classified"), tag("dl", *rules)),
-    )  # fmt: skip
-
-
-def _examples(why: FailureClass, shown: Sequence[Failed]) -> list[str]:
-    """Links to a few episodes of a class, of different sets first."""
-    found = [episode for episode in shown if episode.why == why]
-    first = list({episode.set: episode for episode in reversed(found)}.values())[::-1]
-    chosen = [*first, *(episode for episode in found if episode not in first)][:_EXAMPLES]
-    links = [
-        tag("a", f"#{e.number}", href=f"#{e.number}/{max(1, e.steps)}",
-            title=f"{e.task}, seed {e.seed}")
-        for e in chosen
-    ]  # fmt: skip
-    return [part for link in links for part in (" ", link)][1:] or ["none kept"]
+    )
 
 
 def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:

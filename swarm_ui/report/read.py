@@ -244,29 +244,22 @@ def _sets(run: Path, missing: list[str]) -> tuple[tuple[EpisodeSet, ...], list[A
     found: list[EpisodeSet] = []
     parts: dict[str, list[ArmResult]] = {}
     for path in sorted((run / "traces").glob("*.jsonl"), key=_testing_first):
-        read = _Readable(path)
-        arm = ArmResult.of_episodes(set_name(path.stem), read)
-        count = len(arm.jobs)
-        if read.problem:
-            missing.append(f"Episodes of {path.name} after the first {count}: {read.problem}")
-        if count:
-            found.append(EpisodeSet(path.stem, path, count))
+        arm = ArmResult.of_episodes(set_name(path.stem), _readable(path, missing))
+        if arm.jobs:
+            found.append(EpisodeSet(path.stem, path, len(arm.jobs)))
             parts.setdefault(arm.name, []).append(arm)
     kept = [ArmResult.total(arms, name) for name, arms in parts.items()]
     return tuple(found), [msgspec.structs.replace(arm, split=arm.name) for arm in kept]
 
 
-class _Readable:
-    """The episodes of a file up to the first that cannot be read, and why it cannot."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.problem = path, ""
-
-    def __iter__(self) -> Iterator[Episode]:
-        try:
-            yield from iter_jsonl(self.path)
-        except (TraceError, ValueError) as error:
-            self.problem = _line(error)
+def _readable(path: Path, missing: list[str]) -> Iterator[Episode]:
+    """The episodes of a file up to the first that cannot be read, of which ``missing`` tells."""
+    count = 0
+    try:
+        for count, episode in enumerate(iter_jsonl(path), start=1):  # noqa: B007
+            yield episode
+    except (TraceError, ValueError) as error:
+        missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
 
 
 def _testing_first(path: Path) -> tuple[bool, str]:

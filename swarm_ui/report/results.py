@@ -17,39 +17,11 @@ from swarm_ui.files import write_atomic
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval, Measure, Outcome, clustered_mean, paired_difference
 from swarm_ui.trace.failures import FailureClass, failure_class
-from swarm_ui.trace.records import Episode, StepRecord
+from swarm_ui.trace.records import Episode
 
 RESULTS_VERSION = 2
 MOST_MASKED = 0.2
 """Largest share of masked episodes from which something is concluded."""
-
-
-def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
-    """Success with its 95 % interval, clustered by task; ``None`` if all episodes are masked."""
-    return clustered_mean(_by_task(jobs, outcomes))
-
-
-def difference_interval(
-    jobs: Sequence[Job], ours: Sequence[float | None], theirs: Sequence[float | None]
-) -> Interval | None:
-    """Ours minus theirs on the same episodes, clustered by task: the interval of all tables."""
-    return paired_difference(_by_task(jobs, ours), _by_task(jobs, theirs))
-
-
-def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outcome]:
-    pairs = zip(jobs, outcomes, strict=True)
-    return [Outcome(task, seed, value) for (task, seed), value in pairs]
-
-
-def outcome(episode: Episode) -> float | None:
-    """1 for success, 0 for failure, ``None`` for an episode that a fault masks."""
-    return None if episode.success is None else float(episode.success)
-
-
-def lost_by_model(step: StepRecord) -> bool:
-    """Whether the team made no decision that could be executed. This counts as a failure of the
-    models."""
-    return step.trace.action is None or unfit(step.trace.action) is not None
 
 
 class Cost(msgspec.Struct, kw_only=True):
@@ -70,7 +42,7 @@ class Cost(msgspec.Struct, kw_only=True):
         self.decisions += len(episode.steps)
         self.seconds += episode.seconds
         for step in episode.steps:
-            self.lost += lost_by_model(step)
+            self.lost += step.trace.action is None or unfit(step.trace.action) is not None
             for call in step.trace.calls:
                 if call.model:
                     self.calls += 1
@@ -142,7 +114,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
         faults, environment, label, checker = dict[Failure, None](), "", "", 1
         for episode in episodes:
             jobs.append((episode.task, episode.seed))
-            outcomes.append(outcome(episode))
+            outcomes.append(None if episode.success is None else float(episode.success))
             failures.append(failure_class(episode))
             cost.add(episode)
             if episode.fault is not None:
@@ -176,7 +148,9 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def success(self) -> Interval | None:
-        return success_interval(self.jobs, self.outcomes)
+        """Success with its 95 % interval, clustered by task; ``None``: all episodes are masked."""
+        pairs = zip(self.jobs, self.outcomes, strict=True)
+        return clustered_mean([Outcome(task, seed, value) for (task, seed), value in pairs])
 
     @property
     def solved(self) -> int:
@@ -312,26 +286,23 @@ def _outcomes(arms: Sequence[ArmResult]) -> dict[Key, float | None]:
 def _comparison(
     name: str, a: dict[Key, float | None], b: dict[Key, float | None], keys: list[Key]
 ) -> Comparison:
-    jobs: list[Job] = [(task, seed) for _, task, seed, *_ in keys]
-    ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
-    pairs = zip(jobs, ours, theirs, strict=True)
-    both = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
-    played = [job for job, _, _ in both]
+    pairs = [(key, x, y) for key in keys for x, y in [(a[key], b[key])]]
+    both = [(key, x, y) for key, x, y in pairs if x is not None and y is not None]
     better, worse = sum(x > y for _, x, y in both), sum(x < y for _, x, y in both)
-    masked = len(jobs) - len(both)
-    found = Comparison(
+    ours = [Outcome(key[1], key[2], x) for key, x, _ in both]
+    theirs = [Outcome(key[1], key[2], y) for key, _, y in both]
+    masked = len(keys) - len(both)
+    told = masked <= MOST_MASKED * len(keys)
+    return Comparison(
         name=name,
-        ours=success_interval(played, [x for _, x, _ in both]),
-        theirs=success_interval(played, [y for _, _, y in both]),
-        difference=difference_interval(jobs, ours, theirs),
+        ours=clustered_mean(ours) if told else None,
+        theirs=clustered_mean(theirs) if told else None,
+        difference=paired_difference(ours, theirs) if told else None,
         better=better,
         worse=worse,
-        p=mcnemar(better, worse),
+        p=mcnemar(better, worse) if told else None,
         masked=masked,
     )
-    if masked <= MOST_MASKED * len(jobs):
-        return found
-    return replace(found, ours=None, theirs=None, difference=None, p=None)
 
 
 def mcnemar(better: int, worse: int) -> float:

@@ -6,13 +6,14 @@ import json
 import math
 from collections.abc import Callable
 
-import msgspec
+from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
 from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.viz.calls import votes
 
 PROMPT_LIMIT = 40_000
 """Maximum length of a prompt in the page, in characters. Of longer ones the middle is left out."""
@@ -83,14 +84,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "index": done.index if done else None,
         "note": step.note,
         "reward": _finite(step.reward),
-        "end": _end(step),
+        "end": "task over" if step.terminated else "out of steps" if step.truncated else "",
     }
-
-
-def _end(step: StepRecord) -> str:
-    if step.terminated:
-        return "task over"
-    return "out of steps" if step.truncated else ""
 
 
 def _element(element: Element) -> Json:
@@ -116,6 +111,7 @@ def _message(call: Call, step: StepRecord) -> Json:
     out. ``on`` holds the numbers on the screen of the elements that the action refers to.
     """
     message, made, action = call.message, call.completion, call.message.action
+    chosen = step.trace.action
     acted = [] if action is None else [action.index, action.to_index]
     read: Json = {
         "prompt": _shortened(call.prompt),
@@ -128,7 +124,7 @@ def _message(call: Call, step: StepRecord) -> Json:
         "round": message.round,
         "text": message.content,
         "action": _described(message.action, step.trace.observation),
-        "chosen": _same(message.action, step.trace.action),
+        "chosen": bool(action and chosen and action.key == chosen.key),
         "adapter": call.adapter,
         "error": message.error,
         "heard": _heard(call, step.trace),
@@ -147,10 +143,6 @@ def _shortened(prompt: str) -> str:
     half = PROMPT_LIMIT // 2
     left = len(prompt) - 2 * half
     return f"{prompt[:half]}\n[… {left:,} characters are not in this page …]\n{prompt[-half:]}"
-
-
-def _same(proposal: Action | None, decision: Action | None) -> bool:
-    return proposal is not None and decision is not None and proposal.key == decision.key
 
 
 def _finite(value: float) -> float | None:
@@ -175,19 +167,14 @@ def _credit(message: Message, step: StepRecord) -> float | None:
 
 
 def _ballot(trace: Trace) -> list[Json]:
-    ranked = sorted(trace.ballot.items(), key=lambda item: (-item[1], item[0]))
+    seen = trace.observation
     return [
-        {"action": _ballot_text(key, trace), "weight": weight if math.isfinite(weight) else None}
-        for key, weight in ranked
+        {
+            "action": _described(voted, seen) if isinstance(voted, Action) else voted,
+            "weight": _finite(weight),
+        }
+        for voted, weight in votes(trace.ballot)
     ]
-
-
-def _ballot_text(key: str, trace: Trace) -> str:
-    try:
-        action = msgspec.json.decode(key, type=Action)
-    except (msgspec.DecodeError, ValueError):
-        return key
-    return _described(action, trace.observation) or key
 
 
 def _described(action: Action | None, seen: Observation) -> str | None:
@@ -197,5 +184,5 @@ def _described(action: Action | None, seen: Observation) -> str | None:
 
 
 def _labelled(action: Action, label: str) -> str:
-    named = action if action.target or not label else msgspec.structs.replace(action, target=label)
+    named = action if action.target or not label else replace(action, target=label)
     return str(named)

@@ -24,7 +24,7 @@ from swarm_ui.model import Dropped, Generation
 from swarm_ui.report import Results, credit_map, write_report
 from swarm_ui.report.episodes import packed
 from swarm_ui.report.read import EpisodeSet
-from swarm_ui.report.results import success_interval
+from swarm_ui.report.results import ArmResult
 from swarm_ui.report.viewer import PROMPT_LIMIT, viewer_episode
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import write_jsonl
@@ -143,7 +143,8 @@ def test_tested_policies_have_intervals_and_a_paired_difference(tmp_path: Path) 
     text = page(full_run(tmp_path / "run"))
     first = plain(text[text.index('id="overview"') : text.index('id="results"')])
     jobs = [(("add", "edit")[k % 2], k) for k in range(6)]
-    shown = success_interval(jobs, [1, 1, 0, 0, 1, 1])
+    outcomes = (1.0, 1.0, 0.0, 0.0, 1.0, 1.0)
+    shown = ArmResult(split="", jobs=tuple(jobs), outcomes=outcomes).success
     assert shown is not None
     assert f"95 % interval [{100 * shown.low:.1f}, {100 * shown.high:.1f}], n = 6" in first
     assert "Success: team Ada" in first
