@@ -228,7 +228,8 @@ def tables(found: Figures) -> Iterator[Rows]:
     yield Rows("wall ÷ critical path", ["system", *WAITS], cells)
     cells = [[f"no result of {s}", f"{k}: {why}"]
               for s, reasons in found["missing"].items() for k, why in reasons.items()]  # fmt: skip
-    yield Rows("peers without a result", ["", ""], cells)
+    if cells:
+        yield Rows("peers without a result", ["", ""], cells)
 
 
 if __name__ == "__main__":
