@@ -259,7 +259,7 @@ class EdgeDistribution(nn.Module):
         from swarm_ui.viz import edges_svg
 
         likely = self.mode()
-        title = f"{len(self.candidates)} possible edges; the most probable graph is blue"
+        title = f"{len(self.candidates)} possible edges; the most probable graph is outlined"
         return edges_svg(self.marginals(), likely.order, likely.edges, title, self.delays)
 
     def _repr_html_(self) -> str:

@@ -60,7 +60,10 @@ class _Axes:
 def chart(data: Curve) -> Markup:
     """A line chart over iterations, with bands for known intervals. Points that are not finite are
     left out."""
-    lines = [(name, [p for p in points if _finite(p)]) for name, points in data.series]
+    lines = [
+        (name, [p for p in points if all(v is None or math.isfinite(v) for v in p)])
+        for name, points in data.series
+    ]
     axes = _Axes([p for _, points in lines for p in points])
     drawn, keys = [_grid(axes, data)], []
     for k, (name, points) in enumerate(lines):
@@ -105,7 +108,3 @@ def _series(name: str, points: Sequence[Point], k: int, axes: _Axes, percent: bo
 
 def _text(text: str, x: float, y: float, anchor: str, turn: str | None = None) -> Markup:
     return tag("text", text, x=x, y=y, text_anchor=anchor, transform=turn)
-
-
-def _finite(point: Point) -> bool:
-    return all(v is None or math.isfinite(v) for v in point)

@@ -57,18 +57,14 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
 def packed(
     sets: Sequence[tuple[EpisodeSet, str]],
     illustrate: Illustrate | None = None,
-    *,
-    png_budget: int = PNG_BUDGET,
-    episode_budget: int = EPISODE_BUDGET,
 ) -> Packed:
     """Compress episodes. No more than one chunk of them is held in memory uncompressed.
 
     Args:
         sets: the episodes, and the path of each set's file from the page; empty: it has none.
         illustrate: used for 15 solved and 15 other episodes.
-        png_budget, episode_budget: see :data:`PNG_BUDGET` and :data:`EPISODE_BUDGET`.
     """
-    pictures = _Pictures(png_budget)
+    pictures = _Pictures(PNG_BUDGET)
     drawn: Counter[bool] = Counter()
     examples: dict[FailureClass, list[Markup]] = {}
     index: list[list[object]] = []
@@ -77,7 +73,7 @@ def packed(
     size = left_out = 0
     for part, file in sets:
         for place, episode in enumerate(part, start=1):
-            if size > episode_budget:
+            if size > EPISODE_BUDGET:
                 left_out += 1
                 continue
             index.append(index_entry(episode, part.name, file, place, len(chunks)))

@@ -42,9 +42,8 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     """``None`` means unscored, which is not 0; such cells are hatched."""
     note: str = ""
     details: tuple[tuple[str, ...], ...] = ()
-    """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
-    percent: bool = False
-    """Whether the values are fractions that are shown in percent."""
+    """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``. Values that have
+    it are shown in percent."""
 
 
 def credit_map(episodes: Iterable[Episode], *, title: str = "Mean credit") -> HeatMap | None:
@@ -52,47 +51,31 @@ def credit_map(episodes: Iterable[Episode], *, title: str = "Mean credit") -> He
 
     Counts decisions of the most common team (agents and rounds) only; ``None`` if none is scored.
     """
-    teams: dict[tuple[tuple[str, ...], int], list[list[list[float]]]] = {}
-    counts: dict[tuple[tuple[str, ...], int], int] = {}
+    teams: dict[tuple[tuple[str, ...], int], list[tuple[tuple[float | None, ...], ...]]] = {}
     for step in (step for episode in episodes for step in episode.steps):
         agents, credit = step.trace.agents, step.credit
         # Rows of another length are those of a damaged file.
-        if credit is None or any(len(row) != len(agents) for row in credit):
-            continue
-        team = agents, len(credit)
-        counts[team] = counts.get(team, 0) + 1
-        cells = teams.setdefault(team, [[[0.0, 0.0] for _ in agents] for _ in credit])
-        for row, into in zip(credit, cells, strict=True):
-            for value, cell in zip(row, into, strict=True):
-                if value is not None:
-                    cell[0], cell[1] = cell[0] + value, cell[1] + 1
+        if credit is not None and all(len(row) == len(agents) for row in credit):
+            teams.setdefault((agents, len(credit)), []).append(credit)
     if not teams:
         return None
-    most = max(teams, key=lambda team: (counts[team], team))
-    means = tuple(tuple(s / n if n else None for s, n in row) for row in teams[most])
+    (agents, rounds), scored = max(teams.items(), key=lambda team: (len(team[1]), team[0]))
+    given = [
+        [[v for credit in scored if (v := credit[r][k]) is not None] for k in range(len(agents))]
+        for r in range(rounds)
+    ]
     return HeatMap(
         title=title,
-        rows=tuple(f"round {r + 1}" for r in range(most[1])),
-        columns=most[0],
-        values=means,
-        note=f"{counts[most]} decisions.",
+        rows=tuple(f"round {r + 1}" for r in range(rounds)),
+        columns=agents,
+        values=tuple(tuple(sum(v) / len(v) if v else None for v in row) for row in given),
+        note=f"{len(scored)} decisions.",
     )
 
 
 def note(text: str) -> Markup:
     """Small print below a figure or table; nothing for an empty text."""
     return tag("p", text, class_="note") if text else Markup("")
-
-
-def points(value: float, *, signed: bool = False) -> str:
-    """A share in percent, or a difference in points."""
-    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
-    return text.replace("+0.0", "0.0").replace("-0.0", "0.0").replace("-", "−")
-
-
-def bounds(interval: Interval, *, signed: bool = False) -> str:
-    """The ends of an interval, such as ``"[55.0, 66.0]"``."""
-    return f"[{points(interval.low, signed=signed)}, {points(interval.high, signed=signed)}]"
 
 
 def table(data: Table) -> Markup:
@@ -121,14 +104,13 @@ def _cell(value: Cell, column: int, right: bool) -> Markup:
         words = tag("span", value, class_="words")
         return tag("th", words, scope="row") if column == 0 else tag("td", words)
     if isinstance(value, Gap):
-        shown = value.interval
-        name = "b" if shown.excludes_zero else "span"
-        figure = tag(name, points(shown.mean, signed=True))
-        ends = tag("small", f" {bounds(shown, signed=True)}")
-        return tag("td", figure, ends, class_="estimate")
+        mean, _, ends = value.interval.percent(signed=True).partition(" ")
+        figure = tag("b" if value.interval.excludes_zero else "span", mean)
+        return tag("td", figure, tag("small", f" {ends}"), class_="estimate")
     if isinstance(value, Interval):
-        small = tag("small", f" {bounds(value)} n = {value.n:,}")
-        return tag("td", tag("span", points(value.mean)), small, class_="estimate")
+        mean, _, ends = value.percent().partition(" ")
+        small = tag("small", f" {ends} n = {value.n:,}")
+        return tag("td", tag("span", mean), small, class_="estimate")
     text = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return tag("td", text, class_="number" if right else None)
 
@@ -151,6 +133,6 @@ def _shade(value: float | None, data: HeatMap, detail: str) -> Markup:
     if value is None or not math.isfinite(value):
         return tag("td", "–", class_="unscored", title=detail or "unscored")
     strength = round(100 * min(1.0, max(0.0, value)))
-    shown = f"{100 * value:.0f}" if data.percent else f"{value:.2f}"
+    shown = f"{100 * value:.0f}" if data.details else f"{value:.2f}"
     small = tag("small", detail) if detail else Markup("")
     return tag("td", shown, small, style=f"--share:{strength}%")

@@ -113,10 +113,8 @@ def measures(rows: Sequence[Tested]) -> Table | None:
 
 def by_task(rows: Sequence[Tested]) -> list[HeatMap]:
     """Share solved by task and policy, a map for each split."""
-    return [
-        _by_task([row for row in rows if row.split == split], split)
-        for split in dict.fromkeys(row.split for row in rows if row.total.counted)
-    ]
+    splits = dict.fromkeys(row.split for row in rows if row.total.counted)
+    return [_by_task([row for row in rows if row.split == split], split) for split in splits]
 
 
 def _by_task(rows: Sequence[Tested], title: str) -> HeatMap:
@@ -127,15 +125,13 @@ def _by_task(rows: Sequence[Tested], title: str) -> HeatMap:
             played[task, row.policy] += outcome is not None
             solved[task, row.policy] += outcome == 1.0
     names, columns = sorted({name for name, _ in played}), [row.policy for row in rows]
-    pairs = [[(name, policy) for policy in columns] for name in names]
-    cells = [[(solved[key], played[key]) for key in row] for row in pairs]
+    cells = [[(solved[name, p], played[name, p]) for p in columns] for name in names]
     return HeatMap(
         title=title or "episodes",
         rows=tuple(names),
         columns=tuple(policy or title or "solved" for policy in columns),
         values=tuple(tuple(k / n if n else None for k, n in row) for row in cells),
         details=tuple(tuple(f"{k}/{n}" if n else "" for k, n in row) for row in cells),
-        percent=True,
         note="Success in percent. A row is a task. Small: solved of unmasked.",
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 from swarm_ui.report import measured
-from swarm_ui.report.html_tables import bounds, note, points
+from swarm_ui.report.html_tables import note
 from swarm_ui.report.measured import Tested
 from swarm_ui.report.read import Contents, EpisodeSet
 from swarm_ui.stats import Interval
@@ -43,11 +43,12 @@ def last_rollouts(runs: Sequence[Contents]) -> list[Markup]:
 
 
 def _card(label: str, value: Interval, where: str, more: Sequence[Markup]) -> Markup:
+    mean, _, ends = value.percent().partition(" ")
     return tag(
         "div",
         tag("p", label, class_="label"),
-        tag("p", points(value.mean), tag("small", " %"), class_="value"),
-        tag("p", f"95 % interval {bounds(value)}, n = {value.n:,}", class_="around"),
+        tag("p", mean, tag("small", " %"), class_="value"),
+        tag("p", f"95 % interval {ends}, n = {value.n:,}", class_="around"),
         *more,
         note(where),
         class_="headline",
@@ -56,8 +57,9 @@ def _card(label: str, value: Interval, where: str, more: Sequence[Markup]) -> Ma
 
 def _gain(gap: Interval, against: str) -> Markup:
     words = "" if gap.excludes_zero else "; 0 is inside the interval"
-    number = tag("b" if gap.excludes_zero else "span", f"{points(gap.mean, signed=True)} points")
-    return tag("p", number, f" {bounds(gap, signed=True)} against {against}{words}", class_="gain")
+    mean, _, ends = gap.percent(signed=True).partition(" ")
+    number = tag("b" if gap.excludes_zero else "span", f"{mean} points")
+    return tag("p", number, f" {ends} against {against}{words}", class_="gain")
 
 
 def team_decision(sets: Iterable[EpisodeSet]) -> list[Markup]:

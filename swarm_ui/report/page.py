@@ -6,9 +6,10 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 from swarm_ui.errors import ConfigError
@@ -17,15 +18,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.report import measured
 from swarm_ui.report.charts import chart
 from swarm_ui.report.episodes import Illustrate, Packed, packed
-from swarm_ui.report.html_tables import (
-    Cell,
-    HeatMap,
-    Table,
-    credit_map,
-    heat_map,
-    note,
-    table,
-)
+from swarm_ui.report.html_tables import Cell, HeatMap, Table, credit_map, heat_map, note, table
 from swarm_ui.report.measured import Tested
 from swarm_ui.report.overview import headline, last_rollouts, team_decision
 from swarm_ui.report.read import Contents, EpisodeSet, Training, read
@@ -162,7 +155,8 @@ def _body(
     played = [row for row in rows if row.total.jobs]
     tables = [measured.success(played, kept=kept)] if played else []
     credit = [m for run in runs for m in measured.credit_maps(_of(run, runs), run.training)]
-    credit = credit or list(filter(None, [_played_credit(sets)]))
+    played_credit = (credit_map(part, title=f"Mean credit, {part.name}") for part in sets)
+    credit = credit or list(islice(filter(None, played_credit), 1))
     costs = [measured.cost(played)] if played else []
     missing = [f"{run.name}: {line}" if len(runs) > 1 else line
                for run in runs for line in run.missing]  # fmt: skip
@@ -226,11 +220,6 @@ def _counts(runs: Sequence[Contents], rows: Sequence[Tested], *, kept: bool) -> 
 # -- sections ---------------------------------------------------------------------------------
 
 
-def _played_credit(sets: Iterable[EpisodeSet]) -> HeatMap | None:
-    maps = (credit_map(part, title=f"Mean credit, {part.name}") for part in sets)
-    return next((found for found in maps if found is not None), None)
-
-
 def _by_task(maps: Sequence[HeatMap]) -> Markup:
     """The heat maps of all splits, of which one is open at a time: opening a split closes the one
     that was open."""
@@ -271,8 +260,8 @@ def _history(name: str, training: Training) -> Markup:
 
 
 def _shares(graphs: Sequence[Sequence[Edge]]) -> dict[Edge, float]:
-    counts = Counter(tuple(edge) for graph in graphs for edge in set(map(tuple, graph)))
-    return {(edge[0], edge[1]): n / len(graphs) for edge, n in sorted(counts.items())}
+    counts = Counter(edge for graph in graphs for edge in set(graph))
+    return {edge: n / len(graphs) for edge, n in sorted(counts.items())}
 
 
 def _failures(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -176,8 +175,8 @@ def read(path: Path) -> Contents:
     tested = bool(results.arms)
     if not tested:
         results.arms = kept
-    if not results.labels:
-        results.labels = _label(path)
+    settings, labels = _settings(path, missing)
+    results.labels = results.labels or labels
     training = Training()
     try:
         training = Training.of(RunDirectory(path).metrics(), missing)
@@ -195,17 +194,9 @@ def read(path: Path) -> Contents:
         sets=sets,
         kept=tuple(kept),
         damage=damage,
-        settings=_settings(path, missing),
+        settings=settings,
         missing=tuple(missing),
     )
-
-
-def _label(path: Path) -> tuple[str, ...]:
-    """What the settings say of a run that has no results, such as that its phone is simulated."""
-    with suppress(ConfigError):  # the missing settings are reported elsewhere
-        if isinstance(label := RunDirectory(path).config().get("label"), str):
-            return (label,)
-    return ()
 
 
 def set_name(stem: str) -> str:
@@ -243,7 +234,8 @@ def _sets(run: Path, missing: list[str]) -> tuple[tuple[EpisodeSet, ...], list[A
     """The episodes of every trace file, tests first, and the outcomes of each set."""
     found: list[EpisodeSet] = []
     parts: dict[str, list[ArmResult]] = {}
-    for path in sorted((run / "traces").glob("*.jsonl"), key=_testing_first):
+    paths = sorted((run / "traces").glob("*.jsonl"))
+    for path in sorted(paths, key=lambda path: path.name.startswith("train")):
         arm = ArmResult.of_episodes(set_name(path.stem), _readable(path, missing))
         if arm.jobs:
             found.append(EpisodeSet(path.stem, path, len(arm.jobs)))
@@ -262,17 +254,18 @@ def _readable(path: Path, missing: list[str]) -> Iterator[Episode]:
         missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
 
 
-def _testing_first(path: Path) -> tuple[bool, str]:
-    return path.name.startswith("train"), path.name
-
-
-def _settings(run: Path, missing: list[str]) -> str:
+def _settings(run: Path, missing: list[str]) -> tuple[str, tuple[str, ...]]:
+    """``config.json``, and what it says of the whole run, such as that its phone is simulated."""
     try:
-        document = json.loads((run / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        missing.append(f"Settings: config.json cannot be read ({_line(error)}).")
-        return ""
-    return json.dumps(document, indent=1, ensure_ascii=False)
+        document = RunDirectory(run).document()
+    except ConfigError as error:
+        missing.append(f"Settings: {_line(error)}")
+        return "", ()
+    made = document.get("config")
+    label = made.get("label") if isinstance(made, dict) else None
+    return json.dumps(document, indent=1, ensure_ascii=False), (label,) if isinstance(
+        label, str
+    ) else ()
 
 
 def _line(error: Exception) -> str:

@@ -42,12 +42,8 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
 def index_entry(episode: Episode, name: str, file: str, place: int, chunk: int) -> list[object]:
     """A row of the list: task, seed, policy, set, outcome, goal, steps, file, place in it, chunk.
 
-    Args:
-        episode: the episode.
-        name: of its set.
-        file: of its set, as a path from the page; empty: it has none.
-        place: number of the episode in the set, from 1.
-        chunk: number of the chunk that holds it.
+    ``name`` and ``file`` are of the set, the file as a path from the page (empty: it has none);
+    ``place`` is the number of the episode in it, from 1; ``chunk`` holds the episode.
     """
     first = episode.steps[0].trace.observation if episode.steps else None
     goal = first.goal if first else ""

@@ -20,6 +20,7 @@ from swarm_ui.viz.svg import (
     clipped,
     group,
     listed,
+    number,
     rect,
     small,
     text,
@@ -87,7 +88,7 @@ def figures(call: Call) -> str:
 
 def seconds(time: float) -> str:
     """A duration such as ``"85 ms"`` or ``"2.41 s"``."""
-    return f"{time * 1000:.3g} ms" if time < 1 else f"{time:,.2f} s"
+    return f"{number(time * 1000)} ms" if time < 1 else f"{time:,.2f} s"
 
 
 def tooltip_text(cell: Cell, most: int) -> str:

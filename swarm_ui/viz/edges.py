@@ -1,4 +1,4 @@
-"""Edge probabilities as a picture: arcs over a row of nodes, or a matrix for many nodes."""
+"""Edge probabilities as a picture: a matrix with senders down and listeners across."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
 from swarm_ui.viz import svg
 from swarm_ui.viz.layout import Point
-from swarm_ui.viz.svg import Box, Canvas, arrow, group, number, rect, small, tag, text, width
+from swarm_ui.viz.svg import Box, Canvas, group, number, rect, small, tag, text, width
 
-MOST_ARCS = 8
-"""Maximum number of nodes in a row; more are drawn as a matrix."""
-_NAMED, _FIGURED, _MOST_CELLS = 40, 16, 64
-_MARGIN, _HIGH, _RISE = 14.0, 30.0, 30.0
+_FIGURED, _MOST_CELLS = 16, 32
+_MARGIN = 14.0
 
 
 def edges_svg(
@@ -25,17 +23,16 @@ def edges_svg(
     title: str = "",
     delays: Mapping[Edge, int] = MappingProxyType({}),
 ) -> str:
-    """Edges with their probabilities as an SVG document.
+    """Edges with their probabilities as an SVG document: a matrix with senders down and listeners
+    across.
 
-    Up to eight nodes are drawn as a row: arcs above run forwards in ``order``, arcs below run
-    backwards, and a more probable edge is thicker; delayed edges are dashed. More nodes are drawn
-    as a matrix with senders down and listeners across. Beyond 64 nodes a cell shows the mean of
-    several edges.
+    A more probable edge is darker; delayed edges have dashed outlines. Beyond 32 nodes a cell shows
+    the mean of several edges.
 
     Args:
         probabilities: the probability of each edge that may occur.
         order: all nodes, first speaker first.
-        chosen: edges of the most probable graph, drawn in blue.
+        chosen: edges of the most probable graph, with a blue outline.
         title: a line above.
         delays: for delayed edges, how many rounds later they deliver a message.
 
@@ -51,81 +48,13 @@ def edges_svg(
             )
     canvas = Canvas()
     top = _MARGIN + (22 if title else 0)
-    draw = _arcs if len(order) <= MOST_ARCS else matrix
-    wide, high = draw(canvas, probabilities, order, top, frozenset(chosen), delays)
-    wide = max(wide, 240.0)
+    wide, high = matrix(canvas, probabilities, order, top, frozenset(chosen), delays)
     if title:
+        wide = max(wide, min(width(title, svg.WORDS), 420.0) + 2 * _MARGIN)
         room = wide - 2 * _MARGIN
         line = text(_MARGIN, _MARGIN + 11, title, size=svg.WORDS, room=room, opacity=0.85)
         canvas.over.append(group(title, line))
     return canvas.document(wide, high, title or f"{len(probabilities)} edges")
-
-
-def _arcs(
-    canvas: Canvas,
-    probabilities: Mapping[Edge, float],
-    order: Sequence[str],
-    top: float,
-    chosen: Collection[Edge],
-    delays: Mapping[Edge, int],
-) -> Point:
-    """Draw the row of nodes and its arcs; returns the width and height of the picture."""
-    size = min(150.0, max((width(name, svg.NAME) for name in order), default=0.0) + 22)
-    step = max(size + 26, 96.0)
-    place = {name: k for k, name in enumerate(order)}
-    spans = [place[b] - place[a] for a, b in probabilities]
-    above, below = max([0, *spans]), -min([0, *spans])
-    line = top + 10 + _RISE * above
-    for edge in sorted(probabilities, key=lambda e: (probabilities[e], e)):
-        chance, picked = probabilities[edge], edge in chosen
-        tooltip = _tooltip(edge, chance, picked, delays)
-        curve, (x, y) = _arc(place[edge[0]], place[edge[1]], step, size, line)
-        drawn = arrow(
-            curve,
-            tooltip,
-            colour=svg.BLUE if picked else svg.INK,
-            thick=0.8 + 3.0 * chance,
-            opacity=0.2 + 0.75 * chance,
-            dash="5 3" if delays.get(edge) else None,
-        )
-        canvas.lines.append(drawn)
-        near = [(x + shift, y) for shift in (0.0, -14.0, 14.0)]
-        canvas.label(near, f"{chance:.2f}", tooltip, opacity=0.45 + 0.55 * chance)
-    for name, k in place.items():
-        box = Box(_MARGIN + k * step, line, size, _HIGH)
-        label = text(box.centre, box.middle + 4, name, anchor="middle", room=size - 12)
-        canvas.over.append(group(name, rect(box, svg.BLUE), label))
-    wide = 2 * _MARGIN + (len(order) - 1) * step + size
-    return wide, line + _HIGH + _RISE * below + 10 + _MARGIN
-
-
-def _tooltip(edge: Edge, chance: float, chosen: bool, delays: Mapping[Edge, int]) -> str:
-    told = f"{edge[0]} → {edge[1]}: {chance:.3f}" + ", in the most probable graph" * chosen
-    late = f", delivered {svg.counted(delays[edge], 'round')} later" if delays.get(edge) else ""
-    return told + late
-
-
-def _arc(start: int, end: int, step: float, size: float, line: float) -> tuple[str, Point]:
-    """The curve of an arc and its middle.
-
-    Arcs to the right are above the line, arcs to the left below it. A longer arc is higher.
-    """
-    ahead = end > start
-    side = 1 if ahead else -1
-    reach = abs(end - start)
-    aside = side * min(size * 0.36, 40.0) * (1.05 - 0.85 * min(1.0, reach / MOST_ARCS))
-    x = _MARGIN + start * step + size / 2 + aside
-    to_x = _MARGIN + end * step + size / 2 - aside
-    y = line if ahead else line + _HIGH
-    peak = y - side * _RISE * reach
-    # A bend of this kind reaches three quarters of the way to its control points.
-    control = y + (peak - y) / 0.75
-    lean = side * min(step * 0.3, 34.0)
-    curve = (
-        f"M{number(x)} {number(y)}C{number(x + lean * 0.4)} {number(control)} "
-        f"{number(to_x - lean * 0.4)} {number(control)} {number(to_x)} {number(y)}"
-    )
-    return curve, ((x + to_x) / 2, peak)
 
 
 def matrix(
@@ -137,43 +66,38 @@ def matrix(
     delays: Mapping[Edge, int] = MappingProxyType({}),
 ) -> Point:
     """Draw senders down and listeners across; returns the width and height of the picture."""
-    count = len(order)
-    side = 30.0 if count <= _FIGURED else 18.0 if count <= _NAMED else 9.0
-    named, shown = count <= _NAMED, min(count, _MOST_CELLS)
-    room = min(130.0, max(width(name, svg.WORDS) for name in order) + 8) if named else 0.0
-    left, high = _MARGIN + room, top + (room * 0.75 + 8 if named else 6)
+    count, shown = len(order), min(len(order), _MOST_CELLS)
+    side, named = (30.0 if count <= _FIGURED else 18.0), count == shown
+    names = order if named else ()
+    room = min(130.0, max((width(name, svg.WORDS) for name in names), default=0.0) + 8)
+    left, high = _MARGIN + room, top + room * 0.75 + 8
+    _names(canvas, names, side, left, high)
     place = {name: k * shown // count for k, name in enumerate(order)}
     inside = Counter(place.values())
     cells: dict[tuple[int, int], list[Edge]] = {}
     for a, b in probabilities:
         cells.setdefault((place[a], place[b]), []).append((a, b))
-    if named:
-        _names(canvas, order, side, left, high)
-    levels: dict[int, str] = {}
     for (row, column), edges in sorted(cells.items()):
         chance = sum(map(probabilities.__getitem__, edges)) / (inside[row] * inside[column])
         box = Box(left + column * side, high + row * side, side, side)
-        if count > shown:  # too many for a tooltip each
-            level, to = round(chance * 20), number(side)
-            square = f"M{number(box.x)} {number(box.y)}h{to}v{to}h-{to}z"
-            levels[level] = levels.get(level, "") + square
-            continue
-        parts = [rect(box.grown(-1), svg.BLUE, alpha=chance, stroke=None, radius=2)]
-        if edges[0] in chosen:
-            outline = box.grown(-1.5)
-            parts.append(rect(outline, svg.BLUE, alpha=0, stroke=svg.BLUE, thick=1.6, radius=2))
+        picked, late = named and edges[0] in chosen, delays.get(edges[0]) if named else None
+        outline = svg.BLUE if picked else svg.INK if late else None
+        dash = "3 2" if late else None
+        parts = [rect(box.grown(-1.5), svg.BLUE, alpha=chance, stroke=outline, thick=1.6, radius=2,
+                      dash=dash)]  # fmt: skip
         if count <= _FIGURED:
-            figure = f"{chance:.2f}".removeprefix("0") if chance < 0.995 else "1"
-            parts.append(small(box.centre, box.middle + 3.5, figure, anchor="middle"))
-        told = _tooltip(edges[0], chance, edges[0] in chosen, delays)
+            figure = box.centre, box.middle + 3.5, f"{chance:.2f}"
+            parts.append(small(*figure, anchor="middle"))
+        told = f"about {chance:.2f}"
+        if named:
+            told = f"{edges[0][0]} → {edges[0][1]}: {chance:.3f}"
+            told += ", in the most probable graph" * picked
+            told += f", delivered {svg.counted(late, 'round')} later" if late else ""
         canvas.over.append(group(told, *parts))
-    for level, squares in sorted(levels.items()):
-        filled = tag("path", d=squares, fill=svg.BLUE, fill_opacity=level / 20, stroke="none")
-        canvas.over.append(group(f"about {level / 20:.2f}", filled))
     extent = shown * side
     canvas.over.append(rect(Box(left, high, extent, extent), svg.INK, alpha=0, radius=0, thick=0.6))
     caption = "rows send, columns listen"
-    if count > shown:
+    if not named:
         each = (count / shown) ** 2
         caption += f"; {count:,} nodes, a cell is the mean of about {each:.0f} pairs"
     canvas.over.append(small(_MARGIN, high + extent + 18, caption, opacity=0.75))

@@ -35,27 +35,23 @@ _DEEP = 3  # levels of nested graphs that are opened
 _MARGIN, _TITLE, _LONGEST = 14.0, 22.0, 170.0
 
 
-def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
+def graph_svg(graph: Dag) -> str:
     """The graph as an SVG document.
 
     Votes are round, and the output has a thick outline. A nested graph is a frame, or a box with
     two outlines if there is no room for its nodes. An edge with a condition is dashed, and so is a
     delayed edge, which passes below the boxes. A graph of more than 40 nodes is drawn as a matrix
     with senders down and listeners across.
-
-    Args:
-        graph: what to draw.
-        weights: a probability for some edges, written on them and shown as their strength.
     """
-    canvas, given = Canvas(), weights or {}
+    canvas = Canvas()
     label = f"{counted(len(graph.nodes), 'node')}, {counted(len(graph.edges), 'edge')}"
     if len(graph.nodes) > MOST_BOXES or len(graph.edges) > MOST_LINES:
         order = ordered(predecessors(graph.nodes, graph.immediate))
         canvas.over.append(text(_MARGIN, _MARGIN + 11, f"{graph.name}: {label}", size=svg.WORDS))
-        chances = {edge: given.get(edge, 1.0) for edge in graph.edges}
-        size = matrix(canvas, chances, order, _MARGIN + 22, delays=graph.delays)
+        present = dict.fromkeys(graph.edges, 1.0)
+        size = matrix(canvas, present, order, _MARGIN + 22, delays=graph.delays)
     else:
-        shown = _sketch(graph, given, 0, _total(graph) <= _EXPANDED)
+        shown = _sketch(graph, 0, _total(graph) <= _EXPANDED)
         shown.draw(canvas, _MARGIN, _MARGIN)
         size = shown.width + 2 * _MARGIN, shown.height + 2 * _MARGIN
     return canvas.document(*size, f"graph {graph.name}: {label}")
@@ -70,7 +66,6 @@ class _Sketch(NamedTuple):
     """A graph with its layout, which can be drawn at any position."""
 
     graph: Dag
-    weights: Mapping[Edge, float]
     layout: Layout
     inside: Mapping[str, _Sketch]
     around: Box
@@ -91,11 +86,7 @@ class _Sketch(NamedTuple):
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
         left, top = x - self.around.x, y - self.around.y
-        layout = (
-            self.layout.moved(left + 8.0, top + _TITLE)
-            if self.framed
-            else (self.layout.moved(left, top))
-        )
+        layout = self.layout.moved(left + 8.0 * self.framed, top + _TITLE * self.framed)
         later, around = delayed(layout, self.graph.delays)
         if self.framed:
             self._frame(canvas, layout, around)
@@ -106,8 +97,7 @@ class _Sketch(NamedTuple):
 
     def _edge(self, canvas: Canvas, edge: Edge, line: Line) -> None:
         graph, (sender, listener) = self.graph, edge
-        weight, condition = self.weights.get(edge), graph.when.get(edge)
-        delay = graph.delays.get(edge)
+        condition, delay = graph.when.get(edge), graph.delays.get(edge)
         tooltip, words = [f"{sender} → {listener}"], []
         heard = graph.predecessors[listener]
         if len(heard) > 1:
@@ -118,20 +108,11 @@ class _Sketch(NamedTuple):
         if delay is not None:
             tooltip.append(f"delivered {counted(delay, 'round')} later")
             words.append(f"delay {delay}")
-        if weight is not None:
-            tooltip.append(f"probability {weight:.3f}")
-            words.append(f"{weight:.2f}")
         dashed = condition is not None or delay is not None
         strength = 0.85 if dashed else 0.4 if listener in graph.closing else 0.75
         told = "\n".join(tooltip)
-        drawn = arrow(
-            line.curve,
-            told,
-            opacity=strength if weight is None else 0.2 + 0.75 * weight,
-            thick=1.2 if weight is None else 0.8 + 1.8 * weight,
-            dash="5 3" if dashed else None,
-        )
-        canvas.lines.append(drawn)
+        dash = "5 3" if dashed else None
+        canvas.lines.append(arrow(line.curve, told, opacity=strength, dash=dash))
         if words:
             canvas.label(line.places, ", ".join(words), told)
 
@@ -174,22 +155,22 @@ class _Sketch(NamedTuple):
         canvas.below.append(group(tooltip, frame(around), label))
 
 
-def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) -> _Sketch:
+def _sketch(graph: Dag, deep: int, expand: bool) -> _Sketch:
     inside: dict[str, _Sketch] = {}
     if expand and deep < _DEEP:
         for name, node in graph.nodes.items():
             inner = inner_graph(node)
             if inner is not None:
-                inside[name] = _sketch(inner, {}, deep + 1, expand)
+                inside[name] = _sketch(inner, deep + 1, expand)
     size = {name: _size(graph, name, inside.get(name)) for name in graph.nodes}
-    words = [condition_name(c) for c in graph.when.values()] + ["0.00"] * bool(weights)
+    words = [condition_name(c) for c in graph.when.values()]
     gap = max([44.0, *(min(110.0, width(w, svg.SMALL)) + 44 for w in words)])
     # Votes come after all agents.
     after_agents = itertools.product(graph.agents, graph.closing)
     depth = longest_paths(graph.nodes, [*graph.immediate, *after_agents])
     layout = layered(depth, graph.immediate, size, (gap, 20.0))
     around = Box.around([*layout.boxes.values(), *delayed(layout, graph.delays)[1]], 0.0)
-    return _Sketch(graph, weights, layout, inside, around)
+    return _Sketch(graph, layout, inside, around)
 
 
 def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:

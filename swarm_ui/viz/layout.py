@@ -230,10 +230,8 @@ def delayed(layout: Layout, links: Iterable[Edge]) -> tuple[dict[Edge, Line], li
     bottom = max(box.bottom for box in layout.boxes.values())
     for k, link in enumerate(links):
         sender, listener = layout.box(link[0]), layout.box(link[1])
-        right, left = (
-            layout.spans[layout.column[link[0]]][1],
-            layout.spans[layout.column[link[1]]][0],
-        )
+        right = layout.spans[layout.column[link[0]]][1]
+        left = layout.spans[layout.column[link[1]]][0]
         lane, swing = bottom + _LANE * (k + 1), _BULGE + 4.0 * k
         start, end = _below(sender), _below(listener)
         curve = (

@@ -29,9 +29,12 @@ _STYLE = (
     "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3;background:#161b22}}"
     ".swarm-edge:hover{opacity:1;stroke-width:2.6}</style>"
 )
-_NARROW = frozenset("ijlI|'.,:;! ’‘")
-_SLIM = frozenset('frt()[]{}/\\-"*“”')
-_BROAD = frozenset("mwMW@%—…")
+_EM = (
+    dict.fromkeys("ijlI|'.,:;! ’‘", 0.34)
+    | dict.fromkeys('frt()[]{}/\\-"*“”', 0.44)
+    | dict.fromkeys("mwMW@%—…", 0.95)
+)
+"""Widths of characters that differ much from the others."""
 
 
 # -- markup -----------------------------------------------------------------------------------
@@ -97,17 +100,11 @@ def width(words: str, size: float) -> float:
 
 
 def _em(character: str) -> float:
-    if character in _NARROW:
-        return 0.34
-    if character in _SLIM:
-        return 0.44
-    if character in _BROAD:
-        return 0.95
     if character.isascii():
-        return 0.72 if character.isupper() else 0.6
+        return _EM.get(character, 0.72 if character.isupper() else 0.6)
     if unicodedata.combining(character):
         return 0.0
-    return 1.1 if unicodedata.east_asian_width(character) in "WF" else 0.75
+    return _EM.get(character, 1.1 if unicodedata.east_asian_width(character) in "WF" else 0.75)
 
 
 def cut(words: str, room: float, size: float) -> str:
@@ -281,6 +278,10 @@ def rect(
     )
 
 
+frame = partial(rect, colour=GREY, alpha=0.07, thick=0.6, dash="2 3", radius=10)
+"""A dashed line around a part of a picture."""
+
+
 def text(
     x: float,
     y: float,
@@ -347,12 +348,6 @@ def _arrow_heads() -> Markup:
             id=f"{name}-{_ID}", **place)
         for name, colour in (("ink", INK), ("red", RED), ("blue", BLUE))
     ))  # fmt: skip
-
-
-def frame(box: Box) -> Markup:
-    """A dashed line with round corners around a part of a picture."""
-    return tag("rect", **box._asdict(), rx=10, opacity=0.45, stroke_dasharray="2 3", fill=GREY,
-               fill_opacity=0.07)  # fmt: skip
 
 
 def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:

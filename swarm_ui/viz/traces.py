@@ -44,8 +44,9 @@ def trace_svg(trace: Trace) -> str:
     tooltip has up to 2,000 characters of the message. With more than 40 calls, each is a square.
     """
     canvas, colours = Canvas(), Palette(trace)
-    found, caption = _panels(trace), _caption(trace, colours)
-    longest = max(width(words, svg.NAME + 1) for words, _ in caption)
+    found, (decision, colour) = _panels(trace), _decision(trace, colours)
+    caption = f"goal: {trace.observation.goal}", decision, _counts(trace)
+    longest = max(width(words, svg.NAME + 1) for words in caption)
     wide = max(_NARROWEST, min(_WIDEST, longest * 1.1 + 20))
     y = _MARGIN + _LINE * len(caption) + 2
     draw = _squares if sum(len(panel.cells) for panel in found) > MOST_CALLS else _graph
@@ -59,8 +60,8 @@ def trace_svg(trace: Trace) -> str:
             canvas.over.append(text(*corner, panel.title, size=svg.WORDS, bold=True))
             size = around.width, around.height
         wide, y = max(wide, size[0]), y + size[1] + _MARGIN
-    _write(canvas, caption, wide)
-    label = f"run {trace.run}".strip() + ": " + ", ".join(words for words, _ in caption)
+    _write(canvas, caption, colour, wide)
+    label = f"run {trace.run}".strip() + ": " + ", ".join(caption)
     return canvas.document(wide + 2 * _MARGIN, y, label[:300])
 
 
@@ -238,11 +239,8 @@ def _square(cell: Cell, box: Box, colours: Palette) -> Markup:
 
 # -- the caption ------------------------------------------------------------------------------
 
-_Words = tuple[str, str]
-"""A line of the caption and the colour of the square before it; ``""`` for none."""
 
-
-def _caption(trace: Trace, colours: Palette) -> list[_Words]:
+def _counts(trace: Trace) -> str:
     failed = sum(call.error is not None for call in trace.calls)
     tokens = sum(c.usage.prompt_tokens + c.usage.completion_tokens for c in trace.calls)
     early = f" (until {trace.ended_by})" if trace.ended_by else ""
@@ -254,14 +252,11 @@ def _caption(trace: Trace, colours: Palette) -> list[_Words]:
         f"{tokens:,} tokens" if tokens else "",
         seconds(max((call.ended for call in trace.calls), default=0.0)),
     ]
-    return [
-        (f"goal: {trace.observation.goal}", ""),
-        _decision(trace, colours),
-        (" · ".join(filter(None, counts)), ""),
-    ]
+    return " · ".join(filter(None, counts))
 
 
-def _decision(trace: Trace, colours: Palette) -> _Words:
+def _decision(trace: Trace, colours: Palette) -> tuple[str, str]:
+    """The decision in words, and its colour."""
     if trace.action is not None:
         return f"decision: {trace.action}", colours.of(trace.action)
     proposed = any(message.action is not None for message in trace.messages)
@@ -274,17 +269,12 @@ def _decision(trace: Trace, colours: Palette) -> _Words:
     return trace.undecided or "", svg.RED
 
 
-def _write(canvas: Canvas, caption: list[_Words], wide: float) -> None:
-    for k, (words, colour) in enumerate(caption):
-        x, y = _MARGIN, _MARGIN + 11 + _LINE * k
-        if colour:
-            dot = Box(x, y - 9.5, 10, 10)
-            canvas.over.append(rect(dot, colour, alpha=1.0, stroke=None, radius=2))
-            x += 16
-        room = wide + _MARGIN - x
-        size = (svg.NAME, svg.NAME + 1, svg.SMALL + 0.5)[k]
-        line = text(
-            x, y, words, size=size, room=room, bold=k == 1, opacity=0.75 if k == 2 else None
-        )
+def _write(canvas: Canvas, caption: Sequence[str], colour: str, wide: float) -> None:
+    dot = Box(_MARGIN, _MARGIN + _LINE + 1.5, 10, 10)
+    canvas.over.append(rect(dot, colour, alpha=1.0, stroke=None, radius=2))
+    for k, words in enumerate(caption):
+        x, size = _MARGIN + 16 * (k == 1), (svg.NAME, svg.NAME + 1, svg.SMALL + 0.5)[k]
+        y, room, opacity = _MARGIN + 11 + _LINE * k, wide + _MARGIN - x, 0.75 if k == 2 else None
+        line = text(x, y, words, size=size, room=room, bold=k == 1, opacity=opacity)
         whole = clipped(words, 2000) if cut(words, room, size) != words else ""
         canvas.over.append(group(whole, line))

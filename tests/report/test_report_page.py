@@ -21,7 +21,7 @@ from viewer_samples import shuffled
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Dropped, Generation
-from swarm_ui.report import Results, credit_map, write_report
+from swarm_ui.report import Results, credit_map, episodes, write_report
 from swarm_ui.report.episodes import packed
 from swarm_ui.report.read import EpisodeSet
 from swarm_ui.report.results import ArmResult
@@ -311,7 +311,7 @@ def test_a_trace_file_of_episodes_or_of_decisions_has_a_report(tmp_path: Path) -
 
 
 def test_episodes_are_streamed_packed_in_pieces_and_counted_beyond_the_budget(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "many.jsonl"
     write_jsonl(path, (episode(f"{k}") for k in range(300)))
@@ -328,11 +328,14 @@ def test_episodes_are_streamed_packed_in_pieces_and_counted_beyond_the_budget(
     for number, tasks in places.items():
         steps = [e["steps"][0] for e in unpacked(data.chunks[number])]
         assert [f"contacts-add {s['app'].removeprefix('Contacts ')}" for s in steps] == tasks
-    few = packed([(EpisodeSet("s", path, 300), "")], episode_budget=1)
+    monkeypatch.setattr(episodes, "EPISODE_BUDGET", 1)
+    few = packed([(EpisodeSet("s", path, 300), "")])
     assert 0 < few.episodes < 300 and few.episodes + few.left_out == 300
 
 
-def test_screenshots_are_kept_once_within_the_budget_and_must_be_png(tmp_path: Path) -> None:
+def test_screenshots_are_kept_once_within_the_budget_and_must_be_png(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.jsonl"
     write_jsonl(path, [episode("x"), episode("x"), episode("y")])
     pictures = {"contacts-add x": png(), "contacts-add y": png("other")}
@@ -340,8 +343,8 @@ def test_screenshots_are_kept_once_within_the_budget_and_must_be_png(tmp_path: P
     def with_pictures(one: Episode) -> Episode:
         return episode(one.task.split()[1], picture=pictures[one.task])
 
-    data = packed([(EpisodeSet("s", path, 3), "")], with_pictures,
-                  png_budget=len(pictures["contacts-add x"]))  # fmt: skip
+    monkeypatch.setattr(episodes, "PNG_BUDGET", len(pictures["contacts-add x"]))
+    data = packed([(EpisodeSet("s", path, 3), "")], with_pictures)
     assert (len(data.pictures), data.bare) == (1, 3)
     steps = [[s["png"] for s in e["steps"]] for e in unpacked(data.chunks[0])]
     assert (steps[0], steps[2]) == ([0, 0, 0], [None, None, None])
