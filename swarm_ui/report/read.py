@@ -234,8 +234,7 @@ def _sets(run: Path, missing: list[str]) -> tuple[tuple[EpisodeSet, ...], list[A
     """The episodes of every trace file, tests first, and the outcomes of each set."""
     found: list[EpisodeSet] = []
     parts: dict[str, list[ArmResult]] = {}
-    paths = sorted((run / "traces").glob("*.jsonl"))
-    for path in sorted(paths, key=lambda path: path.name.startswith("train")):
+    for path in sorted((run / "traces").glob("*.jsonl"), key=lambda p: (p.stem[:5] == "train", p)):
         arm = ArmResult.of_episodes(set_name(path.stem), _readable(path, missing))
         if arm.jobs:
             found.append(EpisodeSet(path.stem, path, len(arm.jobs)))
@@ -263,9 +262,8 @@ def _settings(run: Path, missing: list[str]) -> tuple[str, tuple[str, ...]]:
         return "", ()
     made = document.get("config")
     label = made.get("label") if isinstance(made, dict) else None
-    return json.dumps(document, indent=1, ensure_ascii=False), (label,) if isinstance(
-        label, str
-    ) else ()
+    labels = (label,) if isinstance(label, str) else ()
+    return json.dumps(document, indent=1, ensure_ascii=False), labels
 
 
 def _line(error: Exception) -> str:
