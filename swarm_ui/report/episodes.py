@@ -68,8 +68,7 @@ def packed(
     drawn: Counter[bool] = Counter()
     examples: dict[FailureClass, list[Markup]] = {}
     index: list[list[object]] = []
-    chunks: list[str] = []
-    waiting: list[str] = []
+    chunks, waiting = list[str](), list[str]()
     size = left_out = 0
     for part, file in sets:
         for place, episode in enumerate(part, start=1):

@@ -87,7 +87,9 @@ def figures(call: Call) -> str:
 
 
 def seconds(time: float) -> str:
-    """A duration such as ``"85 ms"`` or ``"2.41 s"``."""
+    """A duration such as ``"85 ms"`` or ``"2.41 s"``; the smallest is ``"<0.1 ms"``."""
+    if time < 1e-4:
+        return "<0.1 ms"
     return f"{number(time * 1000)} ms" if time < 1 else f"{time:,.2f} s"
 
 

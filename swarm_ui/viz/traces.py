@@ -177,7 +177,7 @@ def _graph(
     for id, cell in cells.items():
         last = panel.closes(cell)
         canvas.over.append(calls.draw_call(cell, layout.box(id), colours, last=last))
-    return layout.width + gutter + _PAD * several, layout.height + head + _PAD * several
+    return layout.width + gutter + 2 * _PAD * several, layout.height + head + _PAD * several
 
 
 def _beside(sender: Box, listener: Box) -> str:
