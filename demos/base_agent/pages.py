@@ -20,9 +20,6 @@ _NO_FIELDS: tuple[Role, ...] = (
 _NTH = ("1st", "2nd", "3rd", "4th", "5th")
 
 
-# -- clicks ---------------------------------------------------------------------------------------
-
-
 def labelled(w: Words) -> Screen:
     """Click one labelled element."""
     role: Role = w.choice(_CLICKABLE)
@@ -197,9 +194,6 @@ def reveal(w: Words) -> Screen:
     first = 1 if opened and heads[0].checked is not None and w.chance(0.5) else 0
     history = [past(Step(head), widgets) for head in heads[first:opened]]
     return Screen(goal, widgets, [Step(target if shown else heads[opened])], history=history)
-
-
-# -- typing ---------------------------------------------------------------------------------------
 
 
 def one_field(w: Words) -> Screen:

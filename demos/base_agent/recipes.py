@@ -15,13 +15,7 @@ from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream, demonstrate
 from demos.base_agent.training import Progress, Stage1Config, print_progress, train
 from swarm_ui.environment import Environment
-from swarm_ui.environments.phone import (
-    TRAIN_SEEDS,
-    PhoneEnvironment,
-    draw_jobs,
-    tasks,
-    vocabulary,
-)
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks, vocabulary
 from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer

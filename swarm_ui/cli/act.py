@@ -22,7 +22,6 @@ from swarm_ui.experiment.loading import expect_read, load
 from swarm_ui.experiment.models import describe_model
 from swarm_ui.experiment.place import describe_place
 from swarm_ui.experiment.playing import (
-    arms_of,
     check_code,
     compare_runs,
     evaluation_of,
@@ -39,22 +38,18 @@ _UNREAD = ("train.", "critic.", "synthesize.", "finetune.", "model.actor", "env.
 
 @flags.command(
     flags.ENVIRONMENT,
-    flags.option("split", list[str], "NAME", "split of the tasks, such as new parameters or new "
-                 "apps (default: the first of the environment); repeatable",
+    flags.option("split", list[str], "NAME", "part of the tasks (default: the first); repeatable",
                  setting="eval.split"),
-    flags.option("seed", list[int], "N", "seed for choosing the episodes; repeatable",
+    flags.option("seed", list[int], "N", "chooses the episodes (default: 0); repeatable",
                  setting="eval.seed"),
-    flags.option("episodes", int, "N", "number of episodes (default: 20, or one for each named "
-                 "task)", "-n", setting="eval.episodes", least=1),
+    flags.option("episodes", int, "N", "their number (default: 20, or one for each named task)",
+                 "-n", setting="eval.episodes", least=1),
     flags.MODEL, flags.URL, flags.ADAPTERS, flags.AGENTS, flags.ROUNDS, flags.EDGES,
-    flags.option("against", Path, "RUN", "compare with this run, episode by episode"),
     flags.option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
                  "1 for one episode, else 0)", setting="eval.fail_under", panel=flags.HOW),
-    flags.option("concurrency", int, "N", "number of concurrent episodes in this process", "-j",
+    flags.option("concurrency", int, "N", "concurrent episodes in this process (default: 8)", "-j",
                  setting="place.concurrency"),
     flags.ON, flags.OUT, *flags.ENDING,
-    defaults={"eval.seed": 0, "model.name": "base", "team.agents": 1, "team.rounds": 1,
-              "team.edges": "random", "place.concurrency": 8},
 )  # fmt: skip
 def evaluate(arguments: flags.Arguments) -> int:
     """Play one task, a suite or a split, and measure success with 95 % intervals.
@@ -64,11 +59,8 @@ def evaluate(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui eval phone contacts-add --agents 4[/] or
     [bold]swarm-ui eval phone --split parameters --split apps -n 100 team.temperature=0.5[/]
     """
-    against, out = arguments["against"], arguments["out"]
-    if against is not None:
-        arms_of(against)  # an unreadable run is reported before anything is played
     expect_read(arguments.overrides, _UNREAD, "eval")
-    output, run = arguments.output, _existing(arguments)
+    output, out, run = arguments.output, arguments["out"], _existing(arguments)
     new = run is None
     if run is None:
         config = load(arguments["config"], arguments.in_environment())
@@ -111,7 +103,7 @@ def _existing(arguments: flags.Arguments) -> Run | None:
 
 def _show_outcome(run: Run, results: Results, arguments: flags.Arguments, again: list[str]) -> int:
     """Show the results of a run; returns the exit code."""
-    out, against, path = arguments.output, arguments["against"], run.path
+    out, path = arguments.output, run.path
     most, failed = run.config.eval.max_masked, tables.failures(results)
     out.show(tables.results_table(results, most))
     for shown in (tables.measures_table(results), tables.failure_table(failed)):
@@ -122,10 +114,6 @@ def _show_outcome(run: Run, results: Results, arguments: flags.Arguments, again:
         "run": str(path), **tables.results_json(results, most), "failures": failed,
         "no_conclusion": [arm.name for arm in refused],
     }  # fmt: skip
-    if against is not None:
-        rows = compare_runs(path, against)
-        out.show(tables.comparison_table(rows, str(path), str(against)))
-        document["against"] = msgspec.to_builtins(rows)
     faults = [fault for arm in results.arms for fault in arm.faults]
     for fault in dict.fromkeys(map(str, faults)):
         out.warn(f"masked, not counted as failed: {fault}")
@@ -174,9 +162,8 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments) -> i
     }
     if run is not None:
         facts["of these done"] = str(sum(len(finished_episodes(run.folder, t)) for t in trials))
-    examples = [("such as", f"{task}, seed {seed}") for task, seed in trials[0].jobs[:3]]
-    title = "would be played, nothing is written"
-    arguments.output.show(facts_table(title, [*facts.items(), *examples]))
+    facts["such as"] = "; ".join(f"{task}, seed {seed}" for task, seed in trials[0].jobs[:3])
+    arguments.output.show(facts_table("would be played, nothing is written", facts))
     return arguments.output.done(dry_run=True, **facts)
 
 
@@ -200,10 +187,7 @@ def compare(arguments: flags.Arguments) -> int:
     flags.words("ENV [TASK] [SETTING=VALUE...]", "an environment; a task to do (without it, tasks "
                 "are listed); settings of the environment, such as env.data=TASKS.json"),
     flags.option("seed", int, "N", "seed of the episode", default=0),
-    flags.option("port", int, "N", "port of the page; 0: any free port", default=0, least=0),
     flags.option("out", Path, "FILE", "JSON Lines file to append the episode to", "-o", panel=""),
-    flags.option("actor", str, "NAME", "name of the player, stored with the episode", panel="",
-                 default="person"),
 )  # fmt: skip
 def play(arguments: flags.Arguments) -> int:
     """Do a task by hand on a web page, and record it as an episode.
@@ -211,8 +195,6 @@ def play(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui play phone contacts-add --out mine.jsonl[/]
     """
     env, *rest = arguments.words or [""]
-    if not 0 <= arguments["port"] < 65536:
-        raise ConfigError(f"--port {arguments['port']}: expected 0 to 65535")
     given = [f"ENV env.name={json.dumps(env)}", *arguments.overrides]
     if "screenshots" in kind_of_environment(env).model_fields:
         given.insert(0, "env.screenshots=true")
@@ -238,10 +220,7 @@ async def _play(section: Benchmark, task: str | None, arguments: flags.Arguments
             output.lines(printable("\n".join(await found.tasks())))
             return
         async with found.one() as env:
-            episode = await play_in_browser(
-                env, task, arguments["seed"], path=out, actor=arguments["actor"],
-                port=arguments["port"], show=show,
-            )  # fmt: skip
+            episode = await play_in_browser(env, task, arguments["seed"], path=out, show=show)
     if episode is not None:
         done = "solved" if episode.success else episode.fault or "not solved"
         output.lines(printable(f"{done}, saved in {out}" if out else str(done)))

@@ -10,23 +10,17 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from swarm_ui import __version__
-from swarm_ui.cli import act, exits, look, setup, stage1, train
+from swarm_ui.cli import act, doctor, exits, look, setup, stage1, train
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.stored import DISK_ERRORS
 from swarm_ui.experiment.terminal import discard_output, printable
 
-_EPILOG = (
-    "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "
-    "2 wrong usage, configuration or file; 3 the environment broke; 4 the model could not answer; "
-    "5 training cannot continue; 70 a bug; 130 interrupted."
-)
-
 app = typer.Typer(
     name="swarm-ui",
     help="Teams of language-model agents that operate phones and web pages.",
-    epilog=_EPILOG,
+    epilog=f"Exit codes: {'. '.join(f'{code} {text}' for code, text in exits.MEANINGS.items())}.",
     no_args_is_help=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -38,7 +32,7 @@ _PANELS = {
     "Learn": {"train": train.train, "synthesize": stage1.synthesize, "finetune": stage1.finetune,
               "critic": stage1.critic},
     "Look": {"view": look.view, "runs": look.runs, "replay": look.replay, "export": look.export},
-    "Set up": {"doctor": setup.doctor, "config": setup.config},
+    "Set up": {"doctor": doctor.doctor, "config": setup.config},
 }  # fmt: skip
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,14 +62,6 @@ class Option:
     def flag(self) -> str:
         """Name of the option in error messages."""
         return "--" + self.name.replace("_", "-")
-
-    def with_default(self, value: object) -> Option:
-        """The option whose help ends with a default, unless it mentions one."""
-        if value is None or "default" in self.info.help:
-            return self
-        info = copy.copy(self.info)
-        info.help = f"{info.help} (default: {value})"
-        return replace(self, info=info)
 
 
 def option(
@@ -156,15 +147,11 @@ class Arguments:
         named += [f"TASK env.tasks={json.dumps(tasks)}"] if tasks else []
         return [*named, *self.overrides]
 
-    def given(self, *names: str) -> list[str]:
-        """The flags of the options that the user gave."""
-        options = {option.name: option for option in self.options}
-        return [options[name].flag for name in names if self[name] not in (None, [])]
-
     def expect_none(self, *names: str) -> None:
         """Raise ``ConfigError`` if options were given that a run that has begun does not take."""
-        if given := self.given(*names):
-            raise ConfigError(f"{', '.join(given)}: cannot be changed in a run that has begun")
+        for option in self.options:
+            if option.name in names and self[option.name] not in (None, []):
+                raise ConfigError(f"{option.flag}: cannot be changed in a run that has begun")
 
 
 def _is_setting(word: str) -> bool:
@@ -172,26 +159,21 @@ def _is_setting(word: str) -> bool:
     return "=" in word and "." in word.partition("=")[0]
 
 
-def command(
-    *options: Option, defaults: Mapping[str, object] | None = None
-) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a function a command: Typer sees the options, and the function gets them as one record.
-
-    ``defaults``: defaults to show in the help, by setting.
-    """
-    shown = tuple(option.with_default((defaults or {}).get(option.setting)) for option in options)
+def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
+    """Make a function a command: Typer sees the options, and the function gets them as one
+    record."""
 
     def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
         @functools.wraps(function)
         def call(**values: Any) -> int:
-            return function(Arguments(shown, values))
+            return function(Arguments(options, values))
 
-        types = {option.name: Annotated[option.type, option.info] for option in shown}
+        types = {option.name: Annotated[option.type, option.info] for option in options}
         call.__annotations__ = {**types, "return": int}
         call.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
             inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default,
                               annotation=types[option.name])
-            for option in shown
+            for option in options
         ])  # fmt: skip
         return call
 
@@ -199,49 +181,37 @@ def command(
 
 
 LANGUAGE_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
-_SETTINGS = "settings as section.name=value; swarm-ui config lists them"
-
 ENVIRONMENT = words(
-    "[ENV] [TASK...] [SETTING=VALUE...]",
-    f"{', '.join(ENVIRONMENTS)}, or module:factory; its tasks; {_SETTINGS}",
-)
+    "[ENV] [TASK...] [SETTING=VALUE...]", f"{', '.join(ENVIRONMENTS)}, or module:factory; its "
+    "tasks; settings as section.name=value, which swarm-ui config lists",
+)  # fmt: skip
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui config", "-c", panel="")
 MODEL = option(
-    "model", str, "NAME",
-    "base, general, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, "
-    "module:factory, or a model that --url serves", "-m",
-    setting="model.name", complete=one_of(*SHIPPED_AGENTS, *PRETRAINED),
+    "model", str, "NAME", "base (the default; that of the run in replay), general, smollm2, a "
+    "folder, org/name on the Hugging Face Hub, script:FILE, module:factory, or what --url serves",
+    "-m", setting="model.name", complete=one_of(*SHIPPED_AGENTS, *PRETRAINED),
 )  # fmt: skip
-URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, "
-             "if it is set)", setting="model.url")  # fmt: skip
+URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL)",
+             setting="model.url")  # fmt: skip
 ADAPTERS = option(
-    "adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter for all "
-    "agents: its folder, or smollm2-phone", setting="model.adapters",
-    complete=one_of(*AGENT_ADAPTERS),
+    "adapters", str, "FOLDER", "RUN/adapters of a trained team, or one adapter for all agents",
+    setting="model.adapters", complete=one_of(*AGENT_ADAPTERS),
 )  # fmt: skip
-AGENTS = option("agents", int, "N", "number of agents", "-a", setting="team.agents")
-ROUNDS = option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds")
+AGENTS = option("agents", int, "N", "their number (default: 1; in train 4)", "-a",
+                setting="team.agents")  # fmt: skip
+ROUNDS = option("rounds", int, "N", "of messages (default: 1; in train 3)", "-r",
+                setting="team.rounds")  # fmt: skip
 EDGES = option(
-    "edges", str, "EDGES", "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run "
-    "or file of learned edges", setting="team.edges", complete=one_of("random", *SHAPES),
+    "edges", str, "EDGES", f"random (the default), {', '.join(SHAPES)}, 'agent_0>agent_1,…', or a "
+    "run or file of learned edges", setting="team.edges", complete=one_of("random", *SHAPES),
 )  # fmt: skip
 OUT = option("out", Path, "FOLDER", "folder for the run (default: runs/<date>-…)", "-o")
-ON = option(
-    "on", str, "PLACE", "where episodes are played: local; ray, in workers of a Ray cluster on "
-    "this machine (or the one in RAY_ADDRESS); or ray:HOST:PORT, a running cluster",
-    complete=one_of("local", "ray"),
-)  # fmt: skip
+ON = option("on", str, "PLACE", "local, ray (on this machine, or as in RAY_ADDRESS), or "
+            "ray:HOST:PORT", complete=one_of("local", "ray"))  # fmt: skip
 JSON = switch("json", "one JSON object on standard output")
 QUIET = switch("quiet", "do not show progress or notes", "-q")
 FORCE = switch("force", "replace existing files", panel="")
-TRUST = switch("trust", "let the settings in RUN import code, open connections and name the "
-               "variable of a key")  # fmt: skip
+TRUST = switch("trust", "let the settings in RUN import code and open connections")
 DRY_RUN = switch("dry_run", "show what would be done, and stop")
-ENDING = (
-    CONFIG,
-    option("resume", Path, "RUN", "continue this run with its original settings"),
-    TRUST,
-    DRY_RUN,
-    JSON,
-    QUIET,
-)
+RESUME = option("resume", Path, "RUN", "continue this run with its original settings")
+ENDING = (CONFIG, RESUME, TRUST, DRY_RUN, JSON, QUIET)

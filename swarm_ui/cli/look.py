@@ -36,10 +36,10 @@ _BOOTSTRAP = "95 % intervals: bootstrap over tasks and their episodes."
 @flags.command(
     flags.words("RUN...", "runs' folders, or trace files; the others are compared with the first",
                 flags.one_of()),
-    flags.option("out", Path, "FILE", "where to write the report (default: report.html in the "
-                 "folder of the run; of several runs: in the present folder)", "-o", panel=""),
-    flags.switch("follow", "while the run plays, write the report again every few seconds; the "
-                 "page in the browser follows", "-f", panel=""),
+    flags.option("out", Path, "FILE", "the page (default: report.html in the folder of the run; of "
+                 "several runs: in the present folder)", "-o", panel=""),
+    flags.switch("follow", "write the page again every few seconds while the run plays", "-f",
+                 panel=""),
     flags.switch("no_open", "do not open the report in the browser", panel=""),
     flags.JSON,
 )  # fmt: skip
@@ -69,14 +69,11 @@ def view(arguments: flags.Arguments) -> int:
     return output.done(report=str(path))
 
 
-# -- runs -----------------------------------------------------------------------------------------
-
-
 @flags.command(
-    flags.words("[FOLDER]", "a folder of runs, searched with its sub-folders, or the folder of one "
-                "run; default: runs", flags.one_of()),
-    flags.option("state", list[str], "STATE", f"only runs in this state: {', '.join(STATES)}; "
-                 "repeatable (default: all)", panel="", complete=flags.one_of(*STATES)),
+    flags.words("[FOLDER]", "one run, or a folder that is searched for runs; default: runs",
+                flags.one_of()),
+    flags.option("state", list[str], "STATE", f"only these: {', '.join(STATES)}; repeatable "
+                 "(default: all)", panel="", complete=flags.one_of(*STATES)),
     flags.JSON,
 )  # fmt: skip
 def runs(arguments: flags.Arguments) -> int:
@@ -114,18 +111,13 @@ def _runs_table(found: list[RunSummary], title: str) -> Table:
     if any(run.state in ("interrupted", "killed", "failed") for run in found):
         notes.append("--resume RUN continues an unfinished run.")
     columns = ["run", "command", "environment", "begun", "state", "success % [95 %]", "of"]
-    made = table(title, columns, left=True, caption=" ".join(notes))
-    for run in found:
-        made.add_row(
-            run.path,
-            run.command or "–",
-            run.environment or "–",
-            "–" if run.created is None else f"{run.created.astimezone():%Y-%m-%d %H:%M}",
-            Text(run.state, style=_STYLES.get(run.state, "red")),
-            "–" if run.success is None else run.success.percent(),
-            run.of or "–",
-        )
-    return made
+    rows = [
+        (run.path, run.command, run.environment,
+         run.created and f"{run.created.astimezone():%Y-%m-%d %H:%M}",
+         Text(run.state, style=_STYLES.get(run.state, "red")), run.success, run.of)
+        for run in found
+    ]  # fmt: skip
+    return table(title, columns, rows, left=True, caption=" ".join(notes))
 
 
 def _show_run(found: RunSnapshot, out: Output) -> None:
@@ -146,33 +138,22 @@ def _show_run(found: RunSnapshot, out: Output) -> None:
         notes.append("Short episodes end first, so the rate of a set that is not done differs from "
                      "its end; none is shown before a tenth of it is done.")  # fmt: skip
     columns = ["episodes of", "success % [95 %]", "solved", "masked", "done"]
-    made = table("", columns, caption=" ".join(notes))
-    for each in found.sets:
-        made.add_row(
-            each.name,
-            "–" if each.success is None else each.success.percent(),
-            f"{each.solved:,}/{each.done - each.masked:,}",
-            f"{each.masked:,}",
-            f"{each.done:,}/{'?' if each.total is None else f'{each.total:,}'}",
-        )
-    if found.sets:
-        out.show(made)
-
-
-# -- replay ---------------------------------------------------------------------------------------
+    rows = [
+        (each.name, each.success, f"{each.solved:,}/{each.done - each.masked:,}", each.masked,
+         f"{each.done:,}/{'?' if each.total is None else f'{each.total:,}'}")
+        for each in found.sets
+    ]  # fmt: skip
+    if rows:
+        out.show(table("", columns, rows, caption=" ".join(notes)))
 
 
 @flags.command(
     flags.words("TRACE [SETTING=VALUE...]", "a run's folder, or a trace file; settings as "
                 "team.agents=4", flags.one_of()),
-    flags.option("episode", int, "N", "number of the episode in the file", "-e", panel="",
-                 least=1, default=1),
-    flags.option("step", int, "N", "number of the decision in it", "-s", panel="", least=1,
-                 default=1),
-    flags.option("say", list[str], "ID=TEXT", "replace the text of this message; repeatable",
-                 panel=""),
-    flags.option("without", list[str], "ID", "do not deliver this message to any node; repeatable",
-                 panel=""),
+    flags.option("episode", int, "N", "its number in the file", "-e", panel="", least=1, default=1),
+    flags.option("step", int, "N", "the decision in it", "-s", panel="", least=1, default=1),
+    flags.option("say", list[str], "ID=TEXT", "another text of a message; repeatable", panel=""),
+    flags.option("without", list[str], "ID", "nobody hears this message; repeatable", panel=""),
     flags.option("add", list[str], "A>B", "add this edge; repeatable", panel=""),
     flags.option("cut", list[str], "A>B", "remove this edge; repeatable", panel=""),
     flags.MODEL, flags.URL,
@@ -180,7 +161,6 @@ def _show_run(found: RunSnapshot, out: Output) -> None:
     flags.TRUST, flags.CONFIG,
     flags.option("out", Path, "FILE", "JSON lines file for the new trace", "-o", panel=""),
     flags.FORCE, flags.JSON,
-    defaults={"model.name": "that of the run"},
 )  # fmt: skip
 def replay(arguments: flags.Arguments) -> int:
     """Run one recorded decision again with a change; only the affected calls are made again.
@@ -237,16 +217,13 @@ def _results(done: Replayed) -> tuple[str, str | None, str | None]:
     return "decision", before, after
 
 
-# -- export ---------------------------------------------------------------------------------------
-
 _WHAT = get_args(exporting.What)
 
 
 @flags.command(
     flags.words("RUN WHAT", f"folder of a run, or of a corpus; what to export: {', '.join(_WHAT)}",
                 flags.one_of(*_WHAT)),
-    flags.option("out", Path, "PATH", "file (for adapters and trl: folder); default: standard "
-                 "output", "-o", panel=""),
+    flags.option("out", Path, "PATH", "file, or folder (default: standard output)", "-o", panel=""),
     flags.switch("solved", "only episodes that were solved", panel=""),
     flags.FORCE, flags.JSON,
 )  # fmt: skip

@@ -43,10 +43,8 @@ def loaded(model: AnyModel, out: Output, learned: Sequence[str] = ()) -> Any:
 def begun(config: Config, out: Path | None, command: str) -> Run:
     """A new run with its folder, after a check of what it needs."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(
-            f"--out: '{out}' exists and is not empty; choose another, or continue the run with "
-            f"--resume {out}"
-        )
+        raise ConfigError(f"--out: '{out}' exists and is not empty; choose another, or continue "
+                          f"the run with --resume {out}")  # fmt: skip
     asyncio.run(expect_ready(config, learning=command == "train"))
     return Run.create(out, config, command=command)
 

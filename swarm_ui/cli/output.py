@@ -7,21 +7,21 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import TextIOWrapper
 from pathlib import Path
 
 from rich import box
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import exits
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.terminal import SafeConsole, discard_output, printable, printable_json
+from swarm_ui.experiment.terminal import SafeConsole, printable, printable_json
+from swarm_ui.stats import Interval
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""
@@ -50,18 +50,11 @@ class Output:
         self._note(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
-        """Print an error. Items of a list, one on each line, keep their indentation when
-        wrapped."""
-        first, *rest = text.splitlines() or [""]
-        self._note(Text.assemble(("error: ", "bold red"), first))
-        for line in rest:
-            self._note(Padding(Text(line.strip()), (0, 0, 0, 2), expand=False))
+        """Print an error; items of a list stand one on each line."""
+        self._note(Text.assemble(("error: ", "bold red"), text))
 
-    def _note(self, what: RenderableType) -> None:
-        # In a file, lines keep their length.
-        if isinstance(what, Padding) and not self.log.is_terminal:
-            what = Text("  ").append(what.renderable)  # type: ignore[arg-type]
-        self.log.print(what, soft_wrap=not self.log.is_terminal)
+    def _note(self, text: Text) -> None:
+        self.log.print(text, soft_wrap=not self.log.is_terminal)  # in a file, lines are kept
 
     def show(self, what: RenderableType) -> None:
         """Print a part of the result for people; with ``machine``, print nothing."""
@@ -93,8 +86,8 @@ class Output:
             text.encode(_encoding())
         except UnicodeEncodeError as error:
             raise ConfigError(
-                f"standard output has the encoding {_encoding()}, which lacks a character of the "
-                "text; name a file with --out, or set PYTHONIOENCODING=utf-8"
+                f"{_encoding()}, the encoding of standard output, lacks a character; "
+                "name a file with --out, or set PYTHONIOENCODING=utf-8"
             ) from error
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
@@ -106,38 +99,40 @@ class Output:
             sys.stdout.write(printable_json(text) + "\n")
         return code
 
-    @contextmanager
-    def busy(self, what: str) -> Iterator[None]:
+    def busy(self, what: str) -> AbstractContextManager[object]:
         """Show a spinner on a terminal while the block runs."""
-        if self.quiet or not self.log.is_terminal:
-            yield
-            return
-        with self.log.status(Text(what), spinner="dots"):
-            yield
+        return nullcontext() if self.quiet else self.log.status(Text(what))
 
 
-def table(title: str, columns: Sequence[str], *, caption: str = "", left: bool = False) -> Table:
-    """An empty table. ``left``: columns after the first are not right-aligned."""
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]] = (),
+    *,
+    caption: str = "",
+    left: bool = False,
+) -> Table:
+    """A table; an empty cell is a dash. ``left``: columns after the first are not right-aligned."""
     made = Table(title=title, caption=caption or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, column in enumerate(columns):
         made.add_column(column, justify="right" if number and not left else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else shown(cell) for cell in row))
     return made
 
 
-def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
+def shown(value: object, digits: int = 1, times: int = 1) -> str:
+    """A value as a cell of a table. ``digits``: of a fraction; ``times``: 100 for percent."""
+    if isinstance(value, Interval):
+        return value.percent()
+    if isinstance(value, float):
+        return f"{times * value:.{digits}f}"
+    return "–" if value is None or value == "" else str(value)
+
+
+def facts_table(title: str, facts: Mapping[str, object]) -> Table:
     """A table of settings and their values."""
-    made = table(title, ["setting", "value"], left=True)
-    for name, value in facts:
-        made.add_row(name, value)
-    return made
-
-
-def share(count: float, of: int, digits: int = 1) -> str:
-    """A mean; a dash if there is nothing to divide by."""
-    return f"{count / of:.{digits}f}" if of else "–"
-
-
-# -- files that --out names -----------------------------------------------------------------------
+    return table(title, ["setting", "value"], facts.items(), left=True)
 
 
 def expect_new(path: Path, force: bool) -> None:
@@ -160,9 +155,6 @@ def writing(path: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write '{path}': {error}") from error
 
 
-# -- streams --------------------------------------------------------------------------------------
-
-
 def prepare_streams() -> None:
     """Make the standard streams usable where they are closed, or lack characters of a table."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -176,16 +168,8 @@ def _encoding() -> str:
     return (sys.stdout.encoding or "utf-8").lower()
 
 
-class _Console(SafeConsole):
-    def on_broken_pipe(self) -> None:
-        """Go on without notes. Without a reader of the results there is nothing left to do."""
-        if not self.stderr:
-            raise BrokenPipeError
-        discard_output(self.file)
-
-
 def _console(*, stderr: bool) -> Console:
-    made = _Console(stderr=stderr)
+    made = SafeConsole(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDTH
     return made

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from rich.table import Table
 
-from swarm_ui.cli.output import share, table
+from swarm_ui.cli.output import shown, table
 from swarm_ui.report.results import ArmResult, Comparison, Results
 from swarm_ui.stats import over_seeds
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
@@ -21,29 +21,23 @@ def results_table(results: Results, most_masked: float) -> Table:
 
     ``most_masked``: share of masked episodes above which no success is shown.
     """
-    policies = list(dict.fromkeys(arm.label for arm in results.arms if arm.label))
-    made = table(
+    policies = dict.fromkeys(arm.label for arm in results.arms if arm.label)
+    rows = [
+        (arm.name, arm.success if arm.concludes(most_masked) else None,
+         f"{arm.solved}/{arm.counted}", arm.masked, work.decisions / max(1, len(arm.outcomes)),
+         work.lost, work.calls / steps, shown(work.tokens / steps, 0))
+        for arm in _rows(results.arms)
+        for work, steps in [(arm.work, max(1, arm.work.decisions))]
+    ]  # fmt: skip
+    return table(
         "; ".join(policies) or "no episode",
         ["episodes of", "success % [95 %]", "solved", "masked", "steps", "lost", "calls", "tokens"],
+        rows,
         caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps per "
         "episode, calls and tokens per step. Masked: ended by a fault of the environment or of an "
         "endpoint, not counted. Lost: steps without a usable reply, which count. "
         f"{'; '.join(results.labels)}.",
     )
-    for arm in _rows(results.arms):
-        work = arm.work
-        made.add_row(
-            arm.name,
-            arm.success.percent() if arm.success and arm.concludes(most_masked) else "–",
-            f"{arm.solved}/{arm.counted}",
-            str(arm.masked),
-            share(work.decisions, len(arm.outcomes)),
-            str(work.lost),
-            share(work.calls, work.decisions),
-            share(work.tokens, work.decisions, 0),
-            style="bold" if arm not in results.arms else "",
-        )
-    return made
 
 
 def _rows(arms: Sequence[ArmResult]) -> list[ArmResult]:
@@ -61,12 +55,11 @@ def _rows(arms: Sequence[ArmResult]) -> list[ArmResult]:
 def measures_table(results: Results) -> Table:
     """The benchmark's own measures, a column for each split; no row if it has none."""
     arms = [arm for arm in results.arms if arm.measures]
-    made = table("the benchmark's measures, % [95 %]", ["measure", *(arm.name for arm in arms)],
-                 caption="95 % intervals: bootstrap over tasks.")  # fmt: skip
     found = [{measure.name: measure.percent() for measure in arm.measures} for arm in arms]
-    for name in dict.fromkeys(name for column in found for name in column):
-        made.add_row(name, *(column.get(name, "–") for column in found))
-    return made
+    names = dict.fromkeys(name for column in found for name in column)
+    rows = [(name, *(column.get(name) for column in found)) for name in names]
+    return table("the benchmark's measures, % [95 %]", ["measure", *(arm.name for arm in arms)],
+                 rows, caption="95 % intervals: bootstrap over tasks.")  # fmt: skip
 
 
 def failures(results: Results) -> Failures:
@@ -84,34 +77,27 @@ def failure_table(found: Failures) -> Table:
     splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
     caption = "Each episode has one class. World faults are masked, all others count as failed."
     columns = ["why", *(split or "episodes" for split in splits)]
-    made = table("failed episodes", columns, caption=caption)
-    for why, counts in found.items():
-        made.add_row(FAILURE_NAMES[why], *(str(counts.get(split, 0)) for split in splits))
-    return made
+    rows = [(FAILURE_NAMES[why], *(counts.get(split, 0) for split in splits))
+            for why, counts in found.items()]  # fmt: skip
+    return table("failed episodes", columns, rows, caption=caption)
 
 
 def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
     """A table of the comparison's rows, in percent."""
-    made = table(
+    cells = [
+        (row.name, *(each and shown(each.mean, times=100) for each in (row.ours, row.theirs)),
+         gap and gap.percent(signed=True) + " *"[gap.excludes_zero], row.better, row.worse,
+         gap.n if gap else 0, "<0.001" if (row.p or 1.0) < 0.001 else row.p and shown(row.p, 3))
+        for row in rows
+        for gap in [row.difference]
+    ]  # fmt: skip
+    return table(
         f"A {ours}\nB {theirs}",
         ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
+        cells,
         caption="Paired on the same episodes, with Tango's score interval; * if 0 is outside of "
         "it. p: McNemar's exact test. –: faults masked too many of the episodes.",
     )
-    for row in rows:
-        gap = row.difference
-        shown = "– " if gap is None else gap.percent(signed=True) + " *"[gap.excludes_zero]
-        made.add_row(
-            row.name,
-            *("–" if each is None else f"{100 * each.mean:.1f}" for each in (row.ours, row.theirs)),
-            shown,
-            str(row.better),
-            str(row.worse),
-            str(0 if gap is None else gap.n),
-            "–" if row.p is None else f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
-            style="bold" if row.name == "all" else "",
-        )
-    return made
 
 
 def results_json(results: Results, most_masked: float) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.outcome import Stopped, begun, environment_shown, loaded, run_words, stoppable
-from swarm_ui.cli.output import Output, facts_table, table
+from swarm_ui.cli.output import Output, facts_table, shown, table
 from swarm_ui.errors import LearningError
 from swarm_ui.experiment import Run
 from swarm_ui.experiment import train as train_run
@@ -37,27 +37,24 @@ _UNREAD = ("eval.", "synthesize.", "finetune.", "place.concurrency")
 
 @flags.command(
     flags.ENVIRONMENT,
-    flags.option("iterations", int, "N", "number of iterations of rollouts and updates",
-                 setting="train.iterations"),
-    flags.option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
-    flags.option("method", str, "NAME", "rft, dpo, ipo, grpo or gspo",
+    flags.option("iterations", int, "N", "of all (default: 5)", setting="train.iterations"),
+    flags.option("rollouts", int, "N", "episodes of each (default: 128)", setting="train.episodes"),
+    flags.option("method", str, "NAME", "rft (the default), dpo, ipo, grpo or gspo",
                  setting="train.update.method",
                  complete=flags.one_of("rft", "dpo", "ipo", "grpo", "gspo")),
-    flags.option("loss", str, "NAME", "a loss of your own, module:name of a function of (model, "
-                 "batch) (default: that of the method)", setting="train.loss"),
-    flags.option("learn_edges", str, "HOW", "redraw (new random edges in each iteration), fixed or "
-                 "learned (default: redraw; fixed if --edges is given)", setting="train.edges",
+    flags.option("loss", str, "NAME", "module:name of a function of (model, batch) (default: that "
+                 "of the method)", setting="train.loss"),
+    flags.option("learn_edges", str, "HOW", "redraw (each iteration), fixed or learned (default: "
+                 "redraw; fixed if --edges is given)", setting="train.edges",
                  complete=flags.one_of("redraw", "fixed", "learned")),
-    flags.option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), "
-                 "llm, learned, outcome, or module:name; default: scripted where the environment "
-                 "has one, else outcome", setting="critic.kind",
+    flags.option("critic", str, "NAME", "scripted (knows the simulated task), llm, learned, "
+                 "outcome, or module:name (default: scripted, or else outcome)",
+                 setting="critic.kind",
                  complete=flags.one_of("scripted", "llm", "learned", "outcome")),
-    flags.option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
+    flags.option("seed", int, "N", "equal seeds give equal runs (default: 0)",
+                 setting="train.seed"),
     flags.MODEL, flags.ADAPTERS, flags.AGENTS, flags.ROUNDS, flags.EDGES,
     flags.ON, flags.OUT, *flags.ENDING,
-    defaults={"train.iterations": 5, "train.episodes": 128, "train.update.method": "rft",
-              "train.seed": 0, "model.name": "base", "team.agents": 4, "team.rounds": 3,
-              "team.edges": "random"},
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
@@ -121,29 +118,23 @@ def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
 def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
     """Show the metrics of each iteration; returns the exit code."""
     config = run.config
-    made = table(
+    rows = [
+        (at["iteration"] + 1, at["episodes"], shown(at["success"], times=100),
+         shown(at["credit"], 3), at["pairs"], at["masked"], at["cpu_seconds"])
+        for at in history
+    ]  # fmt: skip
+    output.show(table(
         f"{team_size(config.team.filled(learning=True))} on {config.env.name}",
-        ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
+        ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"], rows,
         caption="Rollouts are sampled and, with a critic, guided: not comparable with a test.",
-    )
-    for at in history:
-        made.add_row(
-            str(at["iteration"] + 1),
-            str(at["episodes"]),
-            "–" if at["success"] is None else f"{100 * at['success']:.1f}",
-            "–" if at["credit"] is None else f"{at['credit']:.3f}",
-            str(at["pairs"]),
-            str(at["masked"]),
-            f"{at['cpu_seconds']:.1f}",
-        )
-    output.show(made)
+    ))  # fmt: skip
     if config.run.report:
         from swarm_ui.experiment.reporting import run_report
 
         output.say(f"report: {run_report(run.path)}")
-    shown = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
-    rows = [{name: at[name] for name in shown} for at in history]
-    found = {"run": str(run.path), "adapters": str(run.adapters), "iterations": rows}
+    names = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
+    kept = [{name: at[name] for name in names} for at in history]
+    found = {"run": str(run.path), "adapters": str(run.adapters), "iterations": kept}
     edges_moved = any(at.get("edges_moved") for at in history)
     if not history or edges_moved or any(not at["nothing_learned"] for at in history):
         output.command("next", *run.words("eval"))
@@ -183,5 +174,5 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, proc
         "place": describe_place(config),
         "out": run_words(run, arguments["out"]),
     }
-    arguments.output.show(facts_table("would be trained, nothing is written", facts.items()))
+    arguments.output.show(facts_table("would be trained, nothing is written", facts))
     return arguments.output.done(dry_run=True, **facts)

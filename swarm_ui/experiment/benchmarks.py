@@ -92,8 +92,6 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
     return rule
 
 
-# -- wrappers -------------------------------------------------------------------------------------
-
 WRAPPERS = {"action-filter": ("deny", "apps"), "step-limit": ("steps",)}
 """The wrappers of this package that have a name, and their options."""
 _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}

@@ -11,22 +11,26 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, field_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    WrapValidator,
+    field_validator,
+)
 
 from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Texts
 from swarm_ui.environments.phone.benchmark import Phone
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import kind_of_environment
-from swarm_ui.experiment.model_settings import AT, FOREIGN, Agent, Model, Section
+from swarm_ui.experiment.model_settings import Agent, Model, Section, wrong
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
 
 Amount = Annotated[float, Field(ge=0.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-# -- team, critic, place --------------------------------------------------------------------------
 
 
 class Team(Section):
@@ -78,15 +82,11 @@ class FilledTeam(Team):
 
 
 class Critic(Section):
-    """Who assigns credit in training, and the adversary and the teacher."""
+    """Who assigns credit in training and judges single actions, and the teacher."""
 
     kind: str = ""
     """``scripted``, ``llm``, ``learned``, ``outcome``, a plug-in or ``module:name``; empty:
     scripted where the environment has one, else outcome."""
-    judge: Literal["", "scripted", "llm", "learned"] = ""
-    """Who says which single actions are right; empty: the critic."""
-    adversary: Literal["scripted", "llm", "none"] = "scripted"
-    """Who writes mistakes."""
     teacher: Literal["scripted", "llm", "none"] = "none"
     """Who shows a right action where no agent proposed one."""
     trust: bool = False
@@ -195,16 +195,13 @@ class Train(TeamConfig):
     ``update.method``."""
 
 
-# -- the whole ------------------------------------------------------------------------------------
-
-
 def _environment(values: object) -> object:
     if isinstance(values, str):
         values = {"name": values}
     if isinstance(values, Mapping):
         name = values.get("name", "phone")
         if not isinstance(name, str):
-            raise ValueError(f"{AT}name{AT}expected a text, got {name!r}")
+            raise wrong("name", f"expected a text, got {name!r}", name)
         return kind_of_environment(name).model_validate(values)
     return values
 
@@ -220,8 +217,11 @@ def _struct_of(kind: type[msgspec.Struct]) -> Any:
     """Checks settings of a record of another package, which stay a plain section."""
 
     def check(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if foreign := [name for name in values if name not in kind.__struct_fields__]:
-            raise ValueError("\n".join(f"{AT}{name}{AT}{FOREIGN}" for name in foreign))
+        foreign = [name for name in values if name not in kind.__struct_fields__]
+        if foreign:
+            raise ValidationError.from_exception_data("", [
+                {"type": "extra_forbidden", "loc": (name,), "input": ""} for name in foreign
+            ])  # fmt: skip
         try:
             msgspec.convert(dict(values), kind)
         except (msgspec.ValidationError, ConfigError) as error:

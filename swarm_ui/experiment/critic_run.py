@@ -16,10 +16,10 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from swarm_ui.environment import Graded
 from swarm_ui.environments.benchmark import Benchmark, Count, Seeds
@@ -40,7 +40,7 @@ from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.credit.learned import CriticCard, CriticFigures, LabelledReply
+    from swarm_ui.optim.credit.learned import CriticFigures, LabelledReply
     from swarm_ui.optim.finetuning import FinetuneConfig
 
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
@@ -77,13 +77,6 @@ class CriticRun(BaseModel):
     """Settings of the training that differ from those of a critic. Its seed chooses the episodes
     too."""
 
-    @model_validator(mode="after")
-    def _each_once(self) -> CriticRun:
-        names = [place.name for place in self.places]
-        if len({*names}) < len(names):
-            raise ValueError(f"an environment is named twice: {', '.join(names)}")
-        return self
-
     @property
     def validation(self) -> int:
         """Validation episodes in each environment."""
@@ -100,6 +93,9 @@ class CriticRun(BaseModel):
     def check(self) -> None:
         """Raise ``ConfigError`` for a wrong setting or a missing package, before anything is
         done."""
+        names = [place.name for place in self.places]
+        if len({*names}) < len(names):
+            raise ConfigError(f"an environment is named twice: {', '.join(names)}")
         if isinstance(self.agent, Agent | Language) and self.agent.adapters:
             check_adapters(self.agent, AGENTS)
         self.training()
@@ -113,15 +109,13 @@ class CriticRun(BaseModel):
             place.training_split()
 
 
-class CriticResult(NamedTuple):
-    """The result of a critic's training."""
+class CriticResult(msgspec.Struct, frozen=True):
+    """The result of a critic's training, by environment."""
 
-    folder: Path
-    card: CriticCard
-    figures: dict[str, CriticFigures]
-    """Figures on the validation episodes, by environment."""
+    figures: dict[str, Any]
+    """:class:`~swarm_ui.optim.credit.learned.CriticFigures` on the validation episodes."""
     labels: dict[str, str]
-    """Source of the labels by environment: ``solver`` or ``outcome``."""
+    """The source of the labels: ``solver`` or ``outcome``."""
 
 
 def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:
@@ -131,21 +125,19 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
     learn from."""
     work.check()
     _begin(work, out)
-    if not (out / _FIGURES).exists():
+    path = out / _FIGURES
+    if not path.exists():
         import torch
 
         threads = torch.get_num_threads()
         asyncio.run(_collect(work, out, display))
         torch.set_num_threads(threads)  # the embedded agent sets one, too few for a training
-        _train(work, out, display)
-    from swarm_ui.optim.credit.learned import CriticFigures, read_card
-
-    kind = tuple[dict[str, CriticFigures], dict[str, str]]
+        found = msgspec.json.encode(_train(work, out, display))
+        write_atomic(path, msgspec.json.format(found, indent=1))
     try:
-        figures, labels = msgspec.json.decode((out / _FIGURES).read_bytes(), type=kind)
+        return msgspec.json.decode(path.read_bytes(), type=CriticResult)
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-        raise ConfigError(f"'{out / _FIGURES}' has no figures of a critic: {error}") from error
-    return CriticResult(out / "final", read_card(out / "final"), figures, labels)
+        raise ConfigError(f"'{path}' has no figures of a critic: {error}") from error
 
 
 def _begin(work: CriticRun, out: Path) -> None:
@@ -164,9 +156,6 @@ def _begin(work: CriticRun, out: Path) -> None:
     expect_same(out, then, now, "use the same, or choose another folder")
 
 
-# -- replies --------------------------------------------------------------------------------------
-
-
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     """Play the episodes that are in no file yet, and append their labelled replies."""
     async with open_model(work.agent) as model:
@@ -175,10 +164,8 @@ async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None
             split = section.training_split()
             async with opened(section, split) as environment:
                 if environment.jobs is not None:
-                    raise ConfigError(
-                        f"'{section.name}' replays recorded episodes; a critic learns from replies "
-                        "on screens that its agents reached themselves"
-                    )
+                    raise ConfigError(f"'{section.name}' is recorded; a critic learns from screens "
+                                      "that its agents reached themselves")  # fmt: skip
                 async with environment.one() as one:
                     name, graded = one.name, isinstance(one, Graded)
                 tasks = await section.task_names(split, environment)
@@ -258,10 +245,7 @@ def read_replies(path: Path) -> tuple[str, list[LabelledReply]]:
         raise ConfigError(f"'{path}' is not a file of labelled replies: {error}") from error
 
 
-# -- training -------------------------------------------------------------------------------------
-
-
-def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
+def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:
     """Train, scale, measure, and write the critic."""
     quiet()
     from swarm_ui.optim.credit import learned
@@ -273,11 +257,8 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     solved = [r for labels, found in checked.values() if labels == "solver" for r in found]
     held_out = solved or [r for _, found in checked.values() for r in found]
     if not replies or not held_out:
-        raise ConfigError(
-            f"critic: no episode in '{out / 'replies'}' ended without a fault, so there is nothing "
-            f"to {'scale scores on' if replies else 'learn from'}; remove it, and repeat the "
-            "command"
-        )
+        raise ConfigError(f"no {'validation' if replies else 'training'} episode in '{out}' "
+                          "ended without a fault; choose another folder")  # fmt: skip
     origin: dict[str, object] = {"environments": [section.name for section in work.places]}
     if work.start:
         origin["start"] = _shown_name(work.start)
@@ -304,8 +285,7 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
         }
 
     labels = {name: source for name, (source, _) in checked.items()}
-    said = msgspec.json.encode((asyncio.run(measured()), labels))
-    write_atomic(out / _FIGURES, msgspec.json.format(said, indent=1))
+    return CriticResult(asyncio.run(measured()), labels)
 
 
 def _shown_name(model: str) -> str:

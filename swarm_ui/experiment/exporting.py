@@ -41,7 +41,7 @@ def adapters(run: Path, out: Path) -> list[str]:
     """Copy the adapters to a folder, which replaces earlier ones; returns their names. After a
     ``ConfigError``, the folder is as before."""
     own = RunDirectory.open_to_read(run).adapters
-    for path in (own, out, *own.rglob("*")):
+    for path in (own, out, *own.rglob("*"), *out.rglob("*")):
         _expect_no_link(path)
     found = sorted(p.parent for p in own.glob(_ADAPTERS))
     if not found:
@@ -74,9 +74,7 @@ def _episodes(run: RunDirectory) -> Iterator[Episode]:
     """The episodes, one at a time, those of training first."""
     paths = sorted(run.traces.glob("*.jsonl"), key=lambda p: (not p.name.startswith("train"), p))
     if not paths:
-        raise ConfigError(
-            f"'{run.path}' has no episodes to export; choose a run that has played some"
-        )
+        raise ConfigError(f"'{run.path}' has no episodes; choose a run that has played some")
     for path in paths:
         _expect_no_link(path)
         # A run that was killed, or still writes, may have a last line that is cut off.
@@ -86,13 +84,8 @@ def _episodes(run: RunDirectory) -> Iterator[Episode]:
 def _expect_no_link(path: Path) -> None:
     """Raise ``ConfigError`` for a link, which may lead out of the folder."""
     if path.is_symlink():
-        raise ConfigError(
-            f"'{path}' is a symbolic link to '{path.readlink()}': export neither reads nor writes "
-            "through links; replace it with the file itself"
-        )
-
-
-# -- preference pairs -------------------------------------------------------------------------
+        raise ConfigError(f"'{path}' is a symbolic link to '{path.readlink()}', which export does "
+                          "not follow; replace it with the file itself")  # fmt: skip
 
 
 def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[str]:
@@ -111,10 +104,8 @@ def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[str]:
                 seen.add(key)
                 yield json.dumps(pair_row(pair), ensure_ascii=False) + "\n"
     if not seen:
-        raise ConfigError(
-            f"'{run.path}' has no pairs: no message has credit, which training runs give (swarm-ui "
-            "train), or no right reply has a wrong one beside it"
-        )
+        raise ConfigError(f"'{run.path}' has no pairs: no message has credit, as in a training, "
+                          "or no right reply has a wrong one beside it")  # fmt: skip
 
 
 def pair_row(found: PreferencePair) -> dict[str, Any]:

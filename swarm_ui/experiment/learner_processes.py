@@ -36,10 +36,8 @@ def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
     if processes is None or not isinstance(section, Language) or section.device == "cpu":
         return section
     if ":" in section.device or section.device in SPREAD:
-        raise ConfigError(
-            f"model.device: with {processes.size} processes, expected cpu, or a kind of device "
-            f"such as cuda (each process uses one device of this kind); got '{section.device}'"
-        )
+        raise ConfigError(f"model.device: with {processes.size} processes, expected cpu or a kind "
+                          f"such as cuda, got '{section.device}'")  # fmt: skip
     return section.model_copy(update={"device": f"{section.device}:{processes.local_rank}"})
 
 

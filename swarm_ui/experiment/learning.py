@@ -104,7 +104,7 @@ async def _trained(
         async with (
             opened(env, split) as environment,
             open_training_place(config, learner, run.path, environment, warn) as playing,
-            open_critics(config, playing.judging, playing.in_workers, run.folder) as roles,
+            open_critics(config, playing.judging, run.folder) as roles,
         ):
             tasks = await env.task_names(split, environment)
 

@@ -22,7 +22,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, kind_of_environment
 from swarm_ui.experiment.config import Config, Local, Ray, with_place
 from swarm_ui.experiment.mistakes import Finding, mistakes
-from swarm_ui.experiment.model_settings import AT, FOREIGN, AnyModel, SettingsError, kind_of, meant
+from swarm_ui.experiment.model_settings import AnyModel, SettingsError, meant
 from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.stage1.samples import CorpusConfig
 
@@ -69,33 +69,20 @@ def load(
         values, places = _read(Path(file))
     elif base is not None:
         values = {name: dict(v) if isinstance(v, Mapping) else v for name, v in base.items()}
-    found = list(_override(values, places, overrides))
-    if base is not None:
-        _drop_foreign(values, places)
+    found = list(_override(values, places, overrides, new=base is not None))
     config, wrong, bad = _validated(values)
+    wrong += [m for m in mistakes(config, learning=learning, bad=bad)
+              if m[0].partition(".")[0] not in bad]  # fmt: skip
     found += [_located(name, text, places) for name, text in wrong]
-    found += [
-        _located(name, text, places)
-        for name, text in mistakes(config, learning=learning, bad=bad)
-        if name.partition(".")[0] not in bad
-    ]
-    if found:
-        raise SettingsError(_listed(list(dict.fromkeys(found))))
+    if found := list(dict.fromkeys(found)):
+        lines = "\n  ".join(found)
+        many = f"{len(found)} mistakes in the settings:\n  {lines}"
+        raise SettingsError(many if len(found) > 1 else lines)
     try:
         msgspec.json.encode(config.plain())
     except OverflowError as error:  # it could not be saved
         raise SettingsError(f"{error}: a number needs more than 64 bits") from error
     return config
-
-
-def _listed(found: Sequence[str]) -> str:
-    if len(found) == 1:
-        return found[0]
-    lines = "\n  ".join(found)
-    return f"{len(found)} mistakes in the settings:\n  {lines}"
-
-
-# -- reading --------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Places]:
@@ -117,8 +104,11 @@ def _read(path: Path) -> tuple[dict[str, Any], Places]:
     return values, places
 
 
-def _override(values: dict[str, Any], places: Places, overrides: Sequence[str]) -> Iterator[str]:
-    """Put the overrides into the values; yields those that cannot be read."""
+def _override(
+    values: dict[str, Any], places: Places, overrides: Sequence[str], *, new: bool = False
+) -> Iterator[str]:
+    """Put the overrides into the values; yields those that cannot be read. ``new``: another name of
+    an environment, a model or a place drops the other settings of its section."""
     for word in overrides:
         flag, space, rest = word.partition(" ")
         if not space or "=" in flag:
@@ -141,37 +131,15 @@ def _override(values: dict[str, Any], places: Places, overrides: Sequence[str]) 
         if not isinstance(at, dict):
             yield f"{word}: '{'.'.join(sections)}' is not a section"
             continue
+        value = parsed(text.strip())
         if last in ("name", "url"):
             at.pop("kind", None)  # the kind of a model follows from them
-        at[last] = parsed(text.strip())
+        if new and last == "name" and sections[0] in _VARIANTS and value != at.get("name"):
+            kept = {each for each in at if f"{'.'.join(sections)}.{each}" in places}
+            for each in {*at} - kept:
+                del at[each]
+        at[last] = value
         places[".".join([*sections, last])] = flag
-
-
-def _drop_foreign(values: dict[str, Any], places: Places) -> None:
-    """Drop inherited settings that an environment, a model or a place does not have, because an
-    override chose another one."""
-    for section, kinds in _VARIANTS.items():
-        if f"{section}.name" not in places and f"{section}.url" not in places:
-            continue
-        given = values[section]
-        try:
-            name = given.get("name", "")
-            kind = kind_of(name, given.get("url", "")) if section == "model" else name
-            known = (kind_of_environment(name) if section == "env" else kinds[kind]).model_fields
-        except (ConfigError, KeyError, TypeError):
-            continue
-        values[section] = {
-            name: value for name, value in given.items()
-            if name in known or f"{section}.{name}" in places
-        }  # fmt: skip
-
-
-def parsed_settings(overrides: Sequence[str]) -> dict[str, Any]:
-    """The values of overrides, not yet checked. Raises ``ConfigError`` if one cannot be read."""
-    values: dict[str, Any] = {}
-    if found := list(_override(values, {}, overrides)):
-        raise SettingsError(_listed(found))
-    return values
 
 
 def parsed(text: str) -> object:
@@ -190,9 +158,6 @@ def expect_read(overrides: Sequence[str], unread: Sequence[str], command: str) -
             raise SettingsError(f"{setting}: swarm-ui {command} does not read it; leave it out")
 
 
-# -- mistakes -------------------------------------------------------------------------------------
-
-
 def _validated(values: dict[str, Any]) -> tuple[Config, list[Finding], set[str]]:
     """The settings, the mistakes in them, and the sections that have some, which get defaults."""
     team, train = values.get("team"), values.get("train", {})
@@ -208,12 +173,6 @@ def _validated(values: dict[str, Any]) -> tuple[Config, list[Finding], set[str]]
     return Config.model_validate(good), found, bad
 
 
-def listed(error: ValidationError, values: Mapping[str, Any]) -> str:
-    """The mistakes that an error of pydantic lists, as a text."""
-    found = [finding for one in error.errors() for finding in _described(one, values)]
-    return _listed([_located(name, text, {}) for name, text in found])
-
-
 def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
     """An error of pydantic as mistakes, each with the setting that it is about."""
     place = ("", *error["loc"])
@@ -223,13 +182,8 @@ def _described(error: Any, values: Mapping[str, Any]) -> Iterator[Finding]:
         if not (before in ("model", "place") and part in _VARIANTS[before])
     )
     text, kind = error["msg"].removeprefix("Value error, "), error["type"]
-    if AT in text:
-        for line in text.splitlines():
-            _, inner, problem = line.split(AT)
-            found = f"{name}.{inner}" if name else inner
-            yield found, problem + (_hint(found, values) if problem == FOREIGN else "")
-    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        yield name, FOREIGN + _hint(name, values)
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        yield name, "no such setting" + _hint(name, values)
     elif kind == "literal_error":
         expected = error["ctx"]["expected"]
         choices = re.findall(r"'([^']*)'", expected)
@@ -281,8 +235,6 @@ def _shown(value: object) -> str:
         text = "a value that is too large to show"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
-
-# -- all settings ---------------------------------------------------------------------------------
 
 _VARIANTS: dict[str, Mapping[str, type[BaseModel]]] = {
     "env": ENVIRONMENTS,

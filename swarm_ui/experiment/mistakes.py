@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from pathlib import Path
 
 from swarm_ui.adapter_metadata import CRITIC_FILE
 from swarm_ui.environments.benchmark import Benchmark
@@ -15,9 +14,9 @@ from swarm_ui.experiment.model_settings import (
     IN_PROCESS,
     Agent,
     AnyModel,
+    Code,
     Endpoint,
     Language,
-    Script,
 )
 from swarm_ui.experiment.models import check_adapters, scripted
 from swarm_ui.experiment.plugins import unknown
@@ -62,9 +61,9 @@ def mistakes(config: Config, *, learning: bool, bad: Collection[str] = ()) -> It
 
 
 def _of_model(model: AnyModel, env: Benchmark, agents: int, *, learning: bool) -> Iterator[Finding]:
-    if isinstance(model, Script):
+    if isinstance(model, Code) and model.script is not None:
         try:
-            scripted(Path(model.name.partition(":")[2]))
+            scripted(model.script)
         except SwarmError as error:
             yield "model.name", str(error)
     if isinstance(model, Language) and model.actor and model.vision:
@@ -99,24 +98,24 @@ def _of_training(config: Config) -> Iterator[Finding]:
 
 
 def critic_mistakes(config: Config) -> Iterator[Finding]:
-    """Mistakes in the choice of critic, judge, adversary and teacher."""
+    """Mistakes in the choice of critic and teacher."""
     section, kind = config.critic, critic_kind(config)
     if kind not in CRITICS and (problem := unknown("critics", kind, CRITICS)):
         yield "critic.kind", problem
-    for name in ("kind", "judge", "teacher"):
+    for name, expected in (("kind", "llm, learned or outcome"), ("teacher", "llm or none")):
         if getattr(section, name) == "scripted" and config.env.solver() is None:
-            expected = "llm, learned or outcome" if name == "kind" else "another one"
-            yield f"critic.{name}", (f"'{config.env.name}' has no solver for it; expected "
-                                     f"{expected}")  # fmt: skip
-    judged = section.judge or kind in ("scripted", "llm", "learned")
-    if section.teacher != "none" and not judged:
-        yield "critic.teacher", ("what a teacher shows needs a judge; give critic.judge, or leave "
-                                 "the teacher out")  # fmt: skip
-    learned = "learned" in (kind, section.judge)
-    if learned and not (adapter_folder(section.folder) / CRITIC_FILE).is_file():
+            lacks = f"'{config.env.name}' has no solver for it; expected {expected}"
+            yield f"critic.{name}", lacks
+    if section.teacher != "none" and kind not in ("scripted", "llm", "learned"):
+        yield "critic.teacher", ("what a teacher shows needs a critic that judges it: scripted, "
+                                 "llm or learned; or leave the teacher out")  # fmt: skip
+    if kind == "learned" and not (adapter_folder(section.folder) / CRITIC_FILE).is_file():
         yield "critic.folder", (f"no learned critic in '{section.folder}': expected the folder "
                                 "OUT/final of swarm-ui critic, or "
                                 f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
+    if kind == "learned" and isinstance(config.place, Ray):
+        yield "critic.kind", ("a learned critic judges in the process of the command, and workers "
+                              "have none; expected another one, or --on local")  # fmt: skip
     if asks_model(config):
         if section.model is None and isinstance(config.model, Agent):
             yield "critic.model", ("embedded agents answer decisions, not questions; name a "
@@ -133,5 +132,4 @@ def critic_kind(config: Config) -> str:
 
 def asks_model(config: Config) -> bool:
     """Whether a role asks a language model questions."""
-    section = config.critic
-    return "llm" in (critic_kind(config), section.judge, section.adversary, section.teacher)
+    return "llm" in (critic_kind(config), config.critic.teacher)

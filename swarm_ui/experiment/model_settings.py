@@ -5,16 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from swarm_ui.environments.benchmark import Count
 from swarm_ui.errors import ConfigError
@@ -27,14 +22,15 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
 )
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 
-AT = "\0"
-"""Separates the setting from the text in an error of a validator."""
-FOREIGN = "no such setting"
-"""The text of an error about a setting that does not exist, which a hint is added to."""
-
 
 class SettingsError(ConfigError, ValueError):
     """Settings are wrong; the text lists all mistakes."""
+
+
+def wrong(name: str, text: str, value: object) -> ValidationError:
+    """The error of a validator about one setting of its section."""
+    kind = PydanticCustomError("value_error", "{text}", {"text": text})
+    return ValidationError.from_exception_data("", [{"type": kind, "loc": (name,), "input": value}])
 
 
 def meant(near: Sequence[str]) -> str:
@@ -46,9 +42,6 @@ class Section(BaseModel):
     """A section of the settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-# -- models ---------------------------------------------------------------------------------------
 
 
 class Client(Section):
@@ -128,24 +121,22 @@ class Endpoint(Client):
     """Send seeds, to an endpoint that can repeat its replies (vLLM, SGLang)."""
 
 
-class Script(Section):
-    """Replies from a text file, one on each line, repeated; or those of a trace file."""
-
-    kind: Literal["script"] = "script"
-    name: str
-    """``script:FILE``."""
-    adapters: ClassVar[str] = ""
-
-
 class Code(Section):
-    """A model that a plug-in or ``module:factory`` makes."""
+    """A model that a plug-in or ``module:factory`` makes; or ``script:FILE``: the replies of a text
+    file, one on each line, repeated, or those of a trace file."""
 
     kind: Literal["code"] = "code"
     name: str
     adapters: ClassVar[str] = ""
 
+    @property
+    def script(self) -> Path | None:
+        """The file of a script."""
+        scheme, _, file = self.name.partition(":")
+        return Path(file) if scheme == "script" else None
 
-AnyModel = Agent | Language | Endpoint | Script | Code
+
+AnyModel = Agent | Language | Endpoint | Code
 IN_PROCESS = (Agent, Language)
 """Models that run in this process and can be trained."""
 
@@ -157,7 +148,7 @@ def kind_of(name: str, url: str = "") -> str:
     if name in SHIPPED_AGENTS:
         return "agent"
     if name.startswith("script:"):
-        return "script"
+        return "code"
     if os.path.isfile(os.path.join(name, "words.json")):  # any text may stand here
         return "agent"
     if os.path.isfile(os.path.join(name, "config.json")):
@@ -194,11 +185,11 @@ def _with_kind(values: object) -> object:
     if not isinstance(name, str) or not isinstance(url, str):
         return {"kind": "agent", **values}
     if url and "name" not in values:
-        raise ValueError("an endpoint needs model.name, the name that it serves")
+        raise wrong("name", "an endpoint needs the name that it serves", "")
     try:
         return {"kind": kind_of(name, url), **values}
     except ConfigError as error:
-        raise ValueError(f"{AT}name{AT}{error}") from error
+        raise wrong("name", str(error), name) from error
 
 
 Model = Annotated[Annotated[AnyModel, Field(discriminator="kind")], BeforeValidator(_with_kind)]
@@ -211,8 +202,9 @@ def model_named(name: str, **settings: object) -> AnyModel:
         found: AnyModel = TypeAdapter(Model).validate_python({"name": name, **given})
     except ValidationError as error:
         first = error.errors()[0]
-        text = first["msg"].removeprefix("Value error, ").rpartition(AT)[2]
+        text = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             text = f"it has no setting '{first['loc'][-1]}'"
-        raise ConfigError(text if AT in first["msg"] else f"model '{name}': {text}") from error
+        named = first["loc"] == ("name",)
+        raise ConfigError(text if named else f"model '{name}': {text}") from error
     return found

@@ -21,13 +21,12 @@ from swarm_ui.experiment.model_settings import (
     Code,
     Endpoint,
     Language,
-    Script,
 )
-from swarm_ui.experiment.plugins import make, plugins, told
+from swarm_ui.experiment.plugins import make, told
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import AGENT_ADAPTERS, adapter_folder
-from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import ChatOptions, OpenAIModel
@@ -41,22 +40,13 @@ collector."""
 
 
 def describe_model(model: AnyModel) -> str:
-    """A description of the model, without credentials."""
-    if isinstance(model, Endpoint):
-        return f"{model.name} at {address_of(model)}"
-    if isinstance(model, Language) and model.actor:
-        where = without_credentials(model.actor.url)
-        return f"{model.name} (learns in this process, acts at {where})"
-    if isinstance(model, Code) and model.name in plugins("models"):
+    """The name of the model, and the address of a server that acts, without credentials."""
+    if isinstance(model, Code) and ":" not in model.name:
         return told("models", model.name)
-    if isinstance(model, Agent) and model.name in SHIPPED_AGENTS:
-        return f"the {model.name} agent that ships (in this process)"
-    return model.name if isinstance(model, Script) else f"{model.name} (in this process)"
-
-
-def address_of(model: Endpoint) -> str:
-    """The address of an endpoint, without credentials."""
-    return without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
+    server = model if isinstance(model, Endpoint) else getattr(model, "actor", None)
+    if server is None:
+        return model.name
+    return f"{model.name} at {without_credentials(server.url or os.environ['OPENAI_BASE_URL'])}"
 
 
 @asynccontextmanager
@@ -80,10 +70,8 @@ async def open_model(section: AnyModel, loaded: Any = None) -> AsyncIterator[Cha
 
 def made_model(section: AnyModel) -> Any:
     """A model that is not at an endpoint. Raises ``ConfigError`` if it cannot be made."""
-    if isinstance(section, Script):
-        return scripted(Path(section.name.partition(":")[2]))
     if isinstance(section, Code):
-        return make("models", section.name)
+        return scripted(section.script) if section.script else make("models", section.name)
     assert isinstance(section, Agent | Language)
     return load_in_process(section)
 
@@ -159,9 +147,6 @@ def long_lived() -> Iterator[None]:
             gc.enable()
 
 
-# -- adapters -------------------------------------------------------------------------------------
-
-
 def adapter_names(section: AnyModel, agents: int) -> list[str | None]:
     """The name of each agent's adapter; ``None`` for agents that use the base model."""
     if not section.adapters:
@@ -207,9 +192,6 @@ def _adapters_in(folder: Path, agents: int, learned: Sequence[str] = ()) -> list
     if missing := [name for name in names if name not in known]:
         raise ConfigError(f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}")
     return names
-
-
-# -- endpoints and scripts ------------------------------------------------------------------------
 
 
 def endpoint_model(section: Endpoint) -> OpenAIModel:

@@ -65,9 +65,6 @@ def describe_place(config: Config) -> str:
     return f"ray:{place.address}" if isinstance(place, Ray) and place.address else place.name
 
 
-# -- evaluation -----------------------------------------------------------------------------------
-
-
 class Placement(NamedTuple):
     """The policy and the rollouts of an evaluation."""
 
@@ -154,9 +151,6 @@ async def _open_environments(env: Benchmark, split: str) -> AsyncIterator[MakeEn
         yield environment.make
 
 
-# -- training -------------------------------------------------------------------------------------
-
-
 class TrainingPlace(NamedTuple):
     """The models and environments for the rollouts of a training."""
 
@@ -165,8 +159,6 @@ class TrainingPlace(NamedTuple):
     """The model of the agents."""
     judging: Any
     """The model of a critic that asks the agents' own."""
-    in_workers: Agent | Language | None = None
-    """The agents' base model in workers; ``None``: this process plays."""
 
 
 @asynccontextmanager
@@ -187,7 +179,6 @@ async def open_training_place(
             yield TrainingPlace(environment.make, acting, learner)
         return
     with opened_workers(config.env, config.place, warn) as rollouts:
-        # Of the agents, and of a learned critic, in a worker that needs one of them.
         base = config.model.model_copy(update={"adapters": ""})
         assert isinstance(base, Agent | Language)
         async with AsyncExitStack() as stack:
@@ -206,7 +197,7 @@ async def open_training_place(
                 stack.push_async_callback(model.close)
             playing = rollouts(config.env.training_split(), environment)
             await stack.enter_async_context(playing)
-            yield TrainingPlace(playing, model, model, base)
+            yield TrainingPlace(playing, model, model)
 
 
 @asynccontextmanager
@@ -221,10 +212,8 @@ async def _server(
 
     engine = await _engine(section)
     if cluster and engine.limited:
-        raise ConfigError(
-            "model.actor: max_calls, max_tokens_total and rate_limit hold for one process, and on "
-            "Ray each worker asks the server itself; leave them out, or use --on local"
-        )
+        raise ConfigError("model.actor: its limits hold for one process, and on Ray each worker "
+                          "asks the server itself; leave them out, or use --on local")  # fmt: skip
     async with AsyncExitStack() as stack:
         stack.enter_context(spending(engine, RunDirectory(run)))
         model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=1)
@@ -256,9 +245,6 @@ async def _engine(section: Actor) -> OpenAIModel:
             f"{', '.join(served) or 'none'}; name one of them with model.actor.name=NAME"
         )
     return endpoint_client(section, served[0], section.url, options)
-
-
-# -- the model that all workers ask ---------------------------------------------------------------
 
 
 def has_model_actor(config: Config) -> bool:

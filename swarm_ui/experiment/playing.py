@@ -107,9 +107,6 @@ async def _evaluated(
     return msgspec.structs.replace(results, arms=arms)
 
 
-# -- comparing ------------------------------------------------------------------------------------
-
-
 def compare(ours: Results, theirs: Results) -> Interval:
     """Ours minus theirs over the episodes that both played, paired, with Tango's score interval.
 
@@ -146,9 +143,6 @@ def arms_of(source: str | Path) -> list[ArmResult]:
     if path.is_file():
         return [ArmResult.of_episodes("", iter_jsonl(path))]
     return existing_results(path).arms
-
-
-# -- the episodes ---------------------------------------------------------------------------------
 
 
 class Trial(NamedTuple):
@@ -249,9 +243,6 @@ def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
     return [episode for episode in saved if episode.fault is None]
 
 
-# -- checks before anything is written ------------------------------------------------------------
-
-
 async def expect_ready(config: Config, *, learning: bool) -> None:
     """Check, before anything is written, that the model and the environment are available. Raises
     ``ModelError``, ``EnvironmentFault`` or ``ConfigError``."""
@@ -272,7 +263,7 @@ async def check_code(config: Config, *, learning: bool) -> None:
     """Import and make the code of the user that a run needs. Raises ``ConfigError`` or
     ``EnvironmentFault``."""
     check_loggers(config.run.log)
-    if isinstance(config.model, Code):
+    if isinstance(config.model, Code) and config.model.script is None:
         async with open_model(config.model):
             pass
     wraps = [text for text in config.env.wrap if is_users(text)]

@@ -94,10 +94,8 @@ def load(kind: Kind, name: str) -> Any:
     except SwarmError:
         raise
     except (Exception, SystemExit) as error:  # a script may exit when it is imported
-        raise ConfigError(
-            f"{told(kind, name)} cannot be used: {described(error)}; expected module:name of a "
-            "callable"
-        ) from error
+        problem = f"{told(kind, name)} cannot be used: {described(error)}"
+        raise ConfigError(f"{problem}; expected module:name of a callable") from error
     if not callable(value):
         raise ConfigError(f"{told(kind, name)} is a {type(value).__name__}; expected a callable")
     return value
@@ -117,10 +115,8 @@ def make(kind: Kind, name: str, *given: Any) -> Any:
         value.close()
         raise ConfigError(f"{title} is an async function; write it without async")
     if lacking := [each for each in _MEMBERS.get(kind, ("__call__",)) if each not in dir(value)]:
-        raise ConfigError(
-            f"{title} returns a {type(value).__name__}, which is no {kind[:-1]}: it lacks "
-            f"{', '.join(lacking)}"
-        )
+        got, lacks = type(value).__name__, ", ".join(lacking)
+        raise ConfigError(f"{title} returns a {got}, which is no {kind[:-1]}: it lacks {lacks}")
     return value
 
 

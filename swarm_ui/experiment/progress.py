@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -36,18 +36,12 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgressDisplay:
-    """Shows several tasks at the same time; nothing if it is ``quiet``."""
+    """Shows the progress of tasks; nothing if it is ``quiet``."""
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         self.console, self.quiet = console or SafeConsole(stderr=True), quiet
-        self.listener: Callable[[str, TaskProgress | None], None] | None = None
+        self.listener: Callable[[str, TaskProgress | None], None] = lambda *_: None
         """Called with the label and the progress of a task, and with ``None`` at its end."""
-        self._bars: Progress | None = None
-
-    def say(self, what: RenderableType = "") -> None:
-        """Print a note."""
-        if not self.quiet:
-            self.console.print(what)
 
     @contextmanager
     def bar(
@@ -58,27 +52,18 @@ class ProgressDisplay:
         ``total``: the number of steps; 1 for a task that reports its share. ``share``: show a
         percentage, instead of a count and its rate. ``together``: steps that run at the same time.
         """
-        bar = Bar(self, label, total, share, together)
-        try:
-            yield bar
-        finally:
-            bar.end()
-
-    def bars(self) -> Progress | None:
-        """The bars on the terminal; ``None`` if there is none."""
-        if self.quiet or not self.console.is_terminal:
-            return None
-        if self._bars is None or not self._bars.live.is_started:
-            self._bars = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=40 if self.console.width > 100 else 12),
-                TextColumn("{task.fields[said]}", markup=False),
-                TimeElapsedColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self._bars.start()
-        return self._bars
+        with ExitStack() as stack:
+            stack.callback(lambda: self.listener(label, None))
+            shown: Progress | None = None
+            if self.console.is_terminal and not self.quiet:
+                shown = stack.enter_context(Progress(
+                    TextColumn("{task.description}", markup=False),
+                    BarColumn(bar_width=40 if self.console.width > 100 else 12),
+                    TextColumn("{task.fields[said]}", markup=False), TimeElapsedColumn(),
+                    console=self.console, transient=True,
+                ))  # fmt: skip
+                shown.add_task(label, total=total, said="")
+            yield Bar(self, label, total, share, together, shown)
 
 
 class Bar:
@@ -90,24 +75,12 @@ class Bar:
     """
 
     def __init__(
-        self, display: ProgressDisplay, label: str, total: float, share: bool, together: float
-    ) -> None:
-        self._display, self._label, self._share = display, label, share
-        self._fewest, self._before = max(_FEWEST, together), 0.0
+        self, display: ProgressDisplay, label: str, total: float, share: bool, together: float,
+        shown: Progress | None,
+    ) -> None:  # fmt: skip
+        self._display, self._label, self._share, self._shown = display, label, share, shown
+        self._fewest, self._before, self._total = max(_FEWEST, together), 0.0, max(total, 1e-9)
         self._began = self._line_at = time.monotonic()
-        self.resize(total)
-        self._bars = display.bars()
-        if self._bars is not None:
-            self._task = self._bars.add_task(label, total=total, said="")
-
-    def end(self) -> None:
-        """Remove the bar."""
-        if self._display.listener is not None:
-            self._display.listener(self._label, None)
-        if self._bars is not None:
-            self._bars.remove_task(self._task)
-            if not self._bars.tasks:
-                self._bars.stop()
 
     @property
     def seconds(self) -> float:
@@ -125,24 +98,21 @@ class Bar:
 
     def update(self, done: float, note: str = "", *, left: float | None = None) -> None:
         """Set the number of finished steps; ``left``: the task's own estimate in seconds."""
-        made, seconds = done - self._before, self.seconds
+        made, seconds, total = done - self._before, self.seconds, self._total
         if left is None and made >= self._fewest:
-            left = seconds * max(0.0, self._total - done) / made
-        progress = TaskProgress(
-            label=self._label, done=done, total=self._total, note=note, left=left, seconds=seconds
-        )
-        if self._display.listener is not None:
-            self._display.listener(self._label, progress)
-        shown = f"{done / self._total:.0%}"
-        if not self._share:
-            shown = f"{done:g}/{self._total:g}, {made / max(seconds, 1e-9):.2f}/s"
+            left = seconds * max(0.0, total - done) / made
+        self._display.listener(self._label, TaskProgress(
+            label=self._label, done=done, total=total, note=note, left=left, seconds=seconds
+        ))  # fmt: skip
+        rate = f"{done:g}/{total:g}, {made / max(seconds, 1e-9):.2f}/s"
         ends = "" if left is None else f"about {left:.0f} s left"
-        said = ", ".join(filter(None, [shown, ends, note]))
-        if self._bars is not None:
-            self._bars.update(self._task, completed=done, total=self._total, said=said)
-        elif time.monotonic() - self._line_at >= _BETWEEN_LINES:
+        count = f"{done / total:.0%}" if self._share else rate
+        said = ", ".join(filter(None, [count, ends, note]))
+        if self._shown is not None:
+            self._shown.update(self._shown.task_ids[0], completed=done, total=total, said=said)
+        elif not self._display.quiet and time.monotonic() - self._line_at >= _BETWEEN_LINES:
             self._line_at = time.monotonic()
-            self._display.say(Text(f"{self._label}: {said}"))
+            self._display.console.print(Text(f"{self._label}: {said}"))
 
 
 def duration_text(seconds: float) -> str:
@@ -150,9 +120,6 @@ def duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{max(0.0, seconds):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-# -- for other programs that follow the run ---------------------------------------------------
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,14 +158,14 @@ def recorded_progress(
         try:
             write_atomic(folder / _NAME, msgspec.json.encode(found))
         except OSError as error:
-            display.listener = None
+            display.listener = lambda *_: None
             warn(f"the progress is not recorded: {error}")
 
     display.listener = note
     try:
         yield
     finally:
-        display.listener = None
+        display.listener = lambda *_: None
 
 
 def read_progress(folder: Path) -> Written | None:

@@ -158,10 +158,8 @@ def _settings(
             config = stored_config(directory)
             learning = directory.config().get("command") == "train"
         elif not overrides:
-            raise ConfigError(
-                f"'{run}' has no settings of swarm-ui: give the team's with --config FILE, or as "
-                "team.agents=4"
-            )
+            raise ConfigError(f"'{run}' has no settings of swarm-ui: give the team's with --config "
+                              "FILE, or as team.agents=4")  # fmt: skip
         base = config.plain()
     config = load(file, overrides, base=base)
     return config, config.team.filled(learning=learning)
@@ -169,16 +167,13 @@ def _settings(
 
 def _check_team(team: FilledTeam, trace: Trace) -> None:
     if trace.ended_by or any(trace.delays):
-        raise ConfigError(
-            "the decision was made by a graph with delays or an early end, which settings do not "
-            "describe; replay it in Python, with CollabGraph.replay"
-        )
+        raise ConfigError("the decision was made by a graph with delays or an early end; replay it "
+                          "in Python, with CollabGraph.replay")  # fmt: skip
     if len(trace.agents) != team.agents or trace.rounds != team.rounds:
         raise ConfigError(
             f"the decision was made by {len(trace.agents)} agents in {trace.rounds} rounds; the "
-            f"configuration says {team.agents} and {team.rounds}. Give the team's settings with "
-            "--config FILE or as team.agents=…; a graph of your own is replayed in Python, with "
-            "CollabGraph.replay"
+            f"settings say {team.agents} and {team.rounds}. Give those of the team, team.agents=…; "
+            "a graph of your own is replayed in Python, with CollabGraph.replay"
         )
 
 

@@ -1,30 +1,25 @@
-"""The critic, the judge of single actions, the adversary and the teacher of a training run."""
+"""The critic, the adversary and the teacher of a training run."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import Credit, Critic, Judge
 from swarm_ui.errors import ConfigError, LearningError, SwarmError
 from swarm_ui.experiment.benchmarks import wrapped
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.mistakes import asks_model, critic_kind
-from swarm_ui.experiment.model_settings import Agent, Language
-from swarm_ui.experiment.models import model_of_process, open_model
+from swarm_ui.experiment.model_settings import Language
+from swarm_ui.experiment.models import open_model
 from swarm_ui.experiment.plugins import described, function_of
 from swarm_ui.experiment.stored import spending
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
-from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import (
     Adversary,
-    LLMAdversary,
     LLMTeacher,
     ScriptedAdversary,
     ScriptedTeacher,
@@ -44,8 +39,8 @@ class TrainingRoles(NamedTuple):
     critic: Critic | None = None
     """``None``: the outcome is the credit of every message."""
     judge: Judge | None = None
-    """``None``: the critic judges single actions. Without a critic and a judge, none is judged."""
-    adversary: Adversary | None = None
+    """``None``: the critic judges single actions. Without a critic, none is judged."""
+    adversary: Adversary | None = ScriptedAdversary()
     teacher: Teacher | None = None
     """``None``: only agents' own actions are learned."""
 
@@ -63,17 +58,12 @@ def describe_credit(config: Config) -> str:
 
 @asynccontextmanager
 async def open_critics(
-    config: Config,
-    model: Any,
-    in_workers: Agent | Language | None = None,
-    run: RunDirectory | None = None,
+    config: Config, model: Any, run: RunDirectory | None = None
 ) -> AsyncIterator[TrainingRoles]:
-    """The critic, the judge, the adversary and the teacher of a training run, with the models that
-    they ask.
+    """The roles of a training run, with the models that they ask.
 
     ``model`` is the agents' own, which a critic of the kind ``llm`` asks if no other is named.
-    ``in_workers``: the agents' base model in workers, each of which then makes its own learned
-    critic. Earlier calls of the critic in the ``run`` count in its budget."""
+    Earlier calls of the critic in the ``run`` count in its budget."""
     section, kind = config.critic, critic_kind(config)
     solver = config.env.solver()
     solving: Any = None if solver is None else wrapped(solver, config.env.wrap)
@@ -83,33 +73,23 @@ async def open_critics(
             other = await opened.enter_async_context(open_model(section.model))
             if run is not None:
                 opened.enter_context(spending(other, run, role="critic"))
-
-        async def source(name: str) -> Any:
-            """A critic, which may judge single actions too."""
-            if name == "scripted":
-                return ScriptedCritic(solving)
-            if name == "llm":
-                return LLMCritic(other)
-            if name != "learned":
-                return None if name in ("", "outcome") else _UserCritic(name)
+        critic: Any = None
+        if kind == "learned":
             folder = adapter_folder(section.folder)
             asked = await opened.enter_async_context(open_model(_critic_base(config, folder)))
-            return learned_critic(asked, folder)
-
-        critic: Critic | None = await source(kind)
-        judge: Any = critic if section.judge == kind else await source(section.judge)
-        if in_workers is not None and (section.judge or kind) == "learned":
-            judge = _WorkerJudge(_critic_in_workers(config, in_workers))
-        if section.trust and critic is not None:
-            judge, critic = judge or critic, Trust(critic)
-        adversary: Adversary | None = None
-        if section.adversary != "none":
-            adversary = LLMAdversary(other) if section.adversary == "llm" else ScriptedAdversary()
+            critic = learned_critic(asked, folder)
+        elif kind == "scripted":
+            critic = ScriptedCritic(solving)
+        elif kind != "outcome":
+            critic = LLMCritic(other) if kind == "llm" else _UserCritic(kind)
         teacher: Teacher | None = None
         if section.teacher != "none":
             asks = section.teacher == "llm"
             teacher = LLMTeacher(other) if asks else ScriptedTeacher(solving)
-        yield TrainingRoles(critic, judge, adversary, teacher)
+        if section.trust and critic is not None:
+            yield TrainingRoles(Trust(critic), critic, teacher=teacher)
+        else:
+            yield TrainingRoles(critic, teacher=teacher)
 
 
 class _UserCritic:
@@ -128,18 +108,6 @@ class _UserCritic:
             raise LearningError(f"the critic '{self.name}' failed: {described(error)}") from error
 
 
-class _WorkerJudge:
-    """A judge that each worker makes for itself, when it grades its first action there."""
-
-    def __init__(self, make: Callable[[], Judge]) -> None:
-        self._judge = make
-
-    async def grade(
-        self, observation: Observation, actions: Sequence[Action], state: object
-    ) -> list[float | None]:
-        return await self._judge().grade(observation, actions, state)
-
-
 def _critic_base(config: Config, folder: Path) -> Language:
     """The model that a learned critic was trained on: the agents' own, if it is a language model of
     this process, else the one that the folder names. The folder may be untrusted, and other names
@@ -154,26 +122,3 @@ def _critic_base(config: Config, folder: Path) -> Language:
             "critic's own model (model.name=FOLDER)"
         )
     return Language(name=base)
-
-
-def _critic_in_workers(config: Config, of_agents: Agent | Language) -> Callable[[], Judge]:
-    """The learned critic of the configuration, made by each worker.
-
-    If it was trained on the agents' base model, a worker holds only one copy of that model.
-    """
-    folder, agents = adapter_folder(config.critic.folder).absolute(), config.model
-    base: Agent | Language = _critic_base(config, folder)
-    if isinstance(agents, Language) and not agents.vision:
-        base = of_agents  # else its weights are others
-    return partial(_made_in_worker, base, folder)
-
-
-@cache
-def _made_in_worker(base: Agent | Language, folder: Path) -> Judge:
-    try:
-        return learned_critic(model_of_process(base), folder)
-    except (OSError, ConfigError) as error:
-        raise ConfigError(
-            f"a worker on {platform.node()} cannot load the learned critic '{folder}': {error}. To "
-            "do: every machine needs the critic and its base model under the path of the command"
-        ) from error

@@ -82,16 +82,12 @@ class Run:
         folder = RunDirectory.open_to_read(Path(path))
         begun = str(folder.config().get("command", ""))
         if command and begun not in ("", command):
-            raise ConfigError(
-                f"'{path}' is not a run of: swarm-ui {command}; give the folder of such a run"
-            )
+            raise ConfigError(f"'{path}' is not a run of: swarm-ui {command}")
         stored = stored_config(folder)
         base = stored.plain()
         config = load(base=base, overrides=overrides, learning=False) if overrides else stored
         for name in _differences(base, config.plain(), "", begun != "eval"):
-            raise ConfigError(
-                f"{name}: cannot be changed in a run that has begun; choose another folder"
-            )
+            raise ConfigError(f"{name}: cannot be changed in a run that has begun")
         if not trust:
             expect_trust(folder.path, config, overrides)
         return cls(folder, config, begun)
@@ -169,8 +165,8 @@ def stored_config(folder: RunDirectory) -> Config:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ConfigError(
-            f"'{folder.path}/config.json' cannot be read: {where}: {first['msg']}; it may be of "
-            "another version of swarm-ui"
+            f"'{folder.path}/config.json' cannot be read: {where}: {first['msg']}; it "
+            "may be of another version of swarm-ui"
         ) from error
 
 
@@ -187,9 +183,6 @@ def _differences(
             yield from _differences(old, new, name, evaluated)
         elif old != new and not free:
             yield name
-
-
-# -- trust ----------------------------------------------------------------------------------------
 
 
 def expect_trust(
@@ -234,7 +227,7 @@ def demands(config: Config, *, plays: bool = True) -> Iterator[tuple[str, str]]:
 
 
 def _of_model(model: AnyModel, at: str) -> Iterator[tuple[str, str]]:
-    if isinstance(model, Code):
+    if isinstance(model, Code) and model.script is None:
         yield f"{at}.name", f"import and call '{model.name}' (the model)"
     if isinstance(model, Language) and is_hub_name(model.name) and not os.path.isdir(model.name):
         yield f"{at}.name", f"download '{model.name}' from the Hugging Face Hub"
@@ -245,9 +238,6 @@ def _of_model(model: AnyModel, at: str) -> Iterator[tuple[str, str]]:
         yield f"{at}.url", f"connect to {address} with the key in the variable {client.key_env}"
         if client.key_env != Client.model_fields["key_env"].default:
             yield f"{at}.key_env", f"send the variable {client.key_env} to {address}"
-
-
-# -- asynchronous work from anywhere --------------------------------------------------------------
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:

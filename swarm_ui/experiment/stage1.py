@@ -16,7 +16,7 @@ from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.recorded.benchmark import Demonstrations
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule, opened
-from swarm_ui.experiment.model_settings import Agent, AnyModel
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint
 from swarm_ui.experiment.models import describe_model, open_model, silence_transformers
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
@@ -32,19 +32,19 @@ DEFAULT_WALKS = 100
 async def make_corpus(
     env: Benchmark,
     config: CorpusConfig,
-    model: AnyModel | None,
+    model: AnyModel,
     out: Path,
     bar: Bar,
     *,
     walks: int | None = None,
     parallel: int = 1,
-    budget: Budget | None = None,
 ) -> Totals:
     """Make a corpus, or complete one that was interrupted.
 
-    ``model`` plays all roles; ``None``: scripts do, in an environment that can solve its tasks.
-    ``walks``: their number; ``None``: 100, or all recordings. Raises ``ConfigError`` for wrong
-    settings or a full disk, and what ``optim.stage1.synthesize`` raises."""
+    ``model`` plays all roles; if it is the embedded agent that nobody named, scripts do, in an
+    environment that can solve its tasks. Its budget is that of all attempts together. ``walks``:
+    their number; ``None``: 100, or all recordings. Raises ``ConfigError`` for wrong settings or a
+    full disk, and what ``optim.stage1.synthesize`` raises."""
     from swarm_ui.optim.stage1 import synthesize
 
     known = False
@@ -71,26 +71,27 @@ async def make_corpus(
         try:
             return await synthesize(
                 environment.make, models, jobs, out, held_out=rule, config=config,
-                budget=budget or Budget(),
+                budget=Budget(model.max_calls, model.max_tokens_total)
+                if isinstance(model, Endpoint) else None,
                 parallel=min(parallel, environment.max_concurrency or parallel), report=report,
             )  # fmt: skip
         except OSError as error:
             raise ConfigError(
-                f"synthesize: cannot write '{out}': {error.strerror or error}; the finished walks "
+                f"cannot write '{out}': {error.strerror or error}; the finished walks "
                 "are kept: make room, and repeat the command"
             ) from error
 
 
 async def _models(
-    env: Benchmark, environment: Opened, model: AnyModel | None, stack: AsyncExitStack
+    env: Benchmark, environment: Opened, model: AnyModel, stack: AsyncExitStack
 ) -> Models:
     """The model or the script of each role. Raises ``ConfigError`` if it cannot play them."""
     from swarm_ui.optim.stage1 import Models
 
-    if isinstance(model, Agent):
+    if isinstance(model, Agent) and "name" in model.model_fields_set:
         raise ConfigError(f"{describe_model(model)} reads screens only, not requests in words; "
                           "name a language model with --model, or none")  # fmt: skip
-    if model is not None:
+    if not isinstance(model, Agent):
         asked = await stack.enter_async_context(open_model(model))
         return Models(agent=asked, adversary=asked, critic=asked)
     async with environment.one() as one:

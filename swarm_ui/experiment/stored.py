@@ -32,8 +32,6 @@ STATES: tuple[RunState, ...] = get_args(RunState)
 DISK_ERRORS = frozenset({errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC,
                          errno.EPERM, errno.EROFS})  # fmt: skip
 """Numbers of the errors of a full, read-only or broken disk."""
-_FINISHED = ("played", "trained", "done")
-"""The stages after which nothing is left to do."""
 _DEPTH = 3
 """Maximum depth of folders that are searched for runs."""
 _TRAINING = "train"
@@ -59,24 +57,18 @@ def running(run: RunDirectory) -> Iterator[None]:
             run.set_status({"stage": "resumed"})  # how it ended before is over
         try:
             yield
-        except (KeyboardInterrupt, BudgetExceeded) as error:
-            _record(run, "interrupted", error)
-            raise
-        except Exception as error:
-            begun = not run.unused
-            if begun:
-                _record(run, "failed", error)
+        except (KeyboardInterrupt, Exception) as error:
+            stopped = isinstance(error, KeyboardInterrupt | BudgetExceeded)
+            if begun := stopped or not run.unused:
+                stage = {"stage": "interrupted" if stopped else "failed"}
+                with suppress(OSError):  # a full disk may be why it failed: that error is raised
+                    run.set_status({**stage, "error": " ".join(brief(error).split())})
             if isinstance(error, OSError) and error.errno in DISK_ERRORS:
                 raise ConfigError(
                     f"the run '{run.path}' cannot be written: {error}; make room, or change its "
                     f"permissions, and {'continue the run' if begun else 'repeat the command'}"
                 ) from error
             raise
-
-
-def _record(run: RunDirectory, stage: str, error: BaseException) -> None:
-    with suppress(OSError):  # a full disk may be why it failed: that error is raised
-        run.set_status({"stage": stage, "error": " ".join(brief(error).split())})
 
 
 def state_of(run: RunDirectory) -> tuple[RunState, str]:
@@ -87,19 +79,14 @@ def state_of(run: RunDirectory) -> tuple[RunState, str]:
     if being_written(run.path):
         return "running", ""
     try:
-        made = run.document().get("config")
-        status = run.status()
+        made, status = run.document().get("config"), run.status()
     except ConfigError as error:
         return "damaged", str(error)
-    stage, reason = status.get("stage"), str(status.get("error") or "")
-    if stage in _FINISHED:
-        return "finished", ""
-    if stage in ("failed", "interrupted"):
-        return "failed" if stage == "failed" else "interrupted", reason
-    return ("killed" if isinstance(made, dict) and made.get("command") else "unknown"), reason
-
-
-# -- budgets of all processes that work on a run --------------------------------------------------
+    ended = {"played": "finished", "trained": "finished", "done": "finished", "failed": "failed",
+             "interrupted": "interrupted"}  # fmt: skip
+    by_command = isinstance(made, dict) and made.get("command")
+    state = ended.get(str(status.get("stage")), "killed" if by_command else "unknown")
+    return state, "" if state == "finished" else str(status.get("error") or "")  # type: ignore[return-value]
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -134,9 +121,6 @@ def spending(model: object, run: RunDirectory, *, role: str = "") -> Iterator[No
         yield
     finally:
         write_atomic(path, msgspec.json.encode(Spent(budget.calls, budget.tokens)))
-
-
-# -- a list of runs ---------------------------------------------------------------------------
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,9 +200,6 @@ def _summarised(path: Path) -> RunSummary:
         path=str(path), state=state, command=str(config.get("command") or ""), environment=env,
         model=model, created=created, success=success, of=of, problem=" ".join(problem.split()),
     )  # fmt: skip
-
-
-# -- one run ----------------------------------------------------------------------------------
 
 
 class SetStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from swarm_ui.agent_view import AgentView
@@ -61,19 +61,11 @@ def graph_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _MakeAgent:
-    """Makes the agent of each name: all use one model and one adapter. It can be sent to workers,
-    if the model can."""
-
-    model: ChatModel
-    team: FilledTeam
-    adapter: str | None
-
-    def __call__(self, name: str, view: AgentView) -> Node:
-        team = self.team
-        heat = team.temperatures[0] if team.temperatures else team.temperature
-        return AgentNode(name, self.model, self.adapter, heat, view, team.max_tokens)
+def _agent(
+    model: ChatModel, team: FilledTeam, adapter: str | None, name: str, view: AgentView
+) -> Node:
+    heat = team.temperatures[0] if team.temperatures else team.temperature
+    return AgentNode(name, model, adapter, heat, view, team.max_tokens)
 
 
 def policy_in(
@@ -84,7 +76,8 @@ def policy_in(
     edges: Sequence[Edge] | None = None,
 ) -> Policy:
     """The policy of a team in an environment, where each task may determine the agents."""
-    make = _MakeAgent(model, team, next(iter(adapters), None))
+    # All use one model and one adapter; it can be sent to workers, if the model can.
+    make = partial(_agent, model, team, next(iter(adapters), None))
     own = env.team(make, f"{model.name}, one agent for each name")
     if own is not None:
         return own
@@ -140,14 +133,11 @@ def _learned_edges(file: Path, names: Sequence[str]) -> tuple[Edge, ...]:
 
     distribution = EdgeDistribution.load(file)
     if set(distribution.names) != set(names):
-        raise ConfigError(
-            f"'{file}' has the edges of {', '.join(distribution.names)}; expected the edges of the "
-            f"team, {', '.join(names)}"
-        )
+        raise ConfigError(f"'{file}' has the edges of {', '.join(distribution.names)}; expected "
+                          f"the edges of the team, {', '.join(names)}")  # fmt: skip
     edges = tuple(distribution.mode().edges)
-    late = [edge for edge in edges if edge in distribution.delays]
-    if late:  # the settings of a team name no delays, and without them it would be another team
-        raise ConfigError(
+    if late := [edge for edge in edges if edge in distribution.delays]:
+        raise ConfigError(  # settings name no delays, and without them it would be another team
             f"'{file}' has the edge {' -> '.join(late[0])} with a delay, which only Python can "
             "play: CollabGraph.with_edges(edges, delays=...)"
         )
@@ -158,20 +148,17 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
     """Edges written as ``a>b,b>c``. Raises ``ConfigError`` if the text or a name is wrong."""
     found: list[Edge] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        sender, arrow, listener = (word.strip() for word in part.partition(">"))
+        sender, _, listener = (word.strip() for word in part.partition(">"))
         if part.endswith(LEARNED_EDGES.suffix):
             raise ConfigError(f"there is no file '{part}'")
-        missing = [name for name in (sender, listener) if name not in names]
-        if arrow and sender and listener and missing:
-            raise ConfigError(
-                f"the edge '{part}': there is no {' and no '.join(dict.fromkeys(missing))}; the "
-                f"team has {', '.join(names)}"
-            )
+        missing = list(dict.fromkeys(name for name in (sender, listener) if name not in names))
+        if missing and sender and listener:
+            raise ConfigError(f"the edge '{part}': there is no {' and no '.join(missing)}; the "
+                              f"team has {', '.join(names)}")  # fmt: skip
         if missing:
             raise ConfigError(
-                f"'{part}' is not SENDER>LISTENER; expected random, "
-                f"{', '.join(SHAPES)}, the folder of a run that learned edges, a file of "
-                f"EdgeDistribution.save, or pairs of {', '.join(names)}"
+                f"'{part}' is not SENDER>LISTENER; expected random, {', '.join(SHAPES)}, a run or "
+                f"a file of learned edges, or pairs of {', '.join(names)}"
             )
         if (sender, listener) in found:
             raise ConfigError(f"the edge '{part}' is given twice; give each edge once")

@@ -38,6 +38,12 @@ class SafeConsole(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
+    def on_broken_pipe(self) -> None:
+        """Go on without notes. Without a reader of the results there is nothing left to do."""
+        if not self.stderr:
+            raise BrokenPipeError
+        discard_output(self.file)
+
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
 

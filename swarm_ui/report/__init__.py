@@ -8,12 +8,4 @@ from swarm_ui.report.html_tables import HeatMap, credit_map
 from swarm_ui.report.page import write_report
 from swarm_ui.report.results import ArmResult, Comparison, Cost, Results
 
-__all__ = [
-    "ArmResult",
-    "Comparison",
-    "Cost",
-    "HeatMap",
-    "Results",
-    "credit_map",
-    "write_report",
-]
+__all__ = ["ArmResult", "Comparison", "Cost", "HeatMap", "Results", "credit_map", "write_report"]

@@ -36,14 +36,32 @@ class Curve(NamedTuple):
     """Whether the values are fractions that are shown in percent."""
 
 
-class _Axes:
+def chart(data: Curve) -> Markup:
+    """A line chart over iterations, with bands for known intervals. Points that are not finite are
+    left out."""
+    lines = [
+        (name, [p for p in points if all(v is None or math.isfinite(v) for v in p)])
+        for name, points in data.series
+    ]
+    xs = [p.x for _, points in lines for p in points] or [0.0, 1.0]
+    ys = [v for _, points in lines for p in points for v in p[1:] if v is not None] or [0.0, 1.0]
+    axes = _Axes(ticks(min(xs), max(xs), 6, whole=all(x == int(x) for x in xs)),
+                 ticks(min(ys), max(ys), 5))  # fmt: skip
+    drawn, keys = [_grid(axes, data)], []
+    for k, (name, points) in enumerate(lines):
+        drawn.append(_series(name, points, k, axes, data.percent))
+        keys.append(tag("li", tag("i", class_=f"key s{k % _COLOURS}"), name))
+    legend = tag("ul", *keys, class_="legend") if len(keys) > 1 else Markup("")
+    picture = tag("svg", *drawn, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role="img",
+                  aria_label=data.title)  # fmt: skip
+    return tag("figure", tag("figcaption", data.title), legend, picture, note(data.note))
+
+
+class _Axes(NamedTuple):
     """Converts data to pixels."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
-        xs = [p.x for p in points] or [0.0, 1.0]
-        ys = [v for p in points for v in p[1:] if v is not None] or [0.0, 1.0]
-        self.x_ticks = ticks(min(xs), max(xs), 6, whole=all(x == int(x) for x in xs))
-        self.y_ticks = ticks(min(ys), max(ys), 5)
+    x_ticks: Sequence[float]
+    y_ticks: Sequence[float]
 
     def x(self, value: float) -> float:
         low, high = self.x_ticks[0], self.x_ticks[-1]
@@ -57,36 +75,16 @@ class _Axes:
         return " ".join(f"{number(self.x(x))},{number(self.y(y))}" for x, y in points)
 
 
-def chart(data: Curve) -> Markup:
-    """A line chart over iterations, with bands for known intervals. Points that are not finite are
-    left out."""
-    lines = [
-        (name, [p for p in points if all(v is None or math.isfinite(v) for v in p)])
-        for name, points in data.series
-    ]
-    axes = _Axes([p for _, points in lines for p in points])
-    drawn, keys = [_grid(axes, data)], []
-    for k, (name, points) in enumerate(lines):
-        drawn.append(_series(name, points, k, axes, data.percent))
-        keys.append(tag("li", tag("i", class_=f"key s{k % _COLOURS}"), name))
-    legend = tag("ul", *keys, class_="legend") if len(keys) > 1 else Markup("")
-    picture = tag("svg", *drawn, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role="img",
-                  aria_label=data.title)  # fmt: skip
-    return tag("figure", tag("figcaption", data.title), legend, picture, note(data.note))
-
-
 def _grid(axes: _Axes, data: Curve) -> Markup:
     bottom, parts = _HEIGHT - _BOTTOM, list[Markup]()
     for value in axes.y_ticks:
         y = axes.y(value)
         parts.append(tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
         parts.append(_text(f"{100 * value if data.percent else value:g}", _LEFT - 6, y + 4, "end"))
-    for value in axes.x_ticks:
-        parts.append(_text(f"{value:g}", axes.x(value), bottom + 16, "middle"))
-    parts.append(_text("iteration", (_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, "middle"))
+    parts += [_text(f"{value:g}", axes.x(value), bottom + 16) for value in axes.x_ticks]
+    parts.append(_text("iteration", (_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6))
     y = (_TOP + bottom) / 2
-    parts.append(_text(data.y_label, 13, y, "middle", turn=f"rotate(-90 13 {y:g})"))
-    return join(*parts)
+    return join(*parts, _text(data.y_label, 13, y, turn=f"rotate(-90 13 {y:g})"))
 
 
 def _series(name: str, points: Sequence[Point], k: int, axes: _Axes, percent: bool) -> Markup:
@@ -106,5 +104,5 @@ def _series(name: str, points: Sequence[Point], k: int, axes: _Axes, percent: bo
     return join(*parts)
 
 
-def _text(text: str, x: float, y: float, anchor: str, turn: str | None = None) -> Markup:
+def _text(text: str, x: float, y: float, anchor: str = "middle", turn: str | None = None) -> Markup:
     return tag("text", text, x=x, y=y, text_anchor=anchor, transform=turn)

@@ -9,12 +9,7 @@ import pytest
 from cli_world import Shell, shell  # noqa: F401
 
 from benchmarks.support.coordination_agents import distributed
-from swarm_ui.environments.coordination import (
-    LARGE,
-    TEST_SEEDS,
-    VALIDATION_SEEDS,
-    task_names,
-)
+from swarm_ui.environments.coordination import LARGE, TEST_SEEDS, VALIDATION_SEEDS, task_names
 from swarm_ui.environments.coordination.benchmark import Coordination
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
 from swarm_ui.experiment.config import Team

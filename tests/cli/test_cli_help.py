@@ -11,7 +11,7 @@ from cli_world import commands
 from swarm_ui.experiment.config import Config
 
 NO_DEFAULT = {
-    "config", "out", "resume", "against", "help", "say", "without", "add", "cut", "file", "need",
+    "config", "out", "resume", "help", "say", "without", "add", "cut", "file", "need",
     "base", "adapters", "on", "url",
 }  # fmt: skip
 """Options for what is nothing if it is not given."""
@@ -50,8 +50,9 @@ def test_shown_defaults_are_those_of_the_settings(name: str, options: dict[str, 
     config = Config()
     filled = config.model_copy(update={"team": config.team.filled(learning=name == "train")})
     for option, setting in options.items():
-        value = attrgetter(setting)(filled)
-        assert described(name)[option].help.endswith(f"(default: {value})")
+        value, text = attrgetter(setting)(filled), described(name)[option].help
+        told = (f"{value} (the default", f"(default: {value}", f"in train {value})")
+        assert any(each in text for each in told), text
 
 
 def test_there_are_few_options() -> None:

@@ -14,7 +14,7 @@ from cli_world import LAMP, WRONG, Lamp, Shell, shell  # noqa: F401
 from loopback import Loopback
 
 from swarm_ui import CollabGraph
-from swarm_ui.cli.checks import checks
+from swarm_ui.cli.doctor import checks
 from swarm_ui.model import Request
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
@@ -194,7 +194,7 @@ async def test_doctor_asks_the_endpoint_and_never_shows_the_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
 
     def endpoint(url: str, model: str | None) -> str:
-        found = checks(url, model, "OPENAI_API_KEY", frozenset())
+        found = checks(url, model, frozenset())
         (check,) = [c for c in found if c.area == "endpoint"]
         return f"{check.state}: {check.found} {check.do}"
 

@@ -129,20 +129,14 @@ def test_eval_says_why_episodes_failed(shell: Shell) -> None:  # noqa: F811
 
 def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 4 --model script:wrong.txt --out b")
-    done = shell(f"eval {LAMP} -n 4 --model script:right.txt --out a --against b --json")
-    (row,) = done.json["against"]
+    shell(f"eval {LAMP} -n 4 --model script:right.txt --out a")
+    (row,) = shell("compare a b --json").json["rows"]
     assert row["difference"]["mean"] == 1.0 and (row["better"], row["worse"]) == (4, 0)
     table = shell("compare a b")
     assert table.code == 0 and "+100.0" in table.out
     assert shell("compare b a --json").json["rows"][0]["difference"]["mean"] == -1.0
     files = shell("compare a/traces/episodes.jsonl b/traces/episodes.jsonl --json").json
     assert files["rows"][0]["difference"] == row["difference"]
-
-
-def test_what_cannot_be_compared_is_told_before_anything_is_played(shell: Shell) -> None:  # noqa: F811
-    done = shell(f"eval {LAMP} --model script:right.txt --against nowhere --out e")
-    assert done.code == 2 and "there is no folder 'nowhere'" in done.err
-    assert not (shell.folder / "e").exists()
 
 
 def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  # noqa: F811
@@ -169,6 +163,7 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
     shell(f"eval {LAMP} glow --model script:right.txt --out b")
     done = shell("compare a b")
     assert done.code == 2 and "no episode in common" in done.err
+    assert "there is no folder 'nowhere'" in shell("compare a nowhere").err
 
 
 def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
@@ -254,10 +249,7 @@ def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None
 
 def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "r", command="eval")
-    with (
-        only_writer(run.path, "run"),
-        pytest.raises(ConfigError, match="open in another process"),
-    ):
+    with only_writer(run.path, "run"), pytest.raises(ConfigError, match="open in another process"):
         stoppable(run, [], lambda: evaluate(run), new=True, named=False)
     assert (run.path / "config.json").is_file()
 

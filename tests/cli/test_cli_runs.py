@@ -186,8 +186,7 @@ def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None
 
 
 @pytest.mark.parametrize(
-    ("success", "episodes"),
-    [("1e999", "4"), ("0.5", "9e15"), ("0.5", "-4"), ("0.5", "null")],
+    ("success", "episodes"), [("1e999", "4"), ("0.5", "9e15"), ("0.5", "-4"), ("0.5", "null")]
 )
 def test_odd_measurements_have_no_headline(
     shell: Shell,  # noqa: F811

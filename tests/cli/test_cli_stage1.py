@@ -67,7 +67,6 @@ def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
         ("autowebbench env.data=x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your copy of the data: env.data=PATH"),
         ("phone recipes-star -o d", "would leak a test split into training"),
-        ("phone --max-calls 3 -o d", "no model is asked; name one with --model"),
         ("phone --model base -o d", "reads screens only"),
         ("phone --model nobody -o d", "no model 'nobody'"),
         (f"{LAMP} -o d", "cannot solve its own tasks"),

@@ -210,7 +210,7 @@ def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     "options, expected",
     [
-        ("critic.judge=scripted MINIWOB", "has no solver for it"),
+        ("critic.teacher=scripted MINIWOB", "has no solver for it"),
         ("--critic learned", "no learned critic in ''"),
         ("--critic learned critic.folder=smollm2-phone", "no learned critic in 'smollm2-phone'"),
         ("--critic learned critic.folder=nowhere", "no learned critic in 'nowhere'"),
@@ -237,9 +237,7 @@ def test_a_wrong_critic_is_refused_before_anything_is_done(
 def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F811
     """A critic whose reply scores nobody: its messages are unscored, which is not wrong."""
     (shell.folder / "judge.txt").write_text("[]\n")
-    done = shell(
-        f"{_SMALL} --critic llm critic.model=script:judge.txt critic.adversary=none --out t --json"
-    )
+    done = shell(f"{_SMALL} --critic llm critic.model=script:judge.txt --out t --json")
     assert done.code == 5 and "scored no message" in done.json["reason"], done.err
     assert {row["credit"] for row in done.json["iterations"]} == {None}, "nothing could be scored"
 

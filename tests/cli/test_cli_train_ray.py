@@ -79,10 +79,7 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
         f"{_SMALL} --iterations 2 --model tiny model.prompt_format=compact "
         "--critic learned critic.folder=judge"
     )
-    places = {
-        "here": "train.concurrency=1",
-        "there": "--on ray place.workers=2 place.episodes=1",
-    }
+    places = {"here": "train.concurrency=1", "there": "--on ray place.workers=2 place.episodes=1"}
     for folder, options in places.items():
         done = shell(f"{line} {options} --out {folder} --json")
         assert done.code == 0, done.err
@@ -129,7 +126,7 @@ def test_a_server_acts_for_the_workers(
             assert done.code == 0, done.err
             assert server.adapters == {} and len(server.loads) == len(set(server.loads)) > 2
         assert "served" not in server.asked
-        line = f"{line} --iterations 1 --critic llm critic.adversary=none"
+        line = f"{line} --iterations 1 --critic llm"
         done = shell(f"{line} --on ray place.workers=2 --out critic --json")  # asks the base model
         assert done.code == 5 and "served" in server.asked, done.err  # it scores nothing
     (here, weights), (there, others) = left(shell.folder / "here"), left(shell.folder / "there")

@@ -84,12 +84,12 @@ def test_exit_codes_tell_whose_fault_it_was(error: Exception, code: int) -> None
 
 
 def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    from swarm_ui.cli import setup
+    from swarm_ui.cli import doctor
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nobody")
 
-    monkeypatch.setattr(setup, "checks", broken)
+    monkeypatch.setattr(doctor, "checks", broken)
     done = shell("doctor --json")
     assert done.code == done.json["exit"] == 70
     assert "Traceback" in done.err and "by nobody" in done.err

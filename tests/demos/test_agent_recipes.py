@@ -98,7 +98,7 @@ def test_the_recipe_by_command(tmp_path: Path) -> None:
 def test_commands_know_it_by_name() -> None:
     section = model_named("general")
     assert isinstance(section, Agent)
-    assert describe_model(section) == "the general agent that ships (in this process)"
+    assert describe_model(section) == "general"
     assert load_in_process(section).name == "general-agent"
     with pytest.raises(ConfigError, match="expected base, general, smollm2"):
         model_named("specific")

@@ -1,4 +1,4 @@
-"""Checks of this machine, which change nothing."""
+"""``doctor``: checks of this machine, which change nothing."""
 
 from __future__ import annotations
 
@@ -7,37 +7,29 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+from rich.text import Text
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.output import table
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.storage.run_directory import installed
 
 AREAS = ("core", "train", "gpu", "web", "handset", "android", "endpoint", "mind2web")
 """The areas that ``doctor --need`` accepts."""
-_CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL", "pydantic")
-_EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "train": ("agents in this process, and learning",
-              ("torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib")),
-    "web": ("real web pages", ("playwright", "miniwob")),
-    "mind2web": ("the flattened copy of Mind2Web", ("datasets",)),
-    "gym": ("Gymnasium and PettingZoo views", ("gymnasium", "pettingzoo")),
-    "tensorboard": ("learning curves in TensorBoard", ("tensorboard",)),
-    "wandb": ("metrics in Weights & Biases", ("wandb",)),
-    "mlflow": ("metrics in MLflow", ("mlflow",)),
-    "telemetry": ("spans of runs", ("opentelemetry",)),
-    "notebook": ("notebooks", ("jupyterlab", "ipykernel")),
-    "ray": ("episodes in a Ray cluster", ("ray",)),
-}  # fmt: skip
-_GUIDE = "docs/howto/android_emulator.md"
+_OTHERS = ("dev", "docs", "android", "gptswarm", "vllm")
+"""Extras for developers, and for a Python of their own."""
+_KEY, _GUIDE = "OPENAI_API_KEY", "docs/howto/android_emulator.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +45,44 @@ class Check:
     """How to fix the problem."""
 
 
-def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
+_MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": ("–", "dim")}
+
+
+@flags.command(
+    flags.URL,
+    flags.option("model", str, "NAME", "what --url should serve (default: any)", "-m", panel=""),
+    flags.option("need", list[str], "AREA", f"exit with 1 if one is missing: {', '.join(AREAS)}; "
+                 "repeatable", panel="", complete=flags.one_of(*AREAS)),
+    flags.JSON,
+)  # fmt: skip
+def doctor(arguments: flags.Arguments) -> int:
+    """Report what is installed and reachable, and how to install what is missing.
+
+    Keys are never shown. Example: [bold]swarm-ui doctor --need train --need web[/]
+    """
+    output, need = arguments.output, arguments["need"] or []
+    if wrong := [area for area in need if area not in AREAS]:
+        raise ConfigError(f"--need: no area '{wrong[0]}'; there are {', '.join(AREAS)}")
+    found = checks(arguments["url"], arguments["model"], frozenset(need))
+    made = table("what swarm-ui finds here", ["", "", "found"], left=True)
+    made.columns[0].no_wrap = made.columns[1].no_wrap = True
+    for check in found:
+        mark, style = _MARKS[check.state]
+        text = Text(check.found)
+        if check.do:
+            text.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
+        made.add_row(check.name, Text(mark, style=style), text)
+    output.show(made)
+    missing = [check.name for check in found if check.state == "missing"]
+    code = exits.NOT_GOOD if missing else exits.OK
+    return output.done(code, missing=missing, checks=msgspec.to_builtins(found))
+
+
+def checks(url: str | None, model: str | None, needed: frozenset[str]) -> list[Check]:
     """Run all checks. A part that is needed and absent gets the state ``missing``."""
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
-    found = chain(_installed(), _plugins(), _gpu(), _pretrained(), _browser(), _android(),
-                  _endpoint(url, model, key_env))  # fmt: skip
+    found = chain(_installed(), _plugins(), _gpu(), _browser(), _android(),
+                  _endpoint(url, model))  # fmt: skip
     return [replace(each, state="missing") if each.state == "absent" and each.area in wanted
             else each for each in found]  # fmt: skip
 
@@ -71,30 +96,18 @@ def _installed() -> Iterator[Check]:
     about = f"{platform.python_version()}, {os.cpu_count()} cores, {platform.system()}"
     yield _check("core", "Python", sys.version_info >= (3, 11), about,
                  "install Python 3.11 or newer")  # fmt: skip
-    yield _modules("core", "swarm-ui", _CORE, "pip install swarm-ui")
-    for agent, place in SHIPPED_AGENTS.items():
-        whole = (place / "model.safetensors").is_file() and (place / "words.json").is_file()
-        found = "ships with swarm-ui" if whole else f"no weights in {place}"
-        yield _check("core", f"{agent} agent", whole, found,
-                     "install swarm-ui again: its files are incomplete")  # fmt: skip
-    for extra, (what, modules) in _EXTRAS.items():
-        check = _modules(extra, f"extra {extra}", modules, f"pip install 'swarm-ui[{extra}]'")
-        yield check if check.state == "ok" else replace(check, found=f"{what}: {check.found}")
-
-
-def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
-    lacking = [module for module in modules if importlib.util.find_spec(module) is None]
-    names = [(_distributions().get(module) or [module])[0] for module in modules]
-    known = installed(names)
-    versions = [f"{m} {known[n]}" for m, n in zip(modules, names, strict=True) if known.get(n)]
-    found = f"lacks {', '.join(lacking)}" if lacking else ", ".join(versions)
-    return _check(area, name, not lacking, found, do)
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    """The distributions of each module; to read the metadata of all packages takes time."""
-    return importlib.metadata.packages_distributions()
+    groups: dict[str, list[str]] = {}
+    for text in importlib.metadata.requires("swarm-ui") or ():
+        named = re.search(r"extra == ['\"]([\w-]+)", text)
+        groups.setdefault(named[1] if named else "", []).append(re.split(r"[^\w.-]", text)[0])
+    for extra, names in groups.items():
+        known = installed(names)
+        lacking = [name for name in names if name not in known]
+        found = f"lacks {', '.join(lacking)}" if lacking else ", ".join(
+            f"{name} {version}" for name, version in known.items())  # fmt: skip
+        if extra not in _OTHERS:
+            yield _check(extra or "core", f"extra {extra}" if extra else "swarm-ui", not lacking,
+                         found, f"pip install 'swarm-ui[{extra}]'".replace("[]", ""))  # fmt: skip
 
 
 def _plugins() -> Iterator[Check]:
@@ -127,15 +140,6 @@ def _gpu() -> Iterator[Check]:
         found = "Apple (mps)"
     advice = "for large models: a CUDA build of torch, or --url with a model served elsewhere"
     yield _check("gpu", "GPU", cuda or apple, found, advice)
-
-
-def _pretrained() -> Iterator[Check]:
-    from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder
-
-    for name, model in PRETRAINED.items():
-        folder = pulled_folder(name)
-        found = f"{model.title} in {folder}" if folder else f"{model.title}: not on this machine"
-        yield _check("pretrained", name, folder, found, f"swarm-ui models pull {name}")
 
 
 def _browser() -> Iterator[Check]:
@@ -177,8 +181,8 @@ def _android() -> Iterator[Check]:
                  f"{device.grpc_port}")  # fmt: skip
 
 
-def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Check]:
-    key = "set" if os.environ.get(key_env) else "not set"
+def _endpoint(url: str | None, model: str | None) -> Iterator[Check]:
+    key = "set" if os.environ.get(_KEY) else "not set"
     address = url or os.environ.get("OPENAI_BASE_URL")
     shown, problem = "none named", "to look at one: swarm-ui doctor --url http://localhost:8000/v1"
     if address:
@@ -186,13 +190,13 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
 
         shown, problem = without_credentials(address), ""
         try:
-            shown += asyncio.run(_answered(address, model, key_env))
+            shown += asyncio.run(_answered(address, model))
         except (ModelError, ConfigError) as error:
             problem = str(error)
-    yield _check("endpoint", "endpoint", not problem, f"{shown}; key in {key_env}: {key}", problem)
+    yield _check("endpoint", "endpoint", not problem, f"{shown}; key in {_KEY}: {key}", problem)
 
 
-async def _answered(url: str, model: str | None, key_env: str) -> str:
+async def _answered(url: str, model: str | None) -> str:
     """The models that are served, and the one that answered a request such as agents send. Raises
     ``ConfigError`` if no model is named, and not exactly one is served."""
     from swarm_ui.experiment.model_settings import Endpoint
@@ -201,20 +205,18 @@ async def _answered(url: str, model: str | None, key_env: str) -> str:
     from swarm_ui.nodes import AgentNode, OpenAIModel
     from swarm_ui.observation import Element, Observation
 
-    listing = OpenAIModel(model or "any", url, api_key_env=key_env)
+    listing = OpenAIModel(model or "any", url)
     try:
         served = await listing.served()
     finally:
         await listing.close()
     names = [each.name for each in served if each.parent is None]
     if model is None and len(names) != 1:
-        raise ConfigError(
-            f"expected one served model, which can be asked, got {', '.join(names[:6]) or 'no'}"
-            " models; name the one that you use with --model NAME"
-        )
+        raise ConfigError(f"it serves {', '.join(names[:6]) or 'no models'}; name the one that you "
+                          "use with --model NAME")  # fmt: skip
     name = model or names[0]
     screen = Observation(goal="save", elements=(Element(index=0, role="button", text="Save"),))
-    async with open_model(Endpoint(name=name, url=url, key_env=key_env)) as asked:
+    async with open_model(Endpoint(name=name, url=url)) as asked:
         await asked.generate([AgentNode("agent_0", asked).request(Decision(observation=screen))])
     shown = ", ".join(each.name for each in served[:6]) + (", …" if len(served) > 6 else "")
     return f" serves {shown or 'some'}; {name} answers"
