@@ -226,10 +226,9 @@ def tables(found: Figures) -> Iterator[Rows]:
         for system, end in ways.items()
     ]
     yield Rows("wall ÷ critical path", ["system", *WAITS], cells)
-    cells = [[f"no result of {s}", f"{k}: {why}"]
-              for s, reasons in found["missing"].items() for k, why in reasons.items()]  # fmt: skip
-    if cells:
-        yield Rows("peers without a result", ["", ""], cells)
+    if missing := found["missing"]:
+        cells = [[s, f"{graph}: {why}"] for s, r in missing.items() for graph, why in r.items()]
+        yield Rows("peers without a result", ["peer", "why"], cells)
 
 
 if __name__ == "__main__":
