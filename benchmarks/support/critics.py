@@ -42,7 +42,6 @@ class NoisyCritic:
                 credit,
                 values=tuple(map(self._worse, episode.steps, credit.values)),
                 source=self.name,
-                errors=None,
             )
             for episode, credit in zip(episodes, given, strict=True)
         ]
