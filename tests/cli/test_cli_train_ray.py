@@ -22,8 +22,6 @@ from sent_rollouts import figures
 from tiny_causal import write_tiny_model
 from vllm_stand_in import StandIn
 
-from swarm_ui.trace.jsonl import read_jsonl
-
 pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -61,35 +59,10 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     assert left(shell.folder / "there") == here
 
 
-def close(one: Any, other: Any) -> bool:
-    """Whether two values are equal but for the last digits of their numbers."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == pytest.approx(other, rel=1e-3, abs=1e-6)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(close(one[k], other[k]) for k in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(close, one, other))
-    return bool(one == other)
-
-
-def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # noqa: F811
+def test_a_learned_critic_on_workers_is_refused(shell: Shell) -> None:  # noqa: F811
     save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
-    # The critic has the base model to itself where workers play, so the last digits may differ.
-    line = (
-        f"{_SMALL} --iterations 2 --model tiny model.prompt_format=compact "
-        "--critic learned critic.folder=judge"
-    )
-    places = {"here": "train.concurrency=1", "there": "--on ray place.workers=2 place.episodes=1"}
-    for folder, options in places.items():
-        done = shell(f"{line} {options} --out {folder} --json")
-        assert done.code == 0, done.err
-    here, there = left(shell.folder / "here"), left(shell.folder / "there")
-    assert close(here[0], there[0]) and here[1].keys() == there[1].keys() and len(here[1]) == 2
-    traces = (shell.folder / "there/traces").glob("*.jsonl")
-    steps = [step for path in traces for episode in read_jsonl(path) for step in episode.steps]
-    assert {step.credit_source for step in steps} == {"learned critic (judge, tiny)"}
-    scores = {score for step in steps for row in step.credit or () for score in row}
-    assert len(scores) > 2
+    done = shell(f"{_SMALL} --model tiny --critic learned critic.folder=judge --on ray")
+    assert done.code == 2 and "expected another one, or --on local" in done.err
 
 
 def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
