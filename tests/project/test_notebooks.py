@@ -43,11 +43,6 @@ def printed(notebook: Any) -> str:
     return "".join(o.text for o in outputs(notebook) if o.output_type == "stream")
 
 
-def shown(notebook: Any, kind: str) -> list[str]:
-    """Everything displayed in that form, such as ``image/svg+xml``."""
-    return [o.data[kind] for o in outputs(notebook) if kind in o.get("data", {})]
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a notebook in a fresh kernel that finds the library in this checkout."""
