@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.cli import exits, flags, tables
-from swarm_ui.cli.outcome import begun, environment_shown, loaded, run_words, stoppable
-from swarm_ui.cli.output import facts_table
+from swarm_ui.cli.outcome import begun, loaded, show_plan, stoppable
 from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.experiment import Run
@@ -19,8 +18,6 @@ from swarm_ui.experiment import evaluate as evaluate_run
 from swarm_ui.experiment.benchmarks import kind_of_environment, opened
 from swarm_ui.experiment.config import Config, Local
 from swarm_ui.experiment.loading import expect_read, load
-from swarm_ui.experiment.models import describe_model
-from swarm_ui.experiment.place import describe_place
 from swarm_ui.experiment.playing import (
     check_code,
     compare_runs,
@@ -28,7 +25,7 @@ from swarm_ui.experiment.playing import (
     finished_episodes,
     trials_of,
 )
-from swarm_ui.experiment.teams import configured_edges, team_size
+from swarm_ui.experiment.teams import configured_edges
 from swarm_ui.experiment.terminal import printable
 from swarm_ui.report.results import Results
 
@@ -151,20 +148,12 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments) -> i
     else:
         config, team = run.tested()
     trials = asyncio.run(trials_of(config, evaluation_of(config)))
-    facts = {
-        "environment": environment_shown(config.env),
-        "model": describe_model(config.model),
-        "team": team_size(team),
-        "edges": ", ".join(f"{a}>{b}" for a, b in configured_edges(team)) or "none",
-        "place": describe_place(config),
-        "out": run_words(run, arguments["out"]),
-        **{f"episodes: {trial.name}": str(len(trial.jobs)) for trial in trials},
-    }
+    facts = {f"episodes: {trial.name}": str(len(trial.jobs)) for trial in trials}
     if run is not None:
         facts["of these done"] = str(sum(len(finished_episodes(run.folder, t)) for t in trials))
     facts["such as"] = "; ".join(f"{task}, seed {seed}" for task, seed in trials[0].jobs[:3])
-    arguments.output.show(facts_table("would be played, nothing is written", facts))
-    return arguments.output.done(dry_run=True, **facts)
+    edges = ", ".join(f"{a}>{b}" for a, b in configured_edges(team)) or "none"
+    return show_plan(arguments, run, config, team, edges=edges, **facts)
 
 
 @flags.command(flags.words("A B", "two runs, or trace files", flags.one_of()), flags.JSON)

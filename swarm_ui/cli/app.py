@@ -14,6 +14,7 @@ from swarm_ui.cli import act, doctor, exits, look, setup, stage1, train
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.errors import SwarmError
+from swarm_ui.experiment.learner_processes import EndedByLauncher
 from swarm_ui.experiment.stored import DISK_ERRORS
 from swarm_ui.experiment.terminal import discard_output, printable
 
@@ -58,9 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(machine="--json" in words)
 
-    def ended(code: int, kind: str, message: str, **more: object) -> int:
-        return out.done(code, error=kind, message=message, **more)
-
     try:
         code = app(args=words, prog_name="swarm-ui", standalone_mode=False)
         sys.stdout.flush()
@@ -72,20 +70,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatted = getattr(error, "format_message", lambda: message)()
         formatted = formatted.replace("Value error, ", "").rstrip(".")
         out.error(f"{formatted} (see: {where} --help)")
-        return ended(exits.WRONG, "UsageError", formatted)
+        return out.done(exits.WRONG, error="UsageError", message=formatted)
     except SwarmError as error:
         out.error(str(error))
-        return ended(exits.code_of(error), type(error).__name__, str(error))
+        return out.done(exits.code_of(error), error=type(error).__name__, message=str(error))
     except Stopped as stop:
         code = exits.INTERRUPTED
-        if isinstance(stop.cause, SwarmError):
+        if isinstance(stop.cause, SwarmError | EndedByLauncher):
             code = exits.code_of(stop.cause)
             out.error(str(stop.cause))
         out.log.print(f"stopped; {stop}", soft_wrap=True)
-        return ended(code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
+        return out.done(
+            code, error="Stopped", message=str(stop), run=str(stop.run), resume=stop.resume
+        )
     except (KeyboardInterrupt, Abort):
         out.log.print("stopped")
-        return ended(exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
+        return out.done(exits.INTERRUPTED, error="KeyboardInterrupt", message="stopped")
     except BrokenPipeError:
         discard_output(sys.stdout)
         return exits.OK
@@ -95,6 +95,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 discard_output(sys.stdout)
             message = f"a file cannot be read or written: {error}"
             out.error(f"{message}; make room, or change its permissions, and repeat the command")
-            return ended(exits.WRONG, type(error).__name__, message)
+            return out.done(exits.WRONG, error=type(error).__name__, message=message)
         sys.stderr.write(printable(traceback.format_exc()))
-        return ended(exits.INTERNAL, type(error).__name__, str(error))
+        return out.done(exits.INTERNAL, error=type(error).__name__, message=str(error))

@@ -64,14 +64,13 @@ def doctor(arguments: flags.Arguments) -> int:
     if wrong := [area for area in need if area not in AREAS]:
         raise ConfigError(f"--need: no area '{wrong[0]}'; there are {', '.join(AREAS)}")
     found = checks(arguments["url"], arguments["model"], frozenset(need))
-    made = table("what swarm-ui finds here", ["", "", "found"], left=True)
-    made.columns[0].no_wrap = made.columns[1].no_wrap = True
+    rows = []
     for check in found:
-        mark, style = _MARKS[check.state]
-        text = Text(check.found)
-        if check.do:
-            text.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
-        made.add_row(check.name, Text(mark, style=style), text)
+        lines = [Text(check.found)] * bool(check.found)
+        lines += [Text(f"→ {check.do}", style="yellow")] * bool(check.do)
+        rows.append((check.name, Text(*_MARKS[check.state]), Text("\n").join(lines)))
+    made = table("what swarm-ui finds here", ["", "", "found"], rows, left=True)
+    made.columns[0].no_wrap = made.columns[1].no_wrap = True
     output.show(made)
     missing = [check.name for check in found if check.state == "missing"]
     code = exits.NOT_GOOD if missing else exits.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.errors import Failure, FailureKind, SwarmError
+from swarm_ui.experiment.learner_processes import EndedByLauncher
 
 OK, NOT_GOOD, WRONG, ENVIRONMENT, MODEL, LEARNING, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 70, 130
 
@@ -24,6 +25,6 @@ _CODES: dict[FailureKind, int] = {
 }  # fmt: skip
 
 
-def code_of(failure: SwarmError | Failure) -> int:
+def code_of(failure: SwarmError | Failure | EndedByLauncher) -> int:
     """The exit code for an error of the library, or for the fault of an episode."""
     return _CODES[failure.kind]

@@ -77,13 +77,9 @@ def option(
     least: int | None = None,
     default: Any = None,
 ) -> Option:
-    """An option. Its panel in the help follows from the section of its setting.
-
-    Args:
-        name: name of the parameter, with underscores. A parameter of a list type is repeatable.
-        value: the placeholder of the value; empty: the option is a switch.
-        least: the smallest value that the option accepts.
-    """
+    """An option. Its panel in the help follows from the section of its setting. One of a list type
+    is repeatable, and one with an empty ``value`` (placeholder) is a switch. ``least``: its smallest
+    value."""
     panel = _PANELS.get(setting.partition(".")[0], HOW) if panel is None else panel
     info = typer.Option(
         "--" + name.replace("_", "-"), *([short] if short else []), metavar=value, help=help,

@@ -18,7 +18,7 @@ from swarm_ui.cli.output import Output, expect_new, table, writing
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting, stored
 from swarm_ui.experiment.progress import duration_text
-from swarm_ui.experiment.replaying import Changes, Replayed, messages, replay_decision
+from swarm_ui.experiment.replaying import Changes, messages, replay_decision
 from swarm_ui.experiment.stored import STATES, RunSnapshot, RunSummary
 from swarm_ui.files import replacing
 from swarm_ui.storage.run_directory import RunDirectory
@@ -185,7 +185,9 @@ def replay(arguments: flags.Arguments) -> int:
     where = (Path(arguments.words[0]), arguments["episode"], arguments["step"])
     done = asyncio.run(replay_decision(*where, changes, overrides, file=arguments["config"],
                                        trusted=arguments["trust"]))  # fmt: skip
-    what, before, after = _results(done)
+    traces = done.before, done.after
+    before, after = (t.output if t.action is None else str(t.action) for t in traces)
+    what = "output" if all(trace.action is None for trace in traces) else "decision"
     made = table(done.before.observation.goal, ["message", "before", "after"],
                  caption="Bold: the message has changed.", left=True)  # fmt: skip
     for row in messages(done):
@@ -204,17 +206,6 @@ def replay(arguments: flags.Arguments) -> int:
     return output.done(
         same=same, asked=done.requests, before=before, after=after, messages=messages(done)
     )
-
-
-def _results(done: Replayed) -> tuple[str, str | None, str | None]:
-    """The result before and after the change: the decision, or the output if it was not an
-    action."""
-    if done.before.action is None and done.after.action is None:
-        return "output", done.before.output, done.after.output
-    before, after = (
-        None if trace.action is None else str(trace.action) for trace in (done.before, done.after)
-    )
-    return "decision", before, after
 
 
 _WHAT = get_args(exporting.What)
@@ -247,8 +238,8 @@ def export(arguments: flags.Arguments) -> int:
     if not text:
         if out is None:
             raise ConfigError(f"{what}: several files are written; name a folder with --out")
-        write = exporting.adapters if what == "adapters" else exporting.corpus
-        names = write(run, out)
+        with writing(out):
+            names = (exporting.adapters if what == "adapters" else exporting.corpus)(run, out)
         output.say(f"wrote {', '.join(names)} to {out}")
         return output.done(out=str(out), **{"adapters" if what == "adapters" else "files": names})
     found = exporting.lines(run, what, solved=arguments["solved"])

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from swarm_ui.cli.output import Output
-from swarm_ui.environments.benchmark import Benchmark
+from swarm_ui.cli.flags import Arguments
+from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment import Run
-from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.config import Config, FilledTeam
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Language
-from swarm_ui.experiment.models import load_in_process
+from swarm_ui.experiment.models import describe_model, load_in_process
 from swarm_ui.experiment.playing import expect_ready
+from swarm_ui.experiment.teams import team_size
 from swarm_ui.files import being_written
 
 T = TypeVar("T")
@@ -30,10 +32,8 @@ class Stopped(Exception):
 
 
 def loaded(model: AnyModel, out: Output, learned: Sequence[str] = ()) -> Any:
-    """Load an in-process model outside the event loop, so that Ctrl-C works without delay.
-
-    ``learned``: adapters that are to be trained. Returns ``None`` for other models.
-    """
+    """A model of this process, loaded outside the event loop, so that Ctrl-C works without delay;
+    ``None`` for other models. ``learned``: adapters that are to be trained."""
     if not isinstance(model, Agent | Language):
         return None
     with out.busy(f"loading {model.name} …"):
@@ -68,16 +68,25 @@ def stoppable(run: Run, again: list[str], work: Callable[[], T], *, new: bool, n
     except (KeyboardInterrupt, BudgetExceeded) as error:
         raise Stopped(run.path, shlex.join(again), error) from error
     except Exception:
-        if new and not being_written(run.path):  # not the folder of a process that holds the lock
-            run.discard_if_unused(named=named)
+        ours = new and not being_written(run.path)  # no other process holds the lock
+        if ours and run.folder.remove_if_unused() and not named:
+            with suppress(OSError):  # other runs are in it
+                run.path.parent.rmdir()
         raise
 
 
-def environment_shown(env: Benchmark) -> str:
-    """The environment with its wrappers."""
-    return env.name + (f" in {', '.join(env.wrap)}" if env.wrap else "")
-
-
-def run_words(run: Run | None, out: Path | None) -> str:
-    """The folder of a run that has begun, or of one that would."""
-    return str(run.path if run is not None else out or "runs/<date>-…")
+def show_plan(
+    arguments: Arguments, run: Run | None, config: Config, team: FilledTeam, **facts: object
+) -> int:
+    """Show what a command would do; returns the exit code."""
+    wraps = f" in {', '.join(config.env.wrap)}" if config.env.wrap else ""
+    facts = {
+        "environment": config.env.name + wraps,
+        "model": describe_model(config.model),
+        "team": team_size(team),
+        **{name: fact for name, fact in facts.items() if fact != ""},
+        "place": f"{config.place.name}:{getattr(config.place, 'address', '')}".rstrip(":"),
+        "out": str(run.path if run is not None else arguments["out"] or "runs/<date>-…"),
+    }
+    arguments.output.show(facts_table("would be done, nothing is written", facts))
+    return arguments.output.done(dry_run=True, **facts)

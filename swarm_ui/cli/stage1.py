@@ -11,11 +11,11 @@ import msgspec
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.outcome import repeatable
-from swarm_ui.cli.output import Output, facts_table, shown, table
+from swarm_ui.cli.output import Output, shown, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, SOURCES, kind_of_environment
 from swarm_ui.experiment.loading import load
-from swarm_ui.experiment.model_settings import Language, model_named
+from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.stage1 import finetune_model, leads, make_corpus
 
 if TYPE_CHECKING:
@@ -132,11 +132,12 @@ def finetune(arguments: flags.Arguments) -> int:
                  setting="finetune.epochs", panel=""),
     flags.option("start", str, "FOLDER", "adapter to start from: its folder, or a name such as "
                  "smollm2-phone (default: a new one)", panel=""),
-    flags.option("agent", str, "NAME", "who makes the replies (default: base)", panel=flags.WHO),
-    flags.option("adapters", str, "FOLDER", "those of the agents (default: none)", panel=flags.WHO),
+    flags.option("agent", str, "NAME", "who makes the replies (default: base)",
+                 setting="model.name"),
+    flags.ADAPTERS,
     flags.option("seed", int, "N", "equal seeds give equal episodes and weights (default: 0)",
                  setting="finetune.seed", panel=""),
-    flags.DRY_RUN, flags.JSON, flags.QUIET,
+    flags.JSON, flags.QUIET,
 )  # fmt: skip
 def critic(arguments: flags.Arguments) -> int:
     """Train a critic that judges single replies without knowing the solution.
@@ -149,17 +150,6 @@ def critic(arguments: flags.Arguments) -> int:
     """
     output, work = arguments.output, _critic_run(arguments)
     out = Path(arguments.words[-1])
-    if arguments["dry_run"]:
-        work.check()
-        episodes = {place.name: work.episodes + work.validation for place in work.places}
-        facts = {
-            "model": work.model.name,
-            "replies of": f"{work.agent.name}, 4 agents",
-            **{f"episodes, {name}": f"{count}" for name, count in episodes.items()},
-            "training": f"{work.training().epochs:g} epochs",
-        }
-        output.show(facts_table("would be trained, nothing is written", facts))
-        return output.done(dry_run=True, episodes=episodes)
     from swarm_ui.experiment.critic_run import make_critic
     from swarm_ui.optim.credit.learned import read_card
 
@@ -193,7 +183,7 @@ def _critic_run(arguments: flags.Arguments) -> CriticRun:
     if len(arguments.words) < 3:
         raise ConfigError("name a model, at least one environment, and the folder to write")
     name, *envs, _ = arguments.words
-    model = model_named(name)
+    model = load(overrides=[f"MODEL model.name={json.dumps(name)}"]).model
     if not isinstance(model, Language):
         raise ConfigError(
             f"'{name}' cannot be trained as a critic; expected {flags.LANGUAGE_MODEL}"
@@ -203,12 +193,12 @@ def _critic_run(arguments: flags.Arguments) -> CriticRun:
         known = [f"env.{field}=" for field in kind_of_environment(env).model_fields]
         own = [word for word in arguments.overrides if word.startswith(tuple(known))]
         places.append(load(overrides=[f"ENV env.name={json.dumps(env)}", *own]).env)
-    others = [word for word in arguments.overrides if not word.startswith("env.")]
+    others = load(overrides=[word for word in arguments.overrides if not word.startswith("env.")])
     return CriticRun(
         model=model,
         start=arguments["start"] or "",
-        agent=model_named(arguments["agent"] or "base", adapters=arguments["adapters"]),
+        agent=others.model,
         places=tuple(places),
         episodes=arguments["episodes"] or 300,
-        finetune=load(overrides=others).finetune,
+        finetune=others.finetune,
     )

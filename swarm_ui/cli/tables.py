@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -64,11 +65,10 @@ def measures_table(results: Results) -> Table:
 
 def failures(results: Results) -> Failures:
     """Why episodes failed."""
-    found: dict[FailureClass, dict[str, int]] = {why: {} for why in FAILURE_CLASSES}
-    for arm in results.arms:
-        for why in arm.failures:
-            if why is not None:
-                found[why][arm.split] = found[why].get(arm.split, 0) + 1
+    found = {
+        why: Counter(arm.split for arm in results.arms for each in arm.failures if each == why)
+        for why in FAILURE_CLASSES
+    }
     return {why: splits for why, splits in found.items() if splits}
 
 

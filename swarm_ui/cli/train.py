@@ -8,22 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.outcome import Stopped, begun, environment_shown, loaded, run_words, stoppable
-from swarm_ui.cli.output import Output, facts_table, shown, table
-from swarm_ui.errors import LearningError
+from swarm_ui.cli.outcome import Stopped, begun, loaded, show_plan, stoppable
+from swarm_ui.cli.output import Output, shown, table
 from swarm_ui.experiment import Run
 from swarm_ui.experiment import train as train_run
 from swarm_ui.experiment.config import Config
-from swarm_ui.experiment.learner_processes import (
-    EndedByLauncher,
-    follow_training,
-    join_processes,
-    leading,
-    placed,
-)
+from swarm_ui.experiment.learner_processes import follow_training, join_processes, leading, placed
 from swarm_ui.experiment.loading import expect_read, load
-from swarm_ui.experiment.models import describe_model
-from swarm_ui.experiment.place import describe_place
+from swarm_ui.experiment.mistakes import critic_kind
 from swarm_ui.experiment.playing import check_code
 from swarm_ui.experiment.teams import agent_names, team_size
 
@@ -105,13 +97,6 @@ def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
         if not run.path.exists():  # it was new, and nothing was saved
             raise
         raise Stopped(run.path, shlex.join(again), error) from error
-    except Stopped as stop:
-        if isinstance(stop.cause, EndedByLauncher):
-            stop.cause = LearningError(
-                "the launcher ended this process, as it does when another process of the training "
-                "has ended"
-            )
-        raise
     return _show_training(run, output, history)
 
 
@@ -147,11 +132,9 @@ def _show_training(run: Run, output: Output, history: Sequence[Metrics]) -> int:
 
 
 def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, processes: int) -> int:
-    from swarm_ui.experiment.roles import describe_credit
-
     if run is None:  # a dry run of a run that has begun makes no model
         asyncio.run(check_code(config, learning=True))
-    learning, team = config.train, config.team.filled(learning=True)
+    learning, team, asked = config.train, config.team.filled(learning=True), config.critic.model
     update, default = learning.update, "by the size of the model"
     steps = default if update.steps is None else str(update.steps)
     rate = default if update.lr is None else f"{update.lr:g}"
@@ -159,20 +142,12 @@ def _show_plan(run: Run | None, config: Config, arguments: flags.Arguments, proc
     if learning.shared_iterations:
         told += f"; one for all in the first {learning.shared_iterations} iterations"
     part = f"{processes}; each computes at most {-(-update.batch_size // processes)} examples of a"
-    facts = {
-        "environment": environment_shown(config.env),
-        "model": describe_model(config.model),
-        "start": config.model.adapters or "new adapters",
-        "team": team_size(team),
-        "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        "update": told,
-        **({"processes": f"{part} batch"} if processes > 1 else {}),
-        "adapters": ", ".join(agent_names(team.agents)),
-        "edges": learning.edges,
-        "credit": describe_credit(config),
-        **({"teacher": config.critic.teacher} if config.critic.teacher != "none" else {}),
-        "place": describe_place(config),
-        "out": run_words(run, arguments["out"]),
-    }
-    arguments.output.show(facts_table("would be trained, nothing is written", facts))
-    return arguments.output.done(dry_run=True, **facts)
+    return show_plan(
+        arguments, run, config, team,
+        start=config.model.adapters or "new adapters",
+        iterations=f"{learning.iterations} of {learning.episodes} episodes", update=told,
+        processes=f"{part} batch" if processes > 1 else "",
+        adapters=", ".join(agent_names(team.agents)), edges=learning.edges,
+        credit=f"{critic_kind(config)} {asked.name if asked else config.critic.folder}".rstrip(),
+        teacher=config.critic.teacher,
+    )  # fmt: skip

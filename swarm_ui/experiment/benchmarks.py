@@ -100,18 +100,16 @@ _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
 def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironment:
     """A factory of environments in wrappers; the first of ``texts`` is the innermost. Raises
     ``ConfigError`` for a wrong one."""
-    if problems := list(filter(None, map(wrapper_mistake, texts))):
-        raise ConfigError(problems[0])
-    if not texts:
+    wraps = [_wraps(text) for text in texts]
+    if not wraps:
         return make_inner
 
     async def make_wrapped() -> Environment:
         made: Any = make_inner()
         env: Environment = await made if inspect.isawaitable(made) else made
         try:
-            for text in texts:
-                wraps = None if is_users(text) else _wraps(text)
-                env = wraps(env) if wraps else UserEnvironment(make("wrappers", text, env))
+            for wrap in wraps:
+                env = wrap(env)
         except BaseException:
             await env.close()
             raise
@@ -122,8 +120,6 @@ def wrapped(make_inner: MakeEnvironment, texts: Sequence[str]) -> MakeEnvironmen
 
 def wrapper_mistake(text: str) -> str:
     """What is wrong with a wrapper's text; empty: nothing. No code of the user is imported."""
-    if is_users(text):
-        return unknown("wrappers", text, WRAPPERS)
     try:
         _wraps(text)
     except ConfigError as error:
@@ -138,6 +134,10 @@ def is_users(text: str) -> bool:
 
 def _wraps(text: str) -> Callable[[Environment], Environment]:
     """The wrapper that ``name:key=value,key=value`` names; a key that is repeated makes a list."""
+    if is_users(text):
+        if problem := unknown("wrappers", text, WRAPPERS):
+            raise ConfigError(problem)
+        return lambda env: UserEnvironment(make("wrappers", text, env))
     name, _, rest = text.partition(":")
     given: dict[str, list[str]] = {key: [] for key in WRAPPERS[name]}
     for part in filter(None, rest.split(",")):

@@ -129,10 +129,8 @@ class Ray(Section):
     @classmethod
     def _no_client(cls, address: str) -> str:
         if address.startswith("//"):
-            raise ValueError(
-                f"'ray:{address}' is an address of the Ray Client, which cannot be used; run this "
-                "command on a node of the cluster, with HOST:6379"
-            )
+            raise ValueError(f"'ray:{address}' is an address of the Ray Client: expected HOST:6379 "
+                             "in a command on a node of the cluster")  # fmt: skip
         return address
 
 

@@ -29,7 +29,7 @@ from swarm_ui.experiment.config import Environment
 from swarm_ui.experiment.model_settings import Agent, Language, Model
 from swarm_ui.experiment.models import adapter_names, check_adapters, load_in_process, open_model
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.stage1 import quiet
+from swarm_ui.experiment.stage1 import quiet, shown_name
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
@@ -76,11 +76,6 @@ class CriticRun(BaseModel):
     finetune: dict[str, Any] = {}
     """Settings of the training that differ from those of a critic. Its seed chooses the episodes
     too."""
-
-    @property
-    def validation(self) -> int:
-        """Validation episodes in each environment."""
-        return max(1, self.episodes // 5)
 
     def training(self) -> FinetuneConfig:
         """The settings of the training. Raises ``MissingExtra`` without torch."""
@@ -199,7 +194,7 @@ def _jobs(
     rng = random.Random(derive(work.training().seed, "critic", section.name))
     jobs: dict[Seeds, list[Job]] = {
         "train": section.training_jobs(tasks, work.episodes, rng),
-        "validation": section.training_jobs(tasks, work.validation, rng, "validation"),
+        "validation": section.training_jobs(tasks, max(1, work.episodes // 5), rng, "validation"),
     }
     rule = held_out_rule([section])
     rule.check(name, jobs["train"], "critic")
@@ -261,10 +256,10 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult
                           "ended without a fault; choose another folder")  # fmt: skip
     origin: dict[str, object] = {"environments": [section.name for section in work.places]}
     if work.start:
-        origin["start"] = _shown_name(work.start)
+        origin["start"] = shown_name(work.start)
     final = out / "final"
     if not (final / "critic.json").exists():
-        base = _shown_name(work.model.name)
+        base = shown_name(work.model.name)
         with display.bar("critic", 1.0) as bar:
             learned.train_critic(
                 model_folder(work.model.name),
@@ -286,8 +281,3 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult
 
     labels = {name: source for name, (source, _) in checked.items()}
     return CriticResult(asyncio.run(measured()), labels)
-
-
-def _shown_name(model: str) -> str:
-    """The name of a model or an adapter in files: of a folder only its last part."""
-    return Path(model).resolve().name if Path(model).is_dir() else model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -31,15 +30,12 @@ def corpus(folder: Path, out: Path) -> list[str]:
     """Write the samples of a corpus in trl's form; returns the names of the files."""
     from swarm_ui.optim.stage1 import export
 
-    try:
-        return [path.name for path in export(folder, out)]
-    except OSError as error:
-        raise ConfigError(f"cannot write '{out}': {error}") from error
+    return [path.name for path in export(folder, out)]
 
 
 def adapters(run: Path, out: Path) -> list[str]:
-    """Copy the adapters to a folder, which replaces earlier ones; returns their names. After a
-    ``ConfigError``, the folder is as before."""
+    """Copy the adapters to a folder, which replaces earlier ones; returns their names. After an
+    error, the folder is as before."""
     own = RunDirectory.open_to_read(run).adapters
     for path in (own, out, *own.rglob("*"), *out.rglob("*")):
         _expect_no_link(path)
@@ -48,11 +44,8 @@ def adapters(run: Path, out: Path) -> list[str]:
         raise ConfigError(f"'{run}' has no adapters: it trained nothing, or has not finished")
     if out.exists() and not (out.is_dir() and (any(out.glob(_ADAPTERS)) or not any(out.iterdir()))):
         raise ConfigError(f"'{out}' exists and holds no adapters; choose another folder")
-    try:
-        with replacing_folder(out) as made:
-            shutil.copytree(own, made, dirs_exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{out}': {error}") from error
+    with replacing_folder(out) as made:
+        shutil.copytree(own, made, dirs_exist_ok=True)
     return [folder.name for folder in found]
 
 
@@ -63,11 +56,9 @@ def lines(run: Path, what: str, *, solved: bool = False) -> Iterator[str]:
     """
     directory = RunDirectory.open_to_read(run)
     chosen = (e for e in _episodes(directory) if e.success or not solved)
-    if what == "pairs":
-        yield from _pairs(directory, chosen)
-        return
-    for episode in chosen:
-        yield msgspec.json.encode({"version": TRACE_VERSION, "episode": episode}).decode() + "\n"
+    whole = ({"version": TRACE_VERSION, "episode": episode} for episode in chosen)
+    for row in _pairs(directory, chosen) if what == "pairs" else whole:
+        yield msgspec.json.encode(row).decode() + "\n"
 
 
 def _episodes(run: RunDirectory) -> Iterator[Episode]:
@@ -88,7 +79,7 @@ def _expect_no_link(path: Path) -> None:
                           "not follow; replace it with the file itself")  # fmt: skip
 
 
-def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[str]:
+def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
     """Preference pairs from the episodes whose messages have credit, one episode at a time.
 
     Right replies without a rejected one are left out, because TRL reads only complete pairs.
@@ -102,7 +93,7 @@ def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[str]:
             key = hash((pair.node, pair.decision, chosen))
             if pair.rejected_text is not None and key not in seen:
                 seen.add(key)
-                yield json.dumps(pair_row(pair), ensure_ascii=False) + "\n"
+                yield pair_row(pair)
     if not seen:
         raise ConfigError(f"'{run.path}' has no pairs: no message has credit, as in a training, "
                           "or no right reply has a wrong one beside it")  # fmt: skip

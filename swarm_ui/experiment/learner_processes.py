@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, FailureKind
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Language
 from swarm_ui.experiment.models import load_in_process
@@ -68,6 +68,11 @@ def follow_training(processes: Processes) -> bool:
 
 class EndedByLauncher(KeyboardInterrupt):
     """The launcher ended this process, as it does when another one has failed."""
+
+    kind: FailureKind = "learning"
+
+    def __str__(self) -> str:
+        return "the launcher ended this process, as it does when another process has ended"
 
 
 @contextmanager

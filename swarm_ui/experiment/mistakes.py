@@ -10,14 +10,7 @@ from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.benchmarks import wrapper_mistake
 from swarm_ui.experiment.config import Config, Ray
 from swarm_ui.experiment.loggers import LOGGERS
-from swarm_ui.experiment.model_settings import (
-    IN_PROCESS,
-    Agent,
-    AnyModel,
-    Code,
-    Endpoint,
-    Language,
-)
+from swarm_ui.experiment.model_settings import IN_PROCESS, Agent, AnyModel, Code, Endpoint, Language
 from swarm_ui.experiment.models import check_adapters, scripted
 from swarm_ui.experiment.plugins import unknown
 from swarm_ui.experiment.teams import agent_names, configured_edges

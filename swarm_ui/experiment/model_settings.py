@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from swarm_ui.environments.benchmark import Count
@@ -193,18 +193,3 @@ def _with_kind(values: object) -> object:
 
 
 Model = Annotated[Annotated[AnyModel, Field(discriminator="kind")], BeforeValidator(_with_kind)]
-
-
-def model_named(name: str, **settings: object) -> AnyModel:
-    """The settings of a model, by its name. Raises ``ConfigError`` if there is none."""
-    given = {key: value for key, value in settings.items() if value not in (None, "")}
-    try:
-        found: AnyModel = TypeAdapter(Model).validate_python({"name": name, **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        text = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            text = f"it has no setting '{first['loc'][-1]}'"
-        named = first["loc"] == ("name",)
-        raise ConfigError(text if named else f"model '{name}': {text}") from error
-    return found

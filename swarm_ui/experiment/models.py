@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.model_settings import (
-    Agent,
-    AnyModel,
-    Client,
-    Code,
-    Endpoint,
-    Language,
-)
+from swarm_ui.experiment.model_settings import Agent, AnyModel, Client, Code, Endpoint, Language
 from swarm_ui.experiment.plugins import make, told
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.model import ChatModel, close_model

@@ -59,12 +59,6 @@ _SERVED = "served"
 """Folder in a run that a server reads new adapters from."""
 
 
-def describe_place(config: Config) -> str:
-    """The place, such as ``ray:HOST:PORT``."""
-    place = config.place
-    return f"ray:{place.address}" if isinstance(place, Ray) and place.address else place.name
-
-
 class Placement(NamedTuple):
     """The policy and the rollouts of an evaluation."""
 
@@ -206,8 +200,7 @@ async def _server(
 ) -> AsyncIterator[Any]:
     """A server that acts for the learner, and reads new adapters from the folder of the run.
 
-    ``kept``: published versions of each adapter that it keeps. ``cluster``: whether workers ask it
-    too; then limits, which each would count for itself, are refused."""
+    ``cluster``: workers ask it too; limits, which each would count for itself, are refused."""
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
 
     engine = await _engine(section)
@@ -248,10 +241,8 @@ async def _engine(section: Actor) -> OpenAIModel:
 
 
 def has_model_actor(config: Config) -> bool:
-    """Whether an actor holds the model for all workers of a cluster.
-
-    Embedded agents are small and answer faster than an actor could be asked by many.
-    """
+    """Whether an actor holds the model for all workers of a cluster. Embedded agents answer faster
+    than an actor could be asked by many."""
     if isinstance(config.model, Endpoint) or not isinstance(config.place, Ray):
         return False
     given = config.place.model_actor

@@ -271,9 +271,6 @@ async def check_code(config: Config, *, learning: bool) -> None:
         load_code("wrappers", text)
     trains_in_code = learning and isinstance(config.env, UserBenchmark)
     if wraps or trains_in_code:
-        async with opened(config.env, "") as environment:
-            if wraps:
-                async with environment.one():
-                    pass
+        async with opened(config.env, "") as environment, environment.one():
             if trains_in_code:
                 await config.env.task_names("", environment)

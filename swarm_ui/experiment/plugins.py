@@ -131,10 +131,8 @@ def function_of(kind: Kind, name: str) -> Any:
 
 
 class UserEnvironment(Wrapper):
-    """An environment of the user, whose exceptions become faults that name the file and line.
-
-    Exceptions of this library are passed on.
-    """
+    """An environment of the user, whose exceptions become faults that name the file and line; those
+    of this library are passed on."""
 
     @property
     def tasks(self) -> Sequence[str]:

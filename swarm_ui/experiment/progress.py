@@ -87,13 +87,10 @@ class Bar:
         """Seconds since the start."""
         return time.monotonic() - self._began
 
-    def resize(self, total: float) -> None:
-        """Set the number of all steps, where it was not known at the start."""
-        self._total = max(total, 1e-9)
-
-    def start_from(self, done: float) -> None:
-        """Set the number of steps that were done before this process began."""
-        self._before = done
+    def start_from(self, done: float, total: float | None = None) -> None:
+        """Set the number of steps that were done before this process began, and of all steps, where
+        it was not known at the start."""
+        self._before, self._total = done, self._total if total is None else max(total, 1e-9)
         self.update(done)
 
     def update(self, done: float, note: str = "", *, left: float | None = None) -> None:
@@ -149,9 +146,11 @@ def recorded_progress(
         elif label in tasks:
             ended[label] = tasks.pop(label)
         now = time.time()
-        if next_write is None and not any(task.done > 0 for task in tasks.values()):
-            return
-        if next_write is not None and progress is not None and now < next_write:
+        if next_write is None:
+            due = any(task.done > 0 for task in tasks.values())
+        else:
+            due = progress is None or now >= next_write
+        if not due:
             return
         next_write = now + _BETWEEN_WRITES
         found = Written(written=now, tasks=tuple(tasks.values()), ended=tuple(ended.values()))

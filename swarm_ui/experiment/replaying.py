@@ -153,14 +153,9 @@ def _settings(
     learning, base = False, None
     if run is not None and file is None:
         directory = RunDirectory.open_to_read(run)
-        config = Config()
-        if directory.config().get("made_by") == "swarm-ui":
-            config = stored_config(directory)
+        if directory.config().get("made_by") == "swarm-ui" or not overrides:
+            base = stored_config(directory).plain()
             learning = directory.config().get("command") == "train"
-        elif not overrides:
-            raise ConfigError(f"'{run}' has no settings of swarm-ui: give the team's with --config "
-                              "FILE, or as team.agents=4")  # fmt: skip
-        base = config.plain()
     config = load(file, overrides, base=base)
     return config, config.team.filled(learning=learning)
 

@@ -45,17 +45,6 @@ class TrainingRoles(NamedTuple):
     """``None``: only agents' own actions are learned."""
 
 
-def describe_credit(config: Config) -> str:
-    """The source of the credit, described for tables and notes."""
-    asked = config.critic.model
-    return {
-        "scripted": "scripted critic",
-        "outcome": "outcome of the episode",
-        "llm": f"critic: {asked.name if asked else 'the agents’ own model'}",
-        "learned": f"learned critic in '{config.critic.folder}'",
-    }.get(critic_kind(config), f"critic {critic_kind(config)}")
-
-
 @asynccontextmanager
 async def open_critics(
     config: Config, model: Any, run: RunDirectory | None = None
@@ -118,7 +107,7 @@ def _critic_base(config: Config, folder: Path) -> Language:
     if base not in PRETRAINED:
         raise ConfigError(
             f"the learned critic in '{folder}' was trained on {base!r}, and the agents use "
-            f"'{config.model.name}'; expected {' or '.join(PRETRAINED)}, or agents that use the "
-            "critic's own model (model.name=FOLDER)"
+            f"'{config.model.name}'; expected {' or '.join(PRETRAINED)}, or agents that use its "
+            "model (model.name=FOLDER)"
         )
     return Language(name=base)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -146,18 +145,12 @@ class Run:
         values = self.config.plain()
         return {"command": self.command, **{k: values[k] for k in ("env", "model", "team", "eval")}}
 
-    def discard_if_unused(self, *, named: bool) -> None:
-        """Delete the folder if it holds nothing but its settings. ``named``: the user chose it."""
-        if self.folder.remove_if_unused() and not named:
-            with contextlib.suppress(OSError):  # other runs are in it
-                self.path.parent.rmdir()
-
 
 def stored_config(folder: RunDirectory) -> Config:
     """The settings in the folder of a run. Raises ``ConfigError`` if they cannot be read."""
     document = dict(folder.config())
     if document.pop("made_by", None) != "swarm-ui":
-        raise ConfigError(f"'{folder.path}' is not a run of swarm-ui's commands")
+        raise ConfigError(f"'{folder.path}' has no settings of swarm-ui's commands")
     values = {name: value for name, value in document.items() if name not in ("command", "label")}
     try:
         return Config.model_validate(values)
@@ -206,16 +199,15 @@ def demands(config: Config, *, plays: bool = True) -> Iterator[tuple[str, str]]:
     """What settings do that needs the user's consent if they come from a folder: the setting, and
     what it does. ``plays``: whether the environment is opened."""
     if plays:
-        called = [("env.wrap", text, "wrapper") for text in config.env.wrap if is_users(text)]
-        called += [("run.log", name, "logger") for name in config.run.log if name not in LOGGERS]
-        called += [("train.loss", config.train.loss, "loss")] if config.train.loss else []
+        called = [("env.wrap", text, "a wrapper") for text in config.env.wrap if is_users(text)]
+        called += [("run.log", name, "a logger") for name in config.run.log if name not in LOGGERS]
+        called += [("train.loss", config.train.loss, "the loss")] if config.train.loss else []
         if isinstance(config.env, UserBenchmark):
-            called.insert(0, ("env.name", config.env.name, "environment"))
+            called.append(("env.name", config.env.name, "the environment"))
         if config.critic.kind not in ("", *CRITICS):
-            called.append(("critic.kind", config.critic.kind, "critic"))
+            called.append(("critic.kind", config.critic.kind, "the critic"))
         for setting, name, what in called:
-            article = "a" if what in ("wrapper", "logger") else "the"
-            yield setting, f"import and call '{name}' ({article} {what})"
+            yield setting, f"import and call '{name}' ({what})"
         if isinstance(config.place, Ray) and config.place.address:
             yield "place", f"send its work to the Ray cluster at {config.place.address}"
         for name in config.run.log:

@@ -47,14 +47,13 @@ async def make_corpus(
     full disk, and what ``optim.stage1.synthesize`` raises."""
     from swarm_ui.optim.stage1 import synthesize
 
-    known = False
+    first = True
 
     def report(done: int, count: int, _: Any) -> None:
-        nonlocal known
-        bar.resize(count)
-        if not known:  # walks of an earlier attempt are counted too
-            bar.start_from(done - 1)
-            known = True
+        nonlocal first
+        if first:  # walks of an earlier attempt are counted too
+            bar.start_from(done - 1, count)
+        first = False
         bar.update(done)
 
     split = env.training_split()
@@ -138,14 +137,18 @@ def finetune_model(
         note = f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}"
         bar.update(now.done, note)
 
-    folder = model_folder(name)
-    shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file
     start = adapter_folder(adapter) if adapter else None
     if start is not None:
         read_adapter(start)  # one clear error for a damaged or foreign file
     return finetune(
-        folder, list(corpus), out, config=config, report=report, name=shown, adapter=start
-    )
+        model_folder(name), list(corpus), out,
+        config=config, report=report, name=shown_name(name), adapter=start,
+    )  # fmt: skip
+
+
+def shown_name(model: str) -> str:
+    """The name of a model or an adapter in files: no path of this machine."""
+    return Path(model).resolve().name if os.path.isdir(model) else model
 
 
 def quiet() -> None:

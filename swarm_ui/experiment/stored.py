@@ -72,10 +72,8 @@ def running(run: RunDirectory) -> Iterator[None]:
 
 
 def state_of(run: RunDirectory) -> tuple[RunState, str]:
-    """The state of a run, and the error that ended it or a description of damage; changes nothing.
-
-    The files of a run that is being written are not checked for damage.
-    """
+    """The state of a run, and the error that ended it or a description of damage. Changes nothing,
+    and does not check files that are being written."""
     if being_written(run.path):
         return "running", ""
     try:

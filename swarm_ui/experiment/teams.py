@@ -29,8 +29,6 @@ SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
     "star": shapes.star,
     "tree": shapes.tree,
 }
-
-
 Adapters = Sequence[str | None]
 """The adapter of each agent; empty: none has one."""
 
@@ -151,14 +149,10 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
         sender, _, listener = (word.strip() for word in part.partition(">"))
         if part.endswith(LEARNED_EDGES.suffix):
             raise ConfigError(f"there is no file '{part}'")
-        missing = list(dict.fromkeys(name for name in (sender, listener) if name not in names))
-        if missing and sender and listener:
-            raise ConfigError(f"the edge '{part}': there is no {' and no '.join(missing)}; the "
-                              f"team has {', '.join(names)}")  # fmt: skip
-        if missing:
+        if sender not in names or listener not in names:
             raise ConfigError(
-                f"'{part}' is not SENDER>LISTENER; expected random, {', '.join(SHAPES)}, a run or "
-                f"a file of learned edges, or pairs of {', '.join(names)}"
+                f"'{part}' is no edge of this team: expected SENDER>LISTENER of {', '.join(names)}"
+                f"; or random, {', '.join(SHAPES)}, a run or a file of learned edges"
             )
         if (sender, listener) in found:
             raise ConfigError(f"the edge '{part}' is given twice; give each edge once")

@@ -19,11 +19,8 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str) -> str:
-    """The text with ``�`` in place of each character that would control a terminal.
-
-    These are the C0 and C1 controls except tab and line feed, and Unicode's controls of the text
-    direction.
-    """
+    """The text with ``�`` in place of each character that would control a terminal: the C0 and C1
+    controls except tab and line feed, and Unicode's controls of the text direction."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 

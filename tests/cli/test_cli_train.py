@@ -197,14 +197,14 @@ def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noq
 
 
 def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
-    assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted critic"
+    assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted"
     for outcome in ("--critic outcome", "critic.kind=outcome"):
         told = shell(f"{_SMALL} --dry-run {outcome} --json").json
-        assert told["credit"] == "outcome of the episode" and told["team"] == "2 agents, 1 round"
+        assert told["credit"] == "outcome" and told["team"] == "2 agents, 1 round"
     told = shell(
         f"{_SMALL} --dry-run --critic llm critic.model=judge critic.model.url=http://x/v1 --json"
     )
-    assert told.json["credit"] == "critic: judge"
+    assert told.json["credit"] == "llm judge"
 
 
 @pytest.mark.parametrize(

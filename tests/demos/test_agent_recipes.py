@@ -24,7 +24,8 @@ from demos.base_agent.recipes import (
 )
 from swarm_ui.environments.phone.invented import UNSEEN
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.model_settings import Agent, model_named
+from swarm_ui.experiment.loading import load
+from swarm_ui.experiment.model_settings import Agent
 from swarm_ui.experiment.models import describe_model, load_in_process
 from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
@@ -96,9 +97,9 @@ def test_the_recipe_by_command(tmp_path: Path) -> None:
 
 
 def test_commands_know_it_by_name() -> None:
-    section = model_named("general")
+    section = load(overrides=["model.name=general"]).model
     assert isinstance(section, Agent)
     assert describe_model(section) == "general"
     assert load_in_process(section).name == "general-agent"
     with pytest.raises(ConfigError, match="expected base, general, smollm2"):
-        model_named("specific")
+        load(overrides=["model.name=specific"])

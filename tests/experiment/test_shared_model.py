@@ -16,12 +16,13 @@ from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import Config, Ray
-from swarm_ui.experiment.model_settings import model_named
 from swarm_ui.experiment.place import has_model_actor, open_shared_model
 
 
 def config(name: str, actor: bool | None = None, **model: Any) -> Config:
-    return Config(model=model_named(name, **model), place=Ray(model_actor=actor))
+    return Config.model_validate(
+        {"model": {"name": name, **model}, "place": Ray(model_actor=actor)}
+    )
 
 
 @pytest.fixture

@@ -36,8 +36,7 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
     base = save_llama(tmp_path / "base")
     folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
-        model=Language(name=str(base)),
-        critic=Critic(kind="learned", folder=str(folder)),
+        model=Language(name=str(base)), critic=Critic(kind="learned", folder=str(folder))
     )
     assert not list(critic_mistakes(config))
     async with open_critics(config, object()) as roles:
