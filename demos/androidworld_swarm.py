@@ -91,8 +91,7 @@ async def who_talks(steps: int) -> None:
         arm = ArmResult.of_episodes(label, episodes)
         solved = arm.success.percent() if arm.success else "-"
         table.add_row(label, solved, f"{arm.work.tokens / len(episodes):,.0f}")
-    OUT.print(table)
-    OUT.print("Ten scripted agents, one for each app of a simulated phone. Test: new values.\n")
+    OUT.print(table, "Ten scripted agents, one per app of a simulated phone. Test: new values.\n")
 
 
 # 2. How each one thinks: four agents with LoRA adapters, and credit for their actions.
@@ -109,8 +108,7 @@ def compared(title: str, runs: dict[str, Run], **chosen: Any) -> None:
     for label, found in results.items():
         gain = "" if found is first else compare(found, first).percent(signed=True)
         table.add_row(label, solved.percent() if (solved := found.arms[0].success) else "-", gain)
-    OUT.print(table)
-    OUT.print(". ".join(first.labels) + ".\n")
+    OUT.print(table, ". ".join(first.labels) + ".\n")
 
 
 def how_each_thinks(folder: Path, settings: list[str]) -> list[Run]:

@@ -39,7 +39,6 @@ from swarm_ui.environments.phone.invented import (
 from swarm_ui.environments.phone.invented.tasks import templates
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher
 from swarm_ui.optim.trainer import SampleJobs
 from swarm_ui.rollout import Job
@@ -110,7 +109,7 @@ def more_stage1(
     ]
     shown = [*pool(), *asyncio.run(solver_steps(make(), drawn, rng))]
     config = Stage1Config(steps=steps, learning_rate=rate, questions_first=0.0, seed=1000 + seed)
-    done = train(model, Stream(derive(seed, "more stage 1"), KNOWN_WORDS, _MIX, shown), config)
+    done = train(model, Stream(derive(seed, "more stage 1"), _MIX, shown), config)
     return model, {"cpu_s": done.cpu_seconds, "steps": done.steps}
 
 

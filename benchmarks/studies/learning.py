@@ -32,7 +32,6 @@ from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph, Observation, Trace
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import ScriptedAdversary
 from swarm_ui.rollout import Decide, GraphPolicy, Policy
 
@@ -53,7 +52,7 @@ def unguided(seed: int, team: CollabGraph, *, outcome: bool = False) -> Roles:
 def more_stage1(seed: int, steps: int) -> tuple[LocalModel, dict[str, float]]:
     """The agent after these steps on the corpus of stage 1."""
     model, own = LocalModel.load(), (1000 + seed) * 1000
-    stream = Stream(own, KNOWN_WORDS, Mix(), pool())
+    stream = Stream(own, Mix(), pool())
     stage1 = Stage1Config(steps=steps, learning_rate=1e-3, seed=own)
     return model, {"cpu_s": train(model, stream, stage1).cpu_seconds}
 

@@ -5,13 +5,16 @@ python -m demos.base_agent general --out nodes/models/tiny_agent/general_agent
 """
 
 import argparse
+import asyncio
 import os
 from dataclasses import replace
 from pathlib import Path
 
 from torch import distributed
 
-from demos.base_agent.recipes import BASE, BASE_AGENT, GENERAL, make_base_agent, make_general_agent
+from demos.base_agent import recipes
+from demos.base_agent.stream import Mix
+from swarm_ui.nodes import BASE_AGENT
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
@@ -24,13 +27,14 @@ if __name__ == "__main__":
                         "general: the base agent)")  # fmt: skip
     parser.add_argument("--steps", type=int, help="optimiser steps")
     given = parser.parse_args()
-    config = BASE if given.agent == "base" else GENERAL
+    general = given.agent == "general"
+    config = recipes.GENERAL if general else recipes.BASE
     config = replace(config, steps=given.steps or config.steps)
-    if given.agent == "general":
-        make_general_agent(given.out, config, start=given.start or BASE_AGENT)
-    else:
-        if "RANK" in os.environ:
-            distributed.init_process_group("gloo")
-        make_base_agent(given.out, config, start=given.start)
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
+    mix = recipes.HALF_DEMONSTRATIONS if general else Mix()
+    shown = asyncio.run(recipes.general_demonstrations(config.seed)) if general else ()
+    start = given.start or (BASE_AGENT if general else None)
+    if "RANK" in os.environ:
+        distributed.init_process_group("gloo")
+    recipes.make_agent(given.out, config, start=start, mix=mix, shown=shown)
+    if distributed.is_initialized():
+        distributed.destroy_process_group()

@@ -10,15 +10,11 @@ import random
 
 from demos.base_agent.devices import device_sample
 from demos.base_agent.screens import ActionSample, Words
-from demos.base_agent.stream import Mix, Stream
+from demos.base_agent.stream import page_sample
 from swarm_ui.action import Action
 from swarm_ui.environments import Done
 from swarm_ui.environments.base import Stateful
-from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation
-
-_WORDS = tuple(word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2)
-"""Ordinary words, which are mixed into the screens."""
 
 
 class InventedScreens(Stateful):
@@ -29,9 +25,8 @@ class InventedScreens(Stateful):
     state_type = ActionSample
 
     def begin(self, task: str, rng: random.Random) -> str:
-        words = Words(rng.getrandbits(31), _WORDS)
-        devices = task == "devices"
-        self.state = device_sample(words) if devices else Stream(0, _WORDS, Mix()).page(words)
+        words = Words(rng.getrandbits(31))
+        self.state = device_sample(words) if task == "devices" else page_sample(words)
         return str(self.state.decision.observation.goal)
 
     def screen(self) -> Observation:

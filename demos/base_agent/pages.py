@@ -80,16 +80,18 @@ def sequence(w: Words) -> Screen:
 
 
 def selection(w: Words) -> Screen:
-    """Check or choose the listed options, then submit."""
+    """Check or choose the listed options, or those that share a word with the list; submit."""
     role: Role = w.choice(("checkbox", "checkbox", "checkbox", "radio", "option", "option"))
-    row = [widget(role, w.phrase(0.15)) for _ in range(w.randint(2, 12))]
+    similar = role == "checkbox" and w.chance(0.3)
+    row = [widget(role, w.phrase(0.5 if similar else 0.15)) for _ in range(w.randint(2, 12))]
     wanted = w.choice((0, 1, 1, 2, 2, 3, 4, 5, 6, 8)) if role == "checkbox" else 1
     chosen = w.sample(row, min(len(row), wanted))
     if w.chance(0.25):
         chosen.sort(key=row.index)
     if role == "option":
         row[0].checked = True
-    (button, press), names = w.submit(), [d.label for d in chosen]
+    button, press = w.submit()
+    names = [w.choice(d.label.split()) if similar else d.label for d in chosen]
     listed = ", ".join(names) if w.chance(0.8) else " and ".join(names)
     if len(names) > 1 and w.chance(0.3):
         listed = ", ".join(names[:-1]) + " and " + names[-1]
@@ -99,16 +101,6 @@ def selection(w: Words) -> Screen:
     plan = [Step(d) for d in chosen if not (d.checked and d.role == "option")]
     widgets = w.mixed([*row, button], w.others(3, not_of=role))
     return Screen(goal, widgets, [*plan, Step(button)])
-
-
-def similar(w: Words) -> Screen:
-    """Choose the elements that share a word with the instruction."""
-    row = [widget("checkbox", w.phrase(0.5)) for _ in range(w.randint(3, 6))]
-    chosen, (button, press) = w.sample(row, w.randint(1, 3)), w.submit()
-    parts = ", ".join(w.choice(d.label.split()) for d in chosen)
-    goal = w.say("[Select|Choose|Check] {parts} {press}.", parts=parts, press=press)
-    widgets = w.mixed([*row, button], w.others(2, ("text", "link")))
-    return Screen(goal, widgets, [*(Step(d) for d in chosen), Step(button)])
 
 
 def path(w: Words) -> Screen:
@@ -259,24 +251,18 @@ def _table(w: Words, role: Role) -> tuple[dict[str, str], list[Widget]]:
 
 
 def look_up(w: Words) -> Screen:
-    """Type the value next to a name into the field."""
+    """Type the value next to a name into the field, or fill every field with that of its name."""
     pairs, table = _table(w, w.choice(("cell", "cell", "text", "item")))
-    name, (button, press) = w.choice(list(pairs)), w.submit()
-    field = Widget("field", "" if w.chance(0.6) else w.word(), value="")
-    goal = w.say("Enter the value of {q:name} into the text field {press}.",
-                 "Type the {name} {word} into the {field} {press}.",
-                 "Enter the {word} of {name} into the {field} {press}.",
-                 name=name, field=w.named("field"), press=press)  # fmt: skip
-    return Screen(goal, [*table, field, button], [Step(field, pairs[name]), Step(button)])
-
-
-def look_up_each(w: Words) -> Screen:
-    """Fill every field with the value next to its name."""
-    pairs, table = _table(w, w.choice(("cell", "cell", "text")))
-    colon = w.choice(("", ":"))
-    asked = w.sample(list(pairs), w.randint(1, min(3, len(pairs))))
-    fields = {name: Widget("field", name + colon, value="") for name in asked}
     button, press = w.submit()
+    if w.chance(0.6):
+        name, field = w.choice(list(pairs)), widget("field", w.choice(("", w.word())))
+        goal = w.say("Enter the value of {q:name} into the text field {press}.",
+                     "Type the {name} {word} into the {field} {press}.",
+                     "Enter the {word} of {name} into the {field} {press}.",
+                     name=name, field=w.named("field"), press=press)  # fmt: skip
+        return Screen(goal, [*table, field, button], [Step(field, pairs[name]), Step(button)])
+    asked, colon = w.sample(list(pairs), w.randint(1, min(3, len(pairs)))), w.choice(("", ":"))
+    fields = {name: widget("field", name + colon) for name in asked}
     goal = w.say("{fill} the value that {word} with each label into the [form|fields] {press}.",
                  "{fill} each {word} into the [form|fields] and submit when done.",
                  fill=w.choice(("Enter", "Fill in", "Type", w.word())), press=press)  # fmt: skip
@@ -324,8 +310,8 @@ def _around(w: Words, core: list[Widget]) -> list[Widget]:
 
 Family = Callable[[Words], Screen]
 FAMILIES: dict[Family, float] = {
-    labelled: 2.5, of_kind: 0.8, nth: 1.5, sequence: 2.0, selection: 3.0, similar: 0.5, path: 1.0,
+    labelled: 2.5, of_kind: 0.8, nth: 1.5, sequence: 2.0, selection: 3.5, path: 1.0,
     grouped: 2.0, reveal: 2.0, expand_and_submit: 0.4, one_field: 1.5, several_fields: 4.0,
-    same_text: 0.7, look_up: 1.5, look_up_each: 1.0, look_up_click: 1.0, search_then_open: 0.7,
+    same_text: 0.7, look_up: 2.5, look_up_click: 1.0, search_then_open: 0.7,
 }  # fmt: skip
 """Families of page instructions and their weights, which are our defaults."""

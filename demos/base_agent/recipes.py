@@ -17,9 +17,8 @@ from demos.base_agent.training import Progress, Stage1Config, print_progress, tr
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks, vocabulary
 from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.rollout import Job
 
 FIRST_DEVICE, DEVICES = 5_000, 1_024
@@ -27,55 +26,32 @@ FIRST_DEVICE, DEVICES = 5_000, 1_024
 ``s`` of a study begins at 10,000 times ``s``."""
 BASE, GENERAL = Stage1Config(), Stage1Config(steps=5_000, questions_first=0.0, seed=7)
 HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
-"""The other half are on invented pages and devices, in the proportion of the base agent's own
-stage 1."""
-Report = Callable[[Progress], None]
+"""The other half are on invented pages and devices, in the base agent's own proportion."""
 
 
-def make_base_agent(
+def make_agent(
     folder: Path,
-    config: Stage1Config = BASE,
+    config: Stage1Config,
     *,
     start: Path | None = None,
-    report: Report = print_progress,
-) -> None:
-    """Train a base agent, or continue the one in ``start``, and save it into ``folder``.
+    mix: Mix,
+    shown: Sequence[ActionSample] = (),
+    report: Callable[[Progress], None] = print_progress,
+) -> Progress:
+    """Train an agent, or continue the one in ``start``, and save it into ``folder``.
 
-    Every process of ``torchrun`` draws samples of its own; the first one reports and saves. The
-    included agent was trained by two.
-    """
+    Every process of ``torchrun`` draws samples of its own; the first one reports and saves.
+    ``shown``: demonstrations besides those of the :func:`pool`."""
     torch.set_num_threads(1)
     rank = distributed.get_rank() if distributed.is_initialized() else 0
-    if start is None:
-        tokenizer = ScreenTokenizer(vocabulary())
-        learner = LocalModel.untrained(tokenizer, width=64, layers=3, heads=4, seed=config.seed)
-    else:
-        learner = LocalModel.load(start)
-    seed = config.seed * 1000 + rank
-    stream = Stream(seed, KNOWN_WORDS, Mix(), pool())
-    train(learner, stream, replace(config, seed=seed), report=report if rank == 0 else None)
+    learner = LocalModel.load(start) if start else LocalModel.untrained(
+        ScreenTokenizer(vocabulary()), width=64, layers=3, heads=4, seed=config.seed
+    )  # fmt: skip
+    config = replace(config, seed=config.seed * 1000 + rank)
+    stream = Stream(config.seed, mix, [*pool(), *shown])
+    done = train(learner, stream, config, report=None if rank else report)
     if rank == 0:
         learner.save(folder)
-
-
-def make_general_agent(
-    folder: Path,
-    config: Stage1Config = GENERAL,
-    *,
-    start: Path = BASE_AGENT,
-    shown: Sequence[ActionSample] | None = None,
-    report: Report = print_progress,
-) -> Progress:
-    """Continue stage 1 of the agent in ``start``, in this process, and save it into ``folder``.
-
-    ``shown``: demonstrations besides those of the base agent; default: general_demonstrations.
-    """
-    torch.set_num_threads(1)
-    learner = LocalModel.load(start)
-    shown = asyncio.run(general_demonstrations(config.seed)) if shown is None else shown
-    stream = Stream(config.seed, KNOWN_WORDS, HALF_DEMONSTRATIONS, [*pool(), *shown])
-    done = train(learner, stream, config, report=report)
-    learner.save(folder)
     return done
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.model import Decision
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.observation import Element, Observation, Past, Role
 
 _ONSETS = [*"bcdfghjklmnprstvwz", "br", "ch", "st", "tr"]
@@ -72,10 +73,8 @@ class ActionSample:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSample:
-    """A screen and questions about it; a sample of level 1.
-
-    A question is ``("where" | "state" | "value", element index)``.
-    """
+    """A screen and questions about it: ``("where" | "state" | "value", element index)``; a sample
+    of level 1."""
 
     decision: Decision
     questions: tuple[tuple[str, int], ...]
@@ -83,9 +82,7 @@ class QuestionSample:
 
 def to_sample(screen: Screen, at: int) -> ActionSample:
     """The screen after the first ``at`` steps of its plan, and the next step as the correct action.
-
-    The widgets of the screen are changed in place.
-    """
+    Changes the widgets in place."""
     history = list(screen.history)
     for step in screen.plan[:at]:
         history.append(past(step, screen.widgets))
@@ -115,14 +112,12 @@ def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
 
 
 def past(step: Step, widgets: Sequence[Widget]) -> Past:
-    seen = step.widget or Widget("text", "")
-    role = seen.role if step.widget else ""
-    return Past(action=as_action(step, widgets), role=role, label=seen.label)
+    role, label = (step.widget.role, step.widget.label) if step.widget else ("", "")
+    return Past(action=as_action(step, widgets), role=role, label=label)
 
 
 def _apply(step: Step, widgets: Sequence[Widget]) -> None:
-    widget = step.widget
-    if widget is None:
+    if (widget := step.widget) is None:
         return
     if step.text is not None:
         widget.value = step.text
@@ -159,13 +154,9 @@ class Words(random.Random):
     """Draws words without repeating one, so that a label has one meaning on a screen; and elements
     and instructions made of them."""
 
-    def __init__(self, seed: int, known: Sequence[str]) -> None:
-        """``known``: ordinary words to mix in; the rest is made up."""
+    def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._known, self._used = known, set[str]()
-
-    def __new__(cls, seed: int, known: Sequence[str]) -> Words:
-        return super().__new__(cls, seed)  # type: ignore[call-arg]
+        self._used = {"and", "the", "then"}  # words of the instructions themselves
 
     def chance(self, share: float) -> bool:
         return self.random() < share
@@ -186,7 +177,7 @@ class Words(random.Random):
         if kind < 0.6:
             return "".join(self.choice(_CHARACTERS) for _ in range(self.randint(2, 7)))
         if kind < 0.94:
-            known = self.choice(self._known)
+            known = self.choice(KNOWN_WORDS)
             return known.capitalize() if self.chance(0.4) else known
         return str(self.randint(0, 20) if self.chance(0.5) else self.randint(21, 3000))
 

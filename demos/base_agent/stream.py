@@ -27,7 +27,6 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Environment
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.observation import Observation
 from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.stage1 import expert_of
@@ -53,18 +52,14 @@ class Mix:
 class Stream:
     """An endless stream of samples; equal seeds give equal streams."""
 
-    def __init__(
-        self, seed: int, known: Sequence[str], mix: Mix, demonstrations: Sequence[ActionSample] = ()
-    ) -> None:
-        """``known``: ordinary words to mix into invented screens; ``demonstrations``: a fixed pool
-        that is sampled with replacement."""
-        self.rng, self.mix = random.Random(seed), mix
-        self._known, self._demonstrations = tuple(known), demonstrations
+    def __init__(self, seed: int, mix: Mix, demonstrations: Sequence[ActionSample] = ()) -> None:
+        """``demonstrations``: a fixed pool that is sampled with replacement."""
+        self.rng, self.mix, self._demonstrations = random.Random(seed), mix, demonstrations
 
     def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
         """The next sample; ``questions`` overrides the share of level 1."""
         mix, rng = self.mix, self.rng
-        words = Words(rng.getrandbits(31), self._known)
+        words = Words(rng.getrandbits(31))
         if rng.random() < (mix.questions if questions is None else questions):
             return question_sample(words)
         shares = (mix.pages, mix.devices, mix.demonstrations if self._demonstrations else 0.0)
@@ -74,14 +69,15 @@ class Stream:
             sample = rng.choice(self._demonstrations)
             with_share = mix.demonstrations_with_messages
         else:
-            sample = device_sample(words) if source == "device" else self.page(words)
-        return with_messages(sample, rng, COLLEAGUES) if rng.random() < with_share else sample
+            sample = device_sample(words) if source == "device" else page_sample(words)
+        return with_messages(sample, rng) if rng.random() < with_share else sample
 
-    def page(self, words: Words) -> ActionSample:
-        """A random step of a random instruction on an invented page."""
-        families = pages.FAMILIES
-        screen = words.choices(list(families), list(families.values()))[0](words)
-        return to_sample(screen, words.randrange(len(screen.plan)))
+
+def page_sample(words: Words) -> ActionSample:
+    """A random step of a random instruction on an invented page."""
+    families = pages.FAMILIES
+    screen = words.choices(list(families), list(families.values()))[0](words)
+    return to_sample(screen, words.randrange(len(screen.plan)))
 
 
 def question_sample(words: Words, questions: int = 6) -> QuestionSample:
@@ -107,7 +103,7 @@ def rehearsal_for(model: Any, share: float) -> Callable[[int, random.Random], Se
     screens = Mix(questions=0.0, demonstrations=0.0)
 
     def draw(count: int, rng: random.Random) -> Sequence[PreferencePair]:
-        stream, pairs = Stream(rng.getrandbits(31), KNOWN_WORDS, screens), list[PreferencePair]()
+        stream, pairs = Stream(rng.getrandbits(31), screens), list[PreferencePair]()
         for _ in range(round(share / (1.0 - share) * count)):
             sample = stream.draw(questions=0.0)
             assert isinstance(sample, ActionSample)
@@ -126,13 +122,8 @@ def rehearsal_for(model: Any, share: float) -> Callable[[int, random.Random], Se
 async def demonstrate(
     environment: Environment, *, task: str, seed: int, rng: random.Random, stray: float = 0.12
 ) -> list[ActionSample]:
-    """The expert's actions in one task.
-
-    With probability ``stray`` a random action is executed instead of the expert's, so that the
-    next sample shows how to return.
-
-    Raises:
-        ConfigError: the environment has no expert.
+    """The expert's actions in one task. With probability ``stray`` a random action is executed
+    instead, so that the next sample shows how to return. Raises ``ConfigError`` without an expert.
     """
     expert = expert_of(environment)
     screen = await environment.reset(task=task, seed=seed)
@@ -162,9 +153,7 @@ def random_action(screen: Observation, rng: random.Random) -> Action | None:
     return Action(action_type="click", target=label, index=index)
 
 
-def with_messages(
-    sample: ActionSample, rng: random.Random, colleagues: Sequence[str]
-) -> ActionSample:
+def with_messages(sample: ActionSample, rng: random.Random) -> ActionSample:
     """The sample with messages of colleagues in its context, correct or wrong.
 
     In half of the samples all errors are the same, because agents that share a base model make the
@@ -172,7 +161,7 @@ def with_messages(
     """
     screen, trust = sample.decision.observation, rng.choice((0.25, 0.45, 0.65, 0.85))
     shared = random_action(screen, rng) if rng.random() < 0.5 else None
-    senders = rng.sample(list(colleagues), rng.randint(0, min(3, len(colleagues))))
+    senders = rng.sample(COLLEAGUES, rng.randint(0, 3))
     own = ["me"] if rng.random() < 0.45 or not senders else []
     said = {
         sender: sample.action if rng.random() < trust else shared or random_action(screen, rng)

@@ -1,8 +1,7 @@
 """Supervised training of all weights of a small agent, in one process or in several.
 
-The loss is taken on replies only. The curriculum follows CollabUIAgents
-(arXiv 2502.14496), section on agentic fine-tuning. The number of samples and the share of each
-level are our own, because the paper does not give them.
+The loss is taken on replies only. The curriculum is that of CollabUIAgents (arXiv 2502.14496); the
+number of samples and the share of each level, which the paper does not give, are our own.
 """
 
 from __future__ import annotations
@@ -77,12 +76,8 @@ def train(
     """Train all weights of the learner in place; return the final state.
 
     In several processes (``torchrun``), each with samples of its own, gradients are averaged.
-    ``report`` is called every 50 steps and at the end.
-
-    Raises:
-        LearningError: the loss or a gradient is NaN or infinite; the weights are those of the step
-            before.
-    """
+    ``report`` is called every 50 steps and at the end. Raises ``LearningError`` if the loss or a
+    gradient is not finite, before any weight is changed."""
     network: nn.Module = learner.network
     network.train()
     weights = [p for p in network.parameters() if p.requires_grad]
@@ -95,12 +90,17 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = config.rate(step)
         loss = reply_loss(network, *next(batches))
-        losses.append(_finite("loss", loss.item(), step, config))
+        losses.append(loss.item())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         _average_gradients(network)
-        norm = nn.utils.clip_grad_norm_(weights, 1.0)
-        _finite("gradient's norm", norm.item(), step, config)
+        norm = nn.utils.clip_grad_norm_(weights, 1.0).item()
+        if not math.isfinite(losses[-1] + norm):
+            raise LearningError(
+                f"stage 1: the loss is {losses[-1]} and the gradient's norm {norm} at step {step} "
+                f"of {config.steps}; the weights are those of the step before. Lower learning_rate "
+                f"(it was {config.rate(step):g})"
+            )
         optimizer.step()
         if step % 50 == 0 or step == config.steps:
             wall, used = time.monotonic() - start, time.process_time() - cpu
@@ -110,17 +110,6 @@ def train(
                 report(last)
     network.eval()
     return last
-
-
-def _finite(what: str, value: float, step: int, config: Stage1Config) -> float:
-    """The value. Raises ``LearningError`` if it is not finite, before any weight is changed."""
-    if not math.isfinite(value):
-        raise LearningError(
-            f"stage 1: the {what} is {value} at step {step} of {config.steps}; the weights are "
-            f"those of the step before. Lower learning_rate (it was {config.rate(step):g}), and "
-            "check the samples for values that are not numbers"
-        )
-    return value
 
 
 def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:

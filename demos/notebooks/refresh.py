@@ -17,8 +17,6 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-LONGEST_TEXT = 120
-"""Characters of the text that stands beside a picture."""
 
 
 def executed(notebook: NotebookNode, folder: Path, *, timeout: int = 600) -> NotebookNode:
@@ -43,18 +41,11 @@ def cleaned(notebook: NotebookNode) -> NotebookNode:
                 last.text += output.text  # kernels split streams at random places
                 continue
             kept.append(output)
-            data = output.get("data", {})
-            if "image/svg+xml" in data:  # every viewer shows it: the HTML would be a second copy
-                data.pop("text/html", None)
-                text = data.get("text/plain", "")
-                if len(text) > LONGEST_TEXT + 4:
-                    data["text/plain"] = text[:LONGEST_TEXT] + " ..."
-            if "metadata" in output:
-                sizes = {
-                    kind: {name: said[name] for name in ("width", "height") if name in said}
-                    for kind, said in output.metadata.items() if kind.startswith("image/")
-                }  # fmt: skip
-                output.metadata = nbformat.from_dict({k: size for k, size in sizes.items() if size})
+            if "image/svg+xml" in output.get("data", {}):  # the HTML would be a second copy
+                output.data.pop("text/html", None)
+            if "metadata" in output:  # only the sizes of pictures are kept
+                sizes = {k: v for k, v in output.metadata.items() if k.startswith("image/")}
+                output.metadata = nbformat.from_dict(sizes)
         if cell.cell_type == "code":
             cell.outputs = kept
     return notebook

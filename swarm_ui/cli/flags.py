@@ -77,8 +77,8 @@ def option(
     least: int | None = None,
     default: Any = None,
 ) -> Option:
-    """An option. Its panel in the help follows from the section of its setting. One of a list type
-    is repeatable, and one with an empty ``value`` (placeholder) is a switch. ``least``: its smallest
+    """An option, in the panel of the help that its setting belongs to. One of a list type is
+    repeatable, and one with an empty ``value`` (placeholder) a switch. ``least``: its smallest
     value."""
     panel = _PANELS.get(setting.partition(".")[0], HOW) if panel is None else panel
     info = typer.Option(

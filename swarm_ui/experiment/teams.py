@@ -149,11 +149,14 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
         sender, _, listener = (word.strip() for word in part.partition(">"))
         if part.endswith(LEARNED_EDGES.suffix):
             raise ConfigError(f"there is no file '{part}'")
-        if sender not in names or listener not in names:
+        if not sender or not listener:
             raise ConfigError(
-                f"'{part}' is no edge of this team: expected SENDER>LISTENER of {', '.join(names)}"
-                f"; or random, {', '.join(SHAPES)}, a run or a file of learned edges"
+                f"'{part}' is not SENDER>LISTENER; expected random, {', '.join(SHAPES)}, a run or "
+                f"a file of learned edges, or pairs of {', '.join(names)}"
             )
+        if missing := [name for name in (sender, listener) if name not in names]:
+            raise ConfigError(f"the edge '{part}': there is no {' and no '.join(missing)}; the "
+                              f"team has {', '.join(names)}")  # fmt: skip
         if (sender, listener) in found:
             raise ConfigError(f"the edge '{part}' is given twice; give each edge once")
         found.append((sender, listener))

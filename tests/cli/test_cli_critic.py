@@ -122,13 +122,6 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noq
     assert "--critic learned critic.folder=out/final" in " ".join(shown.err.split())
 
 
-def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
-    write_tiny_model(shell.folder / "tiny")
-    done = shell(f"critic tiny {LAMP} out --episodes 40 --dry-run --json")
-    assert done.code == 0 and list(done.json["episodes"].values()) == [48]
-    assert not (shell.folder / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [

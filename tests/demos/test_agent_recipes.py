@@ -20,14 +20,15 @@ from demos.base_agent.recipes import (
     FIRST_DEVICE,
     GENERAL,
     general_demonstrations,
-    make_general_agent,
+    make_agent,
 )
+from demos.base_agent.stream import Mix
 from swarm_ui.environments.phone.invented import UNSEEN
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.model_settings import Agent
 from swarm_ui.experiment.models import describe_model, load_in_process
-from swarm_ui.nodes import LocalModel
+from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.rollout import Job
 
@@ -69,7 +70,8 @@ def differs(one: LocalModel, other: LocalModel) -> bool:
 
 def test_the_general_agent_continues_another(tmp_path: Path) -> None:
     shown = asyncio.run(general_demonstrations(7, **SMALL))
-    done = make_general_agent(tmp_path, replace(GENERAL, steps=3), shown=shown)
+    done = make_agent(tmp_path, replace(GENERAL, steps=3), start=BASE_AGENT,
+                      mix=Mix(), shown=shown)  # fmt: skip
     assert done.steps == 3
     assert differs(LocalModel.load(tmp_path), LocalModel.load())
 

@@ -12,10 +12,7 @@ from demos.base_agent.stream import Mix, Stream
 from swarm_ui.model import ChatModel, Completion, Request
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
-from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
-
-KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
 def untrained(seed: int = 0) -> LocalModel:
@@ -53,7 +50,7 @@ def newest(model: InProcessModel, name: str) -> str:  # type: ignore[type-arg]
 
 def requests(count: int) -> list[Request]:
     """Screens of many sizes."""
-    stream = Stream(3, KNOWN, Mix())
+    stream = Stream(3, Mix())
     return [Request(decision=stream.draw(questions=0.0).decision, seed=i) for i in range(count)]
 
 

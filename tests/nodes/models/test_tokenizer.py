@@ -17,15 +17,13 @@ from swarm_ui.action import Action, Unparsed
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.tiny_agent.tokenizer import MAX_PROMPT, SLOTS, ScreenTokenizer, Trie
-from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation, Past
 
 CODEC = ScreenTokenizer(["wardrobe"])
-KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
 def lessons(count: int, seed: int) -> list[ActionSample]:
-    stream = Stream(seed, KNOWN, Mix())
+    stream = Stream(seed, Mix())
     drawn = [stream.draw(questions=0.0) for _ in range(count)]
     return [lesson for lesson in drawn if isinstance(lesson, ActionSample)]
 
