@@ -111,12 +111,11 @@ class Budget:
             ("max_cost", money, self._parts, self._held_parts, hold.parts, _UNIT),
         ):
             if most_of_all is not None and used + held + needed > most_of_all:
-                what = name.removeprefix("max_")
                 raise BudgetExceeded(
-                    f"{where}: the next call exceeds the budget, and was not sent: it may need "
-                    f"{what} {needed / unit:.10g}, and of {most_of_all / unit:.10g} there are "
-                    f"{used / unit:.10g} used and {held / unit:.10g} reserved for calls in "
-                    f"progress. Raise {name} to continue"
+                    f"{where}: the next call exceeds the budget, and was not sent: {name} is "
+                    f"{most_of_all / unit:.10g}, {used / unit:.10g} are used and "
+                    f"{held / unit:.10g} reserved for calls in progress, and it may need "
+                    f"{needed / unit:.10g}. Raise {name} to continue"
                 )
         self.calls += 1
         self._held_tokens += hold.tokens

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("swarm_ui", "nodes", "optim", "environments", "benchmarks", "demos")
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?!?((?:swarm_ui|benchmarks)[\w.]*)`")
-SOURCE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+\.py)`")
+SOURCE = re.compile(rf"`((?:{'|'.join((*FOLDERS, 'tests', 'docs'))})/[a-z\d_./-]*)`")
 
 
 @cache
@@ -47,8 +47,8 @@ def test_docstrings_refer_to_what_exists() -> None:
 
 def test_pages_refer_to_what_exists() -> None:
     lost = []
-    for page in (ROOT / "docs").rglob("*.md"):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         lost += [n for n in re.findall(r"^::: (\S+)", text, flags=re.MULTILINE) if not exists(n)]
-        lost += [name for name in SOURCE.findall(text) if not (ROOT / name).is_file()]
+        lost += [name for name in SOURCE.findall(text) if not (ROOT / name).exists()]
     assert lost == []

@@ -84,7 +84,7 @@ async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
         got, _ = await asyncio.wait_for(pieces_of(client, asked), timeout=10)
         assert got == ["next"]
         # What it used is not known, so it counts with all it may have used.
-        with pytest.raises(BudgetExceeded, match="127 used and 0 reserved"):
+        with pytest.raises(BudgetExceeded, match="127 are used and 0 reserved"):
             await client.generate([ask(max_tokens=990)])
         await client.close()
     async with asyncio.timeout(10):
