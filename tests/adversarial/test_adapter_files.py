@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from cli_world import Shell, shell  # noqa: F401
+from damage import Edit, damaged, edits
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from local_models import disturb, untrained, with_adapters
 from safetensors.torch import load_file, save_file
 
@@ -21,8 +23,28 @@ from swarm_ui.nodes import LocalModel
 Weights = dict[str, torch.Tensor]
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 LAYER = "base_model.model.model.layers.0.self_attn.q_proj"
-HARMLESS = (True, False, "gaussian", "eva", "orthogonal")
+ENDLESS = r"(\w+\.?)+$!"
+HARMLESS: tuple[dict[str, object], ...] = (
+    *({"init_lora_weights": start} for start in (True, False, "gaussian", "eva", "orthogonal")),
+    {"monteclora_config": {}},  # an empty setting is no setting
+    {"target_modules": ENDLESS, "exclude_modules": ENDLESS},  # never run: the weights' names count
+)
 FROM_THE_BASE = ("pissa_niter_4", "PiSSA", "olora", "corda", "loftq", "lora_ga", "mica")
+BEYOND: dict[str, object] = {
+    "use_dora": True, "use_qalora": True, "modules_to_save": ["lm_head"], "lora_bias": True,
+    "trainable_token_indices": [1], "target_parameters": ["x"],
+    "layer_replication": [[0, 2], [0, 2]], "corda_config": {"corda_method": "ipm"},
+    "arrow_config": {"top_k": 1}, "use_bdlora": {"nblocks": 2}, "kasa_config": {"beta": 1},
+    "velora_config": {"scale": 1.0}, "a_field_of_tomorrow": "on",
+    "alpha_pattern": {ENDLESS: 4},
+}  # fmt: skip
+REFUSED = [
+    *(("plain LoRA", {"init_lora_weights": start}) for start in FROM_THE_BASE),
+    *((name, {name: value}) for name, value in BEYOND.items()),
+    ("rank_pattern", {"rank_pattern": {ENDLESS: 4}}),
+    ("does not fit", {"r": 10**9}),  # compared with the weights before memory is taken
+    ("does not fit", {"rank_pattern": {"q_proj": 10**9}}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +64,15 @@ def model() -> LocalModel:
     return made
 
 
-def changed(source: Path, folder: Path, **fields: object) -> Path:
-    """A copy of an adapter with other fields in its configuration."""
-    shutil.copytree(source, folder)
+@pytest.fixture
+def guest(saved: Path, tmp_path: Path) -> Path:
+    """A copy of a sound adapter, to be changed."""
+    return Path(shutil.copytree(saved / "agent_0", tmp_path / "guest"))
+
+
+def configure(folder: Path, fields: dict[str, object]) -> None:
     path = folder / CONFIG
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-    return folder
-
-
-def rewritten(
-    source: Path, folder: Path, change: Callable[[dict[str, torch.Tensor]], None]
-) -> Path:
-    """A copy of an adapter with other weights."""
-    shutil.copytree(source, folder)
-    weights = load_file(folder / WEIGHTS)
-    change(weights)
-    save_file(weights, folder / WEIGHTS)
-    return folder
 
 
 @contextmanager
@@ -74,151 +88,136 @@ def nothing_changes(model: LocalModel) -> Iterator[None]:
     assert {*model.adapters} <= {"own", "guest"}
 
 
-@pytest.mark.parametrize("start", HARMLESS)
+@pytest.mark.parametrize("fields", HARMLESS, ids=str)
 def test_loading_and_swapping_leave_the_base(
-    model: LocalModel, saved: Path, tmp_path: Path, start: object
+    model: LocalModel, saved: Path, guest: Path, fields: dict[str, object]
 ) -> None:
-    one = changed(saved / "agent_0", tmp_path / "one", init_lora_weights=start)
+    configure(guest, fields)
     with nothing_changes(model):
-        model.load_adapter(one, "guest")
-        model.load_adapter(saved / "agent_1", "guest")
-        model.load_adapter(one, "guest")
-
-
-@pytest.mark.parametrize("start", FROM_THE_BASE)
-def test_an_adapter_that_begins_from_the_base_is_refused(
-    model: LocalModel, saved: Path, tmp_path: Path, start: str
-) -> None:
-    folder = changed(saved / "agent_0", tmp_path / "x", init_lora_weights=start)
-    with nothing_changes(model), pytest.raises(ConfigError, match="plain LoRA"):
-        model.load_adapter(folder, "guest")
-    plain = untrained()  # the first adapter of a model takes another way through peft
-    with pytest.raises(ConfigError, match="plain LoRA"):
-        plain.load_adapter(folder, "guest")
-    assert plain.adapters == ()
-
-
-@pytest.mark.parametrize("field, value", [
-    ("use_dora", True), ("use_qalora", True), ("modules_to_save", ["lm_head"]),
-    ("trainable_token_indices", [1]), ("target_parameters", ["x"]), ("lora_bias", True),
-    ("layer_replication", [[0, 2], [0, 2]]), ("corda_config", {"corda_method": "ipm"}),
-    ("arrow_config", {"top_k": 1}), ("use_bdlora", {"nblocks": 2}), ("kasa_config", {"beta": 1}),
-    ("velora_config", {"scale": 1.0}), ("monteclora_config", {}), ("a_field_of_tomorrow", "on"),
-])  # fmt: skip
-def test_methods_beyond_plain_lora_are_refused(
-    model: LocalModel, saved: Path, tmp_path: Path, field: str, value: object
-) -> None:
-    folder = changed(saved / "agent_0", tmp_path / "x", **{field: value})
-    with nothing_changes(model):
-        if value:
-            with pytest.raises(ConfigError, match=field):
-                model.load_adapter(folder, "guest")
-        else:  # an empty setting is no setting
+        for folder in (guest, saved / "agent_1", guest):
             model.load_adapter(folder, "guest")
 
 
-@pytest.mark.parametrize("key", [
+@pytest.mark.parametrize(("told", "fields"), REFUSED, ids=str)
+def test_a_configuration_beyond_plain_lora_is_refused(
+    model: LocalModel, guest: Path, told: str, fields: dict[str, object]
+) -> None:
+    configure(guest, fields)
+    with nothing_changes(model), pytest.raises(ConfigError, match=told):
+        model.load_adapter(guest, "guest")
+    plain = untrained()  # the first adapter of a model takes another way through peft
+    with pytest.raises(ConfigError, match=told):
+        plain.load_adapter(guest, "guest")
+    assert plain.adapters == ()
+
+
+def smuggle(key: str) -> Callable[[LocalModel, Weights], None]:
+    def change(model: LocalModel, weights: Weights) -> None:
+        base = model.base_weights().get(key.removeprefix("base_model.model."))
+        weights[key] = torch.ones(4, 32) if base is None else torch.full_like(base, 7.0)
+
+    return change
+
+
+def spoil(model: LocalModel, weights: Weights) -> None:
+    next(iter(weights.values()))[0, 0] = float("nan")
+
+
+SMUGGLED = (
     "base_model.model.model.embed_tokens.weight", "base_model.model.lm_head.weight",
     f"{LAYER}.weight", f"{LAYER}.base_layer.weight", f"{LAYER}.lora_A.own.weight",
     f"{LAYER}.lora_A.own.lora_A.weight", f"{LAYER}.lora_magnitude_vector.weight",
     "base_model.model.model.embed_tokens.lora_embedding_A", "x", "",
-])  # fmt: skip
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "change"),
+    [*(("plain LoRA alone", smuggle(key)) for key in SMUGGLED), ("not finite", spoil)],
+)
 def test_weights_of_anything_but_the_adapter_are_refused(
-    model: LocalModel, saved: Path, tmp_path: Path, key: str
+    model: LocalModel, guest: Path, told: str, change: Callable[[LocalModel, Weights], None]
 ) -> None:
-    def smuggle(weights: Weights) -> None:
-        base = model.base_weights().get(key.removeprefix("base_model.model."))
-        weights[key] = torch.ones(4, 32) if base is None else torch.full_like(base, 7.0)
-
-    folder = rewritten(saved / "agent_0", tmp_path / "x", smuggle)
-    with nothing_changes(model), pytest.raises(ConfigError, match="plain LoRA alone"):
-        model.load_adapter(folder, "guest")
+    weights = load_file(guest / WEIGHTS)
+    change(model, weights)
+    save_file(weights, guest / WEIGHTS)
+    with nothing_changes(model), pytest.raises(ConfigError, match=told):
+        model.load_adapter(guest, "guest")
 
 
-def test_a_claimed_size_is_compared_with_the_weights_before_memory_is_taken(
-    model: LocalModel, saved: Path, tmp_path: Path
-) -> None:
-    for number, fields in enumerate(({"r": 10**9}, {"rank_pattern": {"q_proj": 10**9}})):
-        folder = changed(saved / "agent_0", tmp_path / str(number), **fields)
-        with nothing_changes(model), pytest.raises(ConfigError, match="does not fit"):
-            model.load_adapter(folder, "guest")
-
-
-def test_expressions_that_choose_layers_are_not_run(
-    model: LocalModel, saved: Path, tmp_path: Path
-) -> None:
-    endless = r"(\w+\.?)+$!"
-    fields: Mapping[str, object] = {"target_modules": endless, "exclude_modules": endless}
-    folder = changed(saved / "agent_0", tmp_path / "x", **fields)
-    with nothing_changes(model):
-        model.load_adapter(folder, "guest")  # the names of its weights tell the layers
-    for name in ("rank_pattern", "alpha_pattern"):
-        folder = changed(saved / "agent_0", tmp_path / name, **{name: {endless: 4}})
-        with nothing_changes(model), pytest.raises(ConfigError, match=name):
-            model.load_adapter(folder, "guest")
-
-
-DEEP = "[" * 100_000
-
-
-def test_weights_that_are_cut_off_anywhere_are_one_error(
-    model: LocalModel, saved: Path, tmp_path: Path
-) -> None:
-    folder = changed(saved / "agent_0", tmp_path / "x")
-    whole = (folder / WEIGHTS).read_bytes()
+def test_weights_that_are_cut_off_anywhere_are_one_error(model: LocalModel, guest: Path) -> None:
+    whole = (guest / WEIGHTS).read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
-    cuts = {0, 1, 7, 8, 9, header // 2, header - 1, header, header + 1, len(whole) - 1}
+    cuts = (0, 1, 7, 8, 9, header // 2, header - 1, header, header + 1, len(whole) - 1)
+    endless = b"\xff" * 8 + whole[8:]  # a header of 2**64 bytes
     with nothing_changes(model):
-        for cut in sorted(cuts):
-            (folder / WEIGHTS).write_bytes(whole[:cut])
+        for data in (*(whole[:cut] for cut in cuts), endless):
+            (guest / WEIGHTS).write_bytes(data)
             with pytest.raises(ConfigError, match=r"readable safetensors|plain LoRA"):
-                model.load_adapter(folder, "guest")
-        (folder / WEIGHTS).write_bytes(b"\xff" * 8 + whole[8:])  # a header of 2**64 bytes
-        with pytest.raises(ConfigError, match="readable safetensors"):
+                model.load_adapter(guest, "guest")
+
+
+ODD = st.sampled_from([
+    None, True, False, 0, -1, 1, 4, 10**9, 10**30, 0.5, 1e308, "", "x", "pissa", "gaussian",
+    "all-linear", "q_proj", "(a+)+$", "\x00", "é" * 300, [], ["."], [[]], {}, {"q_proj": 4},
+    {"a": {"b": []}}, [4, 32], [128], [0, 2**40], [2**40, 2**41], "F16", "I32", "F64",
+])  # fmt: skip
+FIELDS = st.sampled_from(["init_lora_weights", "r", "lora_alpha", "target_modules", "peft_type",
+                          "bias", "rank_pattern", "task_type", "odd"])  # fmt: skip
+PARTS = st.sampled_from(["shape", "dtype", "data_offsets"])
+
+
+def reheaded(data: bytes, changes: dict[str, Any]) -> bytes:
+    """Weights whose first entry says something else of itself."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header[next(key for key in header if key != "__metadata__")] |= changes
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
+
+
+def fuzz(model: LocalModel, saved: Path, folder: Path, examples: int) -> set[str]:
+    """Load mutated adapters; what became of them."""
+    sound = {name: (saved / "agent_0" / name).read_bytes() for name in (CONFIG, WEIGHTS)}
+    seen = set[str]()
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(
+        st.dictionaries(FIELDS, ODD, max_size=2), st.dictionaries(PARTS, ODD, max_size=1),
+        edits(most=1), edits(most=1),
+    )  # fmt: skip
+    def run(
+        fields: dict[str, Any], header: dict[str, Any], first: list[Edit], second: list[Edit]
+    ) -> None:
+        config = json.dumps(json.loads(sound[CONFIG]) | fields).encode()
+        (folder / CONFIG).write_bytes(damaged(config, first))
+        (folder / WEIGHTS).write_bytes(damaged(reheaded(sound[WEIGHTS], header), second))
+        try:
             model.load_adapter(folder, "guest")
+            seen.add("loaded")
+        except ConfigError:
+            seen.add("refused")
+
+    with nothing_changes(model):
+        run()
+    return seen
 
 
-def test_numbers_that_are_not_finite_are_refused(
-    model: LocalModel, saved: Path, tmp_path: Path
+@pytest.mark.parametrize("examples", [150, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.timeout(7200)
+def test_mutated_adapters_are_refused_or_plain(
+    model: LocalModel, saved: Path, guest: Path, examples: int
 ) -> None:
-    def spoil(weights: Weights) -> None:
-        next(iter(weights.values()))[0, 0] = float("nan")
-
-    folder = rewritten(saved / "agent_0", tmp_path / "x", spoil)
-    with nothing_changes(model), pytest.raises(ConfigError, match="not finite"):
-        model.load_adapter(folder, "guest")
+    assert fuzz(model, saved, guest, examples) == {"loaded", "refused"}
 
 
 @pytest.mark.parametrize("name, data", [
     ("model.safetensors", b"\x10\x00"), ("config.json", b"[]"), ("config.json", b"{}"),
     ("words.json", b"{"), ("words.json", b'{"a": 1}'), ("words.json", b"[1, 2]"),
-    ("words.json", DEEP.encode()),
+    ("words.json", b"[" * 100_000),
 ])  # fmt: skip
 def test_a_damaged_agent_is_one_error(tmp_path: Path, name: str, data: bytes) -> None:
     untrained().save(tmp_path)
     (tmp_path / name).write_bytes(data)
     with pytest.raises(ConfigError, match=r"no agent in|do not belong together"):
         LocalModel.load(tmp_path)
-
-
-def test_the_command_ends_with_code_2_and_writes_nothing(
-    shell: Shell,  # noqa: F811
-    saved: Path,
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "adapters"
-    shutil.copytree(saved, folder)
-    torn = folder / "agent_0" / WEIGHTS
-    torn.write_bytes(torn.read_bytes()[:-1])
-    before = contents(folder)
-    done = shell("eval phone --model base --episodes 1 --out run --adapters", str(folder))
-    assert done.code == 2 and "readable safetensors" in done.err
-    assert contents(folder) == before
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,16 @@ from swarm_ui import (
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import Fallback
 
+Kind = type[BaseException]
+LIMITS = (Limits(), Limits(timeout=9, run_timeout=99, concurrency=2))
+
 
 class Odd(BaseException):
     """Of somebody else's library."""
 
 
-OUTCOME = pytest.fail.Exception
-KINDS: list[type[BaseException]] = [Odd, OUTCOME, GeneratorExit, SystemExit, KeyboardInterrupt]
-
-
 class Raises:
-    def __init__(self, id: str, kind: type[BaseException], seconds: float = 0.0) -> None:
+    def __init__(self, id: str, kind: Kind, seconds: float = 0.0) -> None:
         self.id, self.kind, self.seconds = id, kind, seconds
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
@@ -44,93 +43,64 @@ class Raises:
         raise self.kind("out")
 
 
-def first(kind: type[BaseException], seconds: float) -> CollabGraph:
-    return CollabGraph([Raises("a", kind, seconds), Sleeper("b")], [("a", "b")])
-
-
-def among(kind: type[BaseException], seconds: float) -> CollabGraph:
+def nested(kind: Kind, seconds: float) -> CollabGraph:
+    """Among others, in a graph inside a graph."""
     others = [Sleeper(f"n{k}", 1.0 + k) for k in range(5)]
     nodes = [*others[:2], Raises("a", kind, seconds), *others[2:], Sleeper("end", 1)]
-    return CollabGraph(nodes, [(n.id, "end") for n in nodes[:-1]], rounds=3)
+    inner = CollabGraph(nodes, [(n.id, "end") for n in nodes[:-1]], rounds=3)
+    return CollabGraph([inner.named("team"), Sleeper("b")], [("team", "b")])
 
 
-def nested(kind: type[BaseException], seconds: float) -> CollabGraph:
-    return CollabGraph([among(kind, seconds).named("team"), Sleeper("b")], [("team", "b")])
-
-
-def fallback(kind: type[BaseException], seconds: float) -> CollabGraph:
+def fallback(kind: Kind, seconds: float) -> CollabGraph:
     broken = Sleeper("a", 1, fails=ValueError("no"))
     node = Fallback(broken, Raises("second", kind, seconds))
     return CollabGraph([node, Sleeper("b")], [("a", "b")])
 
 
-def condition(kind: type[BaseException], seconds: float) -> CollabGraph:
+def condition(kind: Kind, seconds: float) -> CollabGraph:
     def when(message: Message) -> bool:
         raise kind("out")
 
     return CollabGraph([Sleeper("a", seconds), Sleeper("b")], [("a", "b")], when={("a", "b"): when})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seconds", [0.0, 2.5])
-@pytest.mark.parametrize("make", [first, among, nested, fallback, condition])
-@pytest.mark.parametrize("limits", [Limits(), Limits(timeout=9, run_timeout=99, concurrency=2)])
-def test_the_run_ends_with_it(
-    kind: type[BaseException],
-    seconds: float,
-    make: Callable[[type[BaseException], float], CollabGraph],
-    limits: Limits,
-) -> None:
-    with pytest.raises(kind, match="out"):  # a deadlock would be a RuntimeError
-        in_virtual_time(make(kind, seconds).run(BLANK, limits=limits))
+@pytest.mark.parametrize("kind", [Odd, pytest.fail.Exception, GeneratorExit, KeyboardInterrupt])
+@pytest.mark.parametrize("make", [nested, fallback, condition])
+def test_the_run_ends_with_it(kind: Kind, make: Callable[[Kind, float], CollabGraph]) -> None:
+    for seconds in (0.0, 2.5):
+        for limits in LIMITS:
+            with pytest.raises(kind, match="out"):  # a deadlock would be a RuntimeError
+                in_virtual_time(make(kind, seconds).run(BLANK, limits=limits))
 
 
 @pytest.mark.parametrize("kind", [Odd, GeneratorExit])
-def test_a_run_in_a_journal_can_go_on(kind: type[BaseException], tmp_path: Path) -> None:
+def test_a_run_in_a_journal_can_go_on(kind: Kind, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "runs.jsonl")
     for _ in range(2):  # the run is not left open
         with pytest.raises(kind):
-            first(kind, 0).run_sync(BLANK, run_id="r", journal=journal)
+            CollabGraph([Raises("a", kind)]).run_sync(BLANK, run_id="r", journal=journal)
         assert journal.read("r").calls == {}
 
 
-class Breaks(PhoneEnvironment):
-    kind: type[BaseException] = Odd
-
-    async def step(self, action: Action) -> Step:
-        raise self.kind("out")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("where", ["node", "environment"])
-def test_no_episode_is_lost_in_silence(kind: type[BaseException], where: str) -> None:
-    class World(Breaks):
-        pass
-
-    World.kind = kind
-    graph = CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'}))
-    if where == "node":
-        graph = CollabGraph([Raises("a", kind)])
+async def play(make: Any, graph: CollabGraph) -> None:
     jobs = [("contacts-add", seed) for seed in range(5)]
-    make = PhoneEnvironment if where == "node" else World
-    with pytest.raises(kind, match="out"):
-        asyncio.run(within(rollout_many(make, GraphPolicy(graph), jobs, concurrency=2)))
-
-
-async def within(doing: Coroutine[Any, Any, Any]) -> Any:
     async with asyncio.timeout(20):
-        return await doing
+        await rollout_many(make, GraphPolicy(graph), jobs, concurrency=2)
 
 
-class Cancels:
-    id = "a"
+@pytest.mark.parametrize("kind", [Odd, SystemExit, KeyboardInterrupt])
+def test_no_episode_is_lost_in_silence(kind: Kind) -> None:
+    class Breaks(PhoneEnvironment):
+        async def step(self, action: Action) -> Step:
+            raise kind("out")
 
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        raise asyncio.CancelledError
+    waits = CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'}))
+    for make, graph in ((Breaks, waits), (PhoneEnvironment, CollabGraph([Raises("a", kind)]))):
+        with pytest.raises(kind, match="out"):
+            asyncio.run(play(make, graph))
 
 
 async def test_a_node_that_cancels_by_itself_ends_the_stream() -> None:
-    policy = GraphPolicy(CollabGraph([Cancels()]))
-    jobs = [("contacts-add", seed) for seed in range(5)]
+    graph = CollabGraph([Raises("a", asyncio.CancelledError)])
     with pytest.raises(asyncio.CancelledError):
-        await within(rollout_many(PhoneEnvironment, policy, jobs, concurrency=2))
+        await play(PhoneEnvironment, graph)

@@ -6,26 +6,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from graph_fakes import SCREEN, HashModel
+from damage import Edit, damaged, edits
+from graph_fakes import SCREEN, FixedModel, HashModel, click
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from swarm_ui import (
     CollabGraph,
     ConfigError,
     Episode,
     Journal,
+    StepRecord,
     Trace,
     TraceError,
     read_jsonl,
     write_jsonl,
 )
+from swarm_ui.errors import Failure
+from swarm_ui.nodes import MajorityVote
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl
 
-DEEP = b"[" * 100_000 + b"]" * 100_000
+GRAPH = CollabGraph.collaborative(2, 2, model=HashModel(), views="shuffle", seed=1)
 LONG = b"1" * 5_000
-GRAPH = CollabGraph.collaborative(2, 2, model=HashModel(), seed=1)
-NASTY = [DEEP, LONG, b"-" + LONG, b"1e999", b"NaN", b'"\\ud800"', b"\xff\xfe", b"{", b""]
+NASTY = [b"[" * 100_000 + b"]" * 100_000, LONG, b"-" + LONG, b"1e999", b"NaN", b'"\\ud800"',
+         b"\xff\xfe", b"{", b""]  # fmt: skip
+PARTS = [
+    *NASTY[1:], b"null", b"true", b"-0.0", b"1e-999", b'"x"', b'"\\u0000"', b"[]", b"[[]]", b"{}",
+    b"[" * 3000, b'{"a":' * 3000, b'"' + b"\\" * 99, b",", b":", b"}", b"]", b'{"version":1}',
+    b"\xed\xa0\x80", b"\xef\xbb\xbf", b'"error":"ModelError: x",', b'"kind":"reply",',
+]  # fmt: skip
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -35,16 +47,11 @@ def files(folder: Path) -> dict[str, bytes]:
 # -- journals -----------------------------------------------------------------------------------
 
 
-def stored(folder: Path) -> Path:
-    path = folder / "runs.jsonl"
-    GRAPH.run_sync(SCREEN, run_id="r", journal=Journal(path))
-    return path
-
-
 @pytest.mark.parametrize("junk", NASTY)
 @pytest.mark.parametrize("place", [0, 1, -1])
 def test_junk_in_a_journal(tmp_path: Path, junk: bytes, place: int) -> None:
-    path = stored(tmp_path)
+    path = tmp_path / "runs.jsonl"
+    GRAPH.run_sync(SCREEN, run_id="r", journal=Journal(path))
     lines = path.read_bytes().splitlines()
     lines[place] = junk
     path.write_bytes(b"\n".join(lines) + b"\n")
@@ -61,18 +68,13 @@ def test_junk_in_a_journal(tmp_path: Path, junk: bytes, place: int) -> None:
 # -- traces -----------------------------------------------------------------------------------
 
 
-def traces(folder: Path) -> Path:
-    path = folder / "t.jsonl"
-    write_jsonl(path, [GRAPH.run_sync(SCREEN, run_id=f"r{k}", seed=k) for k in range(3)])
-    return path
-
-
-def reading(path: Path, kind: type[Any]) -> list[Callable[[], object]]:
+def readers(path: Path, kind: type[Any]) -> list[Callable[[], list[Any]]]:
     return [lambda: read_jsonl(path, kind), lambda: list(iter_jsonl(path, kind))]
 
 
 def test_cut_off_at_any_byte(tmp_path: Path) -> None:
-    path = traces(tmp_path)
+    path = tmp_path / "t.jsonl"
+    write_jsonl(path, [GRAPH.run_sync(SCREEN, run_id=f"r{k}", seed=k) for k in range(3)])
     data = path.read_bytes()
     for end in [*range(1, len(data), 97), len(data) - 1]:
         path.write_bytes(data[:end])
@@ -80,7 +82,7 @@ def test_cut_off_at_any_byte(tmp_path: Path) -> None:
         if data[:end].endswith(b"\n"):
             assert len(read_jsonl(path, Trace)) == whole
             continue
-        for read in reading(path, Trace):
+        for read in readers(path, Trace):
             with pytest.raises(TraceError, match=rf"line {whole + 1}: "):
                 read()
         with pytest.raises(TraceError, match="cut off"):
@@ -90,10 +92,61 @@ def test_cut_off_at_any_byte(tmp_path: Path) -> None:
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing", tmp_path / "a" / "b"):
-        for kind in (Trace, Episode):
-            for read in reading(path, kind):
-                with pytest.raises(TraceError, match="cannot be opened"):
-                    read()
+        for read in (*readers(path, Trace), *readers(path, Episode)):
+            with pytest.raises(TraceError, match="cannot be opened"):
+                read()
+
+
+def every_field(path: Path) -> list[bytes]:
+    """Lines with every field of the format that a run can fill."""
+    trace = GRAPH.run_sync(SCREEN, run_id="r")
+    solo = CollabGraph.solo(FixedModel({None: click(1)}))
+    outer = CollabGraph([solo.named("inner"), MajorityVote()]).run_sync(SCREEN, run_id="q")
+    failure = Failure(kind="unavailable", message="503", node="a", error="ModelUnavailable")
+    calls = (msgspec.structs.replace(trace.calls[0], error=failure), *trace.calls[1:])
+    broken = msgspec.structs.replace(trace, calls=calls, edge_logprob=-1.5)
+    steps = (StepRecord(trace=broken, reward=1.0, credit=((0.5, None),)), StepRecord(trace=outer))
+    episode = Episode(environment="e", task="t", seed=7, steps=steps, fault=failure)
+    write_jsonl(path, [trace, outer, episode])
+    return path.read_bytes().splitlines()
+
+
+def outcome(read: Callable[[], list[Any]]) -> list[Any] | None:
+    """What is read, or ``None`` after a typed error; anything else that is raised is a bug."""
+    try:
+        return read()
+    except TraceError as error:
+        assert 0 < len(str(error)) < 1000  # it must not quote the file at any length
+        return None
+
+
+def expect_a_record_or_an_error(path: Path, line: bytes) -> bool:
+    """Both readers agree on a line, and what they read can be written; whether it was read."""
+    path.write_bytes(line.replace(b"\n", b" ") + b"\n")
+    found = [[outcome(read) for read in readers(path, kind)] for kind in (Trace, Episode)]
+    for one, other in found:
+        assert one == other
+        for each in one or []:
+            assert msgspec.json.decode(msgspec.json.encode(each), type=type(each)) == each
+    return any(one is not None for one, _ in found)
+
+
+@pytest.mark.parametrize("examples", [200, pytest.param(200_000, marks=pytest.mark.soak)])
+@pytest.mark.timeout(3000)
+def test_any_bytes_are_a_record_or_a_typed_error(tmp_path: Path, examples: int) -> None:
+    path = tmp_path / "t.jsonl"
+    lines, seen = every_field(path), set[bool]()
+    assert all(expect_a_record_or_an_error(path, line) for line in lines)
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(lines), edits(PARTS, most=4))
+    def run(line: bytes, changes: list[Edit]) -> None:
+        for change in changes:
+            seen.add(expect_a_record_or_an_error(path, change.apply(line)))
+        seen.add(expect_a_record_or_an_error(path, damaged(line, changes)))
+
+    run()
+    assert seen == {True, False}
 
 
 # -- run folders and graphs -------------------------------------------------------------------
