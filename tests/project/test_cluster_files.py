@@ -201,15 +201,6 @@ def status(place: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def check(run: Path, episodes: int) -> None:
-    """A run that was played by the workers of two nodes."""
-    found = snapshot(run)
-    assert (found.state, found.done, found.total) == ("finished", episodes, episodes)
-    traces = read_jsonl(run / "traces/parameters.jsonl")
-    assert len({(e.task, e.seed) for e in traces}) == len(traces) == episodes
-    assert (run / "report.html").is_file()
-
-
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(900)
@@ -246,41 +237,8 @@ def test_two_machines_from_zero(world: Path) -> None:
             env=stranger, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert refused.returncode != 0, "another token plays nothing"
-    check(world / "runs/solo", 12)
-
-
-SRUN = """\
-#!/bin/bash
-while [[ $1 == --* ]]; do shift; done
-exec "$@"
-"""
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both nodes are on this machine; a stand-in for srun starts the commands."""
-    for name, text in (("srun", SRUN), ("scontrol", f"#!/bin/sh\necho {address()}\necho other\n")):
-        (world / "bin" / name).write_text(text, encoding="utf-8")
-        (world / "bin" / name).chmod(0o755)
-    (world / "right.txt").write_text('{"action_type": "wait"}\n', encoding="utf-8")
-    text = SLURM.read_text(encoding="utf-8")
-    for many, few in (
-        ("-n 1000 --agents 4 --rounds 3", "-n 8 env.max_steps=2"),
-        ('--url "$SWARM_URL" --model "$SWARM_MODEL"', "--model script:right.txt"),
-    ):
-        assert many in text
-        text = text.replace(many, few)
-    job = world / "job.sh"
-    job.write_text(text, encoding="utf-8")
-    variables = {
-        "SLURM_JOB_ID": str(os.getpid()), "SLURM_JOB_NUM_NODES": "2",
-        "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_CPUS_PER_TASK": "2",
-    }  # fmt: skip
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with started(["bash", str(job)]) as process:
-        assert process.wait(600) == 0
-        wait_until(lambda: not group(process.pid), 60)
-    check(world / f"runs/{os.getpid()}", 8)
+    found = snapshot(world / "runs/solo")
+    assert (found.state, found.done, found.total) == ("finished", 12, 12)
+    traces = read_jsonl(world / "runs/solo/traces/parameters.jsonl")
+    assert len({(e.task, e.seed) for e in traces}) == len(traces) == 12
+    assert (world / "runs/solo/report.html").is_file()

@@ -18,7 +18,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from checkout_copy import copy_checkout
 
 import swarm_ui
 
@@ -58,8 +57,10 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository without what git ignores, so that nothing stale is built."""
     target = tmp_path_factory.mktemp("source") / "swarm-ui"
-    copy_checkout(target)
+    built = (".venv", ".git", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(*built))
     return target
 
 
@@ -70,13 +71,6 @@ def wheel(source: Path) -> Path:
     names = {f"{NAME}-py3-none-any.whl", f"{NAME}.tar.gz"}
     assert {path.name for path in (source / "dist").iterdir()} == names
     return source / "dist" / f"{NAME}-py3-none-any.whl"
-
-
-@pytest.fixture
-def clean(tmp_path: Path) -> Path:
-    """The folder of programs of a new virtual environment."""
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    return tmp_path / "venv" / "bin"
 
 
 @pytest.mark.timeout(900)
@@ -101,6 +95,8 @@ def test_the_wheel_is_complete_and_works_from_an_empty_directory(
     assert {name.split("/")[0] for name in names} == {"swarm_ui"}
     assert f"\nVersion: {swarm_ui.__version__}\n" in about and "# swarm-ui" in about, "the README"
     assert "\nLicense-Expression: Apache-2.0\n" in about
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "version" in PROJECT["dynamic"] and f"## {swarm_ui.__version__}" in changelog
     with tarfile.open(wheel.with_name(f"{NAME}.tar.gz")) as sdist:
         inside = set(sdist.getnames())
     assert {f"{NAME}/LICENSE", f"{NAME}/README.md", f"{NAME}/pyproject.toml"} <= inside
@@ -108,46 +104,36 @@ def test_the_wheel_is_complete_and_works_from_an_empty_directory(
     run(sys.executable, "-c", PROBE, str(tmp_path / "site"), cwd=tmp_path / "empty")
 
 
-def play(programs: Path, folder: Path) -> None:
-    """Play one episode with the embedded agent, and look at what was installed."""
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "index",
+    [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.network)],
+)
+def test_the_wheel_plays_an_episode_in_a_new_environment(
+    wheel: Path, tmp_path: Path, index: bool
+) -> None:
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    programs, folder = tmp_path / "venv" / "bin", tmp_path / "empty"
+    pip = (programs / "python", "-m", "pip", "install")
+    if index:
+        run(*pip, "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
+        told = run(programs / "swarm-ui", "eval", "phone", cwd=tmp_path, code=2)
+        assert "swarm-ui[train]" in told, "the core alone has no model in process"
+        run(*pip, "-c", ROOT / "constraints.txt", f"{wheel}[train]", cwd=tmp_path)
+    else:
+        run(*pip, "--no-deps", "--no-index", wheel, cwd=tmp_path)
+        where = "import site; print(site.getsitepackages()[0])"
+        packages = Path(run(programs / "python", "-c", where, cwd=tmp_path).strip())
+        # A line of a .pth file adds a folder, but runs no .pth file in it: nothing editable.
+        lines = "".join(f"{folder}\n" for folder in sys.path if folder.endswith("site-packages"))
+        (packages / "third_parties.pth").write_text(lines)
     folder.mkdir()
-    said = run(programs / "swarm-ui", "--version", cwd=folder)
-    assert said == f"swarm-ui {swarm_ui.__version__}\n"
     where = "import swarm_ui; print(swarm_ui.__file__)"
     installed = Path(run(programs / "python", "-c", where, cwd=folder).strip()).parent
     assert installed.is_relative_to(programs.parent) and (installed / "py.typed").is_file()
     line = "eval phone contacts-add --agents 2 team.views=shuffle team.vote=probability --json"
     told = run(programs / "swarm-ui", *line.split(), "--fail-under", "0", "--out", "r", cwd=folder)
     assert json.loads(told)["ok"] and (folder / "r" / "report.html").stat().st_size > 100_000
-    assert "smollm2-phone" in run(programs / "swarm-ui", "models", "list", cwd=folder)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_wheel_plays_an_episode_in_a_new_environment(
-    wheel: Path, clean: Path, tmp_path: Path
-) -> None:
-    run(clean / "python", "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
-    where = "import site; print(site.getsitepackages()[0])"
-    packages = Path(run(clean / "python", "-c", where, cwd=tmp_path).strip())
-    # A line of a .pth file adds a folder, but runs no .pth file in it: no editable installation.
-    lines = "".join(f"{folder}\n" for folder in sys.path if folder.endswith("site-packages"))
-    (packages / "third_parties.pth").write_text(lines)
-    play(clean, tmp_path / "empty")
-
-
-@pytest.mark.network
-@pytest.mark.timeout(3600)
-def test_the_wheel_installs_with_its_dependencies_from_the_index(
-    wheel: Path, clean: Path, tmp_path: Path
-) -> None:
-    pip = (clean / "python", "-m", "pip", "install", "-c", ROOT / "constraints.txt")
-    run(*pip, wheel, cwd=tmp_path)
-    told = run(clean / "swarm-ui", "eval", "phone", cwd=tmp_path, code=2)
-    assert "swarm-ui[train]" in told, "the core alone has no model in process"
-    assert "contacts-add" in run(clean / "swarm-ui", "play", "phone", cwd=tmp_path)
-    run(*pip, f"{wheel}[train]", cwd=tmp_path)
-    play(clean, tmp_path / "empty")
 
 
 @pytest.mark.parametrize("folder", LINKED)
@@ -170,12 +156,6 @@ def test_requirements_are_few_and_pinned_to_public_versions() -> None:
     }  # fmt: skip
     wanted = [*extras["train"], *extras["web"], *extras["dev"]]
     assert core | {re.split("[><=]", each)[0] for each in wanted} <= set(pins)
-
-
-def test_the_version_has_one_source() -> None:
-    assert "version" in PROJECT["dynamic"]
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## {swarm_ui.__version__}" in changelog
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make on the PATH")

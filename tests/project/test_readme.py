@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,43 +122,6 @@ def test_shell_commands_are_checked_or_named(block: Block) -> None:
         subprocess.run(["bash", "-n", "-c", block.text], check=True)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_job_of_an_array_runs_and_goes_on(tmp_path: Path, server: StandIn) -> None:
-    """The script of docs/howto/cluster.md: begun, broken off, gone on with, and done."""
-    (script,) = [b.text for b in blocks_of("docs/howto/cluster.md") if b.text.startswith("#!")]
-    few = {"-n 50": "-n 2", "--agents 4": "--agents 2", "--rounds 3": "--rounds 1"}
-    for many, instead in few.items():
-        assert many in script
-        script = script.replace(many, f"{instead} env.max_steps=2" if many == "-n 50" else instead)
-    command = tmp_path / "bin" / "swarm-ui"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m swarm_ui "$@"\n')
-    command.chmod(0o755)
-    env = {
-        **os.environ,
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "SLURM_ARRAY_TASK_ID": "3",
-        "SWARM_URL": f"{server.address}/v1",
-        "SWARM_MODEL": server.base,
-    }
-
-    def job() -> list[str]:
-        subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, check=True)
-        return sorted((run / "traces").glob("*.jsonl"))[0].read_text().splitlines()
-
-    run = tmp_path / "runs" / "sweep" / "3"
-    first = job()
-    assert len(first) == 2
-    (run / "results.json").unlink()  # as if it had been killed after one episode
-    (trace,) = (run / "traces").glob("*.jsonl")
-    trace.write_text(first[0] + "\n")
-    asked = len(server.asked)
-    assert job()[0] == first[0] and len(job()) == 2
-    assert len(server.asked) - asked == asked // 2
-
-
 def test_every_other_block_is_named_with_a_reason() -> None:
     known = {"python", "console", *SHELL}
     others = {(block.document, block.language) for block in ALL if block.language not in known}
@@ -174,22 +136,6 @@ def test_nothing_is_excused_that_is_not_there() -> None:
         for words in commands(block.text)
     }
     assert set(NOT_RUN) <= used
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "swarm-ui eval phone --rouds 3",
-        "swarm-ui models fly",
-        "python demos/nothing.py",
-        "python -m benchmarks split --no-such-option",
-        "make cofee",
-        "pip install 'swarm-ui[wings]'",
-        "curl http://localhost",
-    ],
-)
-def test_a_wrong_command_is_noticed(words: str) -> None:
-    assert problem("README.md", shlex.split(words)) is not None
 
 
 def test_messages_to_look_up_are_those_of_the_code() -> None:
