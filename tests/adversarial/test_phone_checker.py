@@ -267,7 +267,7 @@ POLICIES: dict[str, tuple[Policy, int]] = {
     "done, declared the wrong way": (wrong_end, 60),
     "an extra answer after the end": (extra_answer, 60),
     "a wrong answer, then done": (second_answer_is_right, 60),
-    **{f"done, then {kind}": (then(kind), 60) for kind in KINDS},
+    **{f"done, then {kind}": (then(kind), 55) for kind in KINDS},
     **{f"{kind}, then done": (first(kind), 45) for kind in ("delete", "edit", "configure")},
     "something else instead": (instead, 45),
     "random": (at_random, 60),

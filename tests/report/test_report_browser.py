@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
+from play_page import Tab, opened_report
 from report_samples import episode, full_run, png, written
-from report_tab import ReportTab, opened_report
 from shared_browser import SharedBrowser
 from viewer_samples import SIZE, shuffled, windowed
 
@@ -40,7 +40,7 @@ def tasks() -> dict[str, list[Episode]]:
     return {name: [made(name, k) for k in range(n)] for name, n in (("test", 6), ("train", 3))}
 
 
-async def look(tab: ReportTab, which: str) -> str:
+async def look(tab: Tab, which: str) -> str:
     await tab.click(f"[data-look={which}]")
     await tab.until(f"document.querySelector('[data-look={which}]').ariaPressed === 'true'")
     return await tab.words(".seen")
