@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
-from loopback import Loopback, Reply
+from loopback import Loopback, Reply, in_a_thread
 from tokenizers import ByteLevelBPETokenizer
 from vllm_stand_in import StandIn
 
@@ -158,32 +155,12 @@ async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
     assert budget.calls == len(server.requests) == 4
 
 
-@contextmanager
-def serving() -> Iterator[Loopback]:
-    """A server for commands, which have an event loop of their own, in another thread."""
-    ready, stop = Future[Loopback](), threading.Event()
-
-    async def serve() -> None:
-        async with Loopback() as server:
-            ready.set_result(server)
-            while not stop.is_set():
-                await asyncio.sleep(0.01)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        yield ready.result(timeout=30)
-    finally:
-        stop.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("written", [True, False], ids=["ended", "killed"])
 def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
     shell: Shell,  # noqa: F811
     written: bool,
 ) -> None:
-    with serving() as server:
+    with in_a_thread() as server:
         line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} model.max_calls=3"
         first = shell(f"{line} run.report=false --out r")
         assert first.code == 4 and len(server.requests) == 3
@@ -207,7 +184,7 @@ def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(
     shell: Shell,  # noqa: F811
 ) -> None:
     pytest.importorskip("peft")
-    with serving() as server:
+    with in_a_thread() as server:
         critic = f"--critic llm critic.model=tiny critic.model.url={server.url}"
         first = shell(f"train phone {_SMALL} {critic} critic.model.max_calls=3 --out t")
         assert first.code == 4 and len(server.requests) == 3

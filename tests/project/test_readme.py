@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import os
 import re
 import shlex
 import subprocess
+import sys
+import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
@@ -24,7 +30,6 @@ from doc_blocks import (
     problem,
 )
 from doc_blocks import blocks as blocks_of
-from here import run_here
 from vllm_stand_in import StandIn
 
 from swarm_ui.environments.miniwob import find_browser
@@ -62,11 +67,23 @@ def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -
     text = block.text.replace(PRINTED_ADDRESS, server.address)
     if "MiniWobBrowser" in text and find_browser() is None:
         pytest.skip("no Chromium is installed")
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = run_here(["-c", text], cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stderr
     promised = re.findall(r"^ *print\(.*\)\s*# (.+)$", text, flags=re.MULTILINE)
-    assert done.stdout.splitlines() == promised
+    assert printed(text, tmp_path).splitlines() == promised
+
+
+def printed(text: str, folder: Path) -> str:
+    """What a program prints, run in this process, which has imported what it needs."""
+    out, program = io.StringIO(), types.ModuleType("__main__")
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        mock.patch.dict(os.environ),
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(action="ignore"),
+    ):
+        patch.setitem(sys.modules, "__main__", program)
+        exec(compile(text, "<string>", "exec"), program.__dict__)
+    return out.getvalue()
 
 
 @pytest.mark.timeout(600)

@@ -13,7 +13,9 @@ import asyncio
 import contextlib
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -29,7 +31,7 @@ class Reply:
 
     text: str | None = GOOD
     status: int = 200
-    body: str | None = None
+    body: str | bytes | None = None
     """Sent instead of a chat completion."""
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
@@ -183,6 +185,24 @@ class Loopback:
         return self._script.pop(0) if self._script else Reply()
 
 
+@contextmanager
+def in_a_thread(script: Script = ()) -> Iterator[Loopback]:
+    """A server in the event loop of another thread, for clients with loops of their own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = Loopback(script)
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result()
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), loop).result()  # sockets close
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
 async def _wait(reader: asyncio.StreamReader, seconds: float) -> None:
     """Sleep, unless the client goes away."""
     with contextlib.suppress(TimeoutError):
@@ -259,11 +279,10 @@ def _send_chunk(writer: asyncio.StreamWriter, text: str) -> None:
         writer.write(f"{len(payload):x}\r\n".encode() + payload + b"\r\n")
 
 
-def _send(writer: asyncio.StreamWriter, reply: Reply, text: str) -> bool:
-    payload = text.encode()
-    lines = [f"HTTP/1.1 {reply.status} X", "Content-Type: application/json"]
-    lines += [f"Content-Length: {len(payload)}"]
-    lines += [f"{name}: {value}" for name, value in reply.headers.items()]
+def _send(writer: asyncio.StreamWriter, reply: Reply, text: str | bytes) -> bool:
+    payload = text if isinstance(text, bytes) else text.encode()
+    headers = {"Content-Type": "application/json", "Content-Length": len(payload)} | reply.headers
+    lines = [f"HTTP/1.1 {reply.status} X", *(f"{k}: {value}" for k, value in headers.items())]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
     writer.write(payload[: len(payload) // 2] if reply.cut else payload)
     return not reply.cut
