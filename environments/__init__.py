@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         WebEnvironment,
         WebTask,
         find_browser,
-        webarena_tasks,
     )
     from swarm_ui.environments.wrappers import (
         DELETION,
@@ -63,7 +62,6 @@ _PLACES = {
     "miniwob": ("MiniWobBrowser", "MiniWobEnvironment"),
     "web": (
         "AllowedHosts", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "find_browser",
-        "webarena_tasks",
     ),
     "androidworld.environment": ("AndroidWorldEnvironment",),
     "androidworld.process": ("AndroidWorldProcess",),
@@ -89,7 +87,6 @@ __all__ = [
     "ProcessEnvironment", "Recorder", "Rule", "SplitPhone", "Stateful", "StepLimit",
     "TeamView", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
     "check_environment", "contract_report", "find_browser", "from_gymnasium", "phone",
-    "webarena_tasks",
 ]  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, W
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.environments.web.session import WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
-from swarm_ui.environments.web.webarena import webarena_tasks
 
 __all__ = [
     "BROWSER_VARIABLE",
@@ -27,5 +26,4 @@ __all__ = [
     "WebTask",
     "WebView",
     "find_browser",
-    "webarena_tasks",
 ]

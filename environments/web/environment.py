@@ -92,7 +92,7 @@ class WebEnvironment(Episodic):
             url: the page that is open when an episode starts; its host is allowed.
             task: the goal; it is also the name of the task.
             reward: returns whether an episode succeeded.
-            tasks: several tasks by name, such as those of WebArena, instead of ``url``, ``task``
+            tasks: several tasks by name, instead of ``url``, ``task``
                 and ``reward``.
             allowed: further hosts, see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
             browser: a browser that other environments may share; its own allowed hosts apply. By

@@ -174,7 +174,7 @@ def compare(arguments: flags.Arguments) -> int:
 
 @flags.command(
     flags.words("ENV [TASK] [SETTING=VALUE...]", "an environment; a task to do (without it, tasks "
-                "are listed); settings of the environment, such as env.data=TASKS.json"),
+                "are listed); settings of the environment, such as env.data=PATH"),
     flags.option("seed", int, "N", "seed of the episode", default=0),
     flags.option("out", Path, "FILE", "JSON Lines file to append the episode to", "-o", panel=""),
 )  # fmt: skip

@@ -71,7 +71,6 @@ SHOWN: dict[tuple[str, str], str] = {
     "test_cli_train_ray.py do the same",
     ("docs/training.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
-    ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",
 }  # fmt: skip
