@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         Confirm,
         Recorder,
         Rule,
-        StepLimit,
         Wrapper,
     )
 
@@ -70,7 +69,7 @@ _PLACES = {
     "coordination": ("CoordinationEnvironment",),
     "wrappers": (
         "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Confirm", "Recorder", "Rule",
-        "StepLimit", "Wrapper",
+        "Wrapper",
     ),
     "check": ("check_environment", "contract_report"),
     "gym": ("GymView", "TeamView"),
@@ -84,7 +83,7 @@ __all__ = [
     "ActionFilter", "AllowedHosts", "AndroidWorldEnvironment", "AndroidWorldProcess",
     "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
     "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
-    "ProcessEnvironment", "Recorder", "Rule", "SplitPhone", "Stateful", "StepLimit",
+    "ProcessEnvironment", "Recorder", "Rule", "SplitPhone", "Stateful",
     "TeamView", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
     "check_environment", "contract_report", "find_browser", "from_gymnasium", "phone",
 ]  # fmt: skip

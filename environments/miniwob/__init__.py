@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.miniwob.environment import (
-    ALL_PAGE_ACTIONS,
-    MiniWobBrowser,
-    MiniWobEnvironment,
-)
+from swarm_ui.environments.miniwob.environment import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import REFERENCE_TASKS, all_html_tasks, blind_tasks
 from swarm_ui.environments.web.browser import find_browser
 
 __all__ = [
-    "ALL_PAGE_ACTIONS",
     "REFERENCE_TASKS",
     "MiniWobBrowser",
     "MiniWobEnvironment",

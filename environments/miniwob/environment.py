@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from swarm_ui.action import Action, ActionType, Direction
-from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
@@ -18,22 +17,10 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
-    "click",
-    "input_text",
-    "select",
-    "scroll",
-    "keyboard_enter",
-)
+    "click", "input_text", "select", "scroll", "keyboard_enter",
+)  # fmt: skip
 """The actions that observations offer. Pages end by themselves, so ``status`` is not offered."""
-
-ALL_PAGE_ACTIONS: tuple[ActionType, ...] = (
-    *PAGE_ACTIONS,
-    "double_tap",
-    "long_press",
-    "swipe",
-    "wait",
-)
-"""All actions that a page understands."""
+_UNDERSTOOD = frozenset({*PAGE_ACTIONS, "double_tap", "long_press", "swipe", "wait", "status"})
 
 _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
@@ -67,29 +54,26 @@ class MiniWobEnvironment(Episodic):
     """
 
     name = "miniwob++ (real pages)"
+    actions = PAGE_ACTIONS
 
     def __init__(
         self,
         open_page: Callable[[], Awaitable[Page]],
         *,
         budget: int = 10,
-        offers: tuple[ActionType, ...] = PAGE_ACTIONS,
         screenshots: bool = False,
-        marks: bool = False,
     ) -> None:
         """
         Args:
             open_page: opens a page; called again after each fault.
             budget: maximum number of actions in an episode.
-            offers: the actions that observations list; the others are accepted too.
             screenshots: add a ``png`` to observations.
-            marks: draw numbered boxes on the ``png``, with the indices of the elements.
         """
         if budget < 1:
             raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
-        self.tasks, self.budget, self.actions = all_html_tasks(), budget, offers
+        self.tasks, self.budget = all_html_tasks(), budget
         self._open_page = open_page
-        self._screenshots, self._marks = screenshots or marks, marks
+        self._screenshots = screenshots
         self._page: Page | None = None
         self._screen: Screen | None = None
 
@@ -131,7 +115,6 @@ class MiniWobEnvironment(Episodic):
         shown, png = self._screen, None
         if self._screenshots and not shown.done:
             png = await self._page.picture()
-            png = marked(png, shown.elements) if self._marks else png
         return Observation(
             goal=shown.goal,
             elements=shown.elements,
@@ -141,7 +124,7 @@ class MiniWobEnvironment(Episodic):
         )
 
     def misfit(self, action: Action, screen: Observation) -> str:
-        if action.action_type not in (*ALL_PAGE_ACTIONS, "status"):
+        if action.action_type not in _UNDERSTOOD:
             return f"'{action.action_type}' does nothing on a web page"
         return unknown_key(action) or missing(action, screen)
 

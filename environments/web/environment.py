@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
-from swarm_ui.environments.action_lists import marked
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.web import acting
 from swarm_ui.environments.web.browser import Rejected
@@ -36,8 +35,6 @@ class WebView(msgspec.Struct, frozen=True, kw_only=True):
     """Width and height of the page in pixels."""
     screenshots: bool = False
     """Add a ``png`` to observations."""
-    marks: bool = False
-    """Draw numbered boxes on the ``png``, with the indices of the elements."""
     geometry: Geometry = ""
     """``"box"``: with element bounds in texts (``Observation.geometry``)."""
 
@@ -252,13 +249,13 @@ class WebEnvironment(Episodic):
         self._seen = seen._replace(
             elements=elements, nodes=(-1,) * len(bar) + seen.nodes + (-1,) * len(files)
         )
-        png = await tab.done(tab.page.screenshot()) if view.screenshots or view.marks else None
+        png = await tab.done(tab.page.screenshot()) if view.screenshots else None
         more = seen.above, seen.below
         return Observation(
             goal="",
             elements=elements,
             app=tab.title or tab.url,
-            png=marked(png, elements) if png is not None and view.marks else png,
+            png=png,
             more=more if any(more) else None,
             geometry=view.geometry,
         )

@@ -18,7 +18,7 @@ from swarm_ui.environments.wrappers.rules import (
     Question,
     Rule,
 )
-from swarm_ui.environments.wrappers.wrapper import StepLimit, Wrapper
+from swarm_ui.environments.wrappers.wrapper import Wrapper
 
 __all__ = [
     "DELETION",
@@ -30,6 +30,5 @@ __all__ = [
     "Question",
     "Recorder",
     "Rule",
-    "StepLimit",
     "Wrapper",
 ]

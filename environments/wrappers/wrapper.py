@@ -1,4 +1,4 @@
-"""The base class of all wrappers, and a wrapper that limits the number of steps."""
+"""The base class of all wrappers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
 
 
@@ -113,29 +113,3 @@ class Wrapper:
     def _grade(self, action: Action) -> float:
         assert isinstance(self.env, Graded)
         return self.env.grade(action)
-
-
-class StepLimit(Wrapper):
-    """Truncates an episode after ``steps`` steps, unless it ends before."""
-
-    state: int = 0
-    """Number of steps that are left."""
-
-    def __init__(self, env: Environment, steps: int) -> None:
-        super().__init__(env)
-        if steps < 1:
-            raise ConfigError(f"StepLimit: 'steps' must be >= 1, got {steps}")
-        self.steps = steps
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        self.state = self.steps
-        return await super().reset(task=task, seed=seed)
-
-    async def step(self, action: Action) -> Step:
-        self.running()
-        step = await super().step(action)
-        self.state -= 1
-        if self.state > 0 or step.ended:
-            return step
-        self.present = None
-        return replace(step, truncated=True)

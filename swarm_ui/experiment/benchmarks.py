@@ -20,7 +20,7 @@ from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
 from swarm_ui.environments.web.benchmark import BrowserGym
-from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter, StepLimit
+from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.plugins import UserEnvironment, make, plugins, told, unknown
 from swarm_ui.rollout import MakeEnvironment
@@ -92,7 +92,7 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
     return rule
 
 
-WRAPPERS = {"action-filter": ("deny", "apps"), "step-limit": ("steps",)}
+WRAPPERS = {"action-filter": ("deny", "apps")}
 """The wrappers of this package that have a name, and their options."""
 _RULES = {rule.name: rule for rule in (PAYMENT, DELETION, SENDING)}
 
@@ -148,10 +148,5 @@ def _wraps(text: str) -> Callable[[Environment], Environment]:
                 f"{', '.join(given)}, and of deny {', '.join(_RULES)} or nothing"
             )
         given[key].append(value)
-    if name == "step-limit":
-        (*_, steps) = given["steps"] or ["nothing"]
-        if not steps.isdecimal() or int(steps) < 1:
-            raise ConfigError(f"wrapper '{name}': got {steps}; expected {name}:steps=N, at least 1")
-        return partial(StepLimit, steps=int(steps))
     rules = [_RULES[rule] for rule in given["deny"] or ["payment", "deletion"] if rule in _RULES]
     return partial(ActionFilter, deny=rules, apps=tuple(given["apps"]) or None)

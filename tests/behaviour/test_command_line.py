@@ -39,7 +39,7 @@ def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
 @pytest.mark.parametrize(
     ("settings", "edges"),
     [
-        ("--rounds 2 team.vote=probability env.wrap=step-limit:steps=9", None),
+        ("--rounds 2 team.vote=probability env.wrap=action-filter", None),
         ("--edges chain", [("agent_0", "agent_1")]),
         ("--edges none", []),
         ("--learn-edges learned", None),

@@ -75,9 +75,6 @@ def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
     ("wrap", "said"),
     [
         ("action-filter:deny=pay", "got 'deny=pay'; expected action-filter:KEY=VALUE"),
-        ("step-limit", "expected step-limit:steps=N"),
-        ("step-limit:steps=0", "got 0; expected step-limit:steps=N, at least 1"),
-        ("step-limit:stops=1", "got 'stops=1'"),
         ("action-filter:app=x", "got 'app=x'"),
         ("action-filtr", "did you mean 'action-filter'?"),
         ("user_wrappers:none", "has no attribute 'none'"),

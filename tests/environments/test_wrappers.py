@@ -1,4 +1,4 @@
-"""Limits and recordings around an environment, alone and nested."""
+"""Wrappers around an environment, alone and nested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from swarm_ui.environments.wrappers import (
     Confirm,
     Question,
     Recorder,
-    StepLimit,
     Wrapper,
 )
 from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
@@ -34,13 +33,10 @@ async def yes(question: Question) -> bool:
 
 WRAPPERS: dict[str, Callable[[Environment, Path], Environment]] = {
     "plain": lambda env, path: Wrapper(env),
-    "limit": lambda env, path: StepLimit(env, 5),
     "recorder": lambda env, path: Recorder(env, path / "episodes.jsonl"),
     "filter": lambda env, path: ActionFilter(env),
     "confirm": lambda env, path: Confirm(env, yes, rules=None),
-    "all": lambda env, path: Recorder(
-        Confirm(ActionFilter(StepLimit(env, 5)), yes), path / "episodes.jsonl"
-    ),
+    "all": lambda env, path: Recorder(Confirm(ActionFilter(env), yes), path / "episodes.jsonl"),
 }
 
 
@@ -61,21 +57,6 @@ async def test_a_wrapped_world_is_what_the_world_is_and_keeps_the_contract(
     assert (inner if isinstance(inner, Notebook) else inner.inner).closed == 1
     report = check_environment(lambda: wrap(world(), tmp_path), tasks=("write",))
     assert ("snapshot" in report.checked, "grade" in report.checked) == (restorable, graded)
-
-
-# -- a limit ----------------------------------------------------------------------------------
-
-
-async def test_an_episode_is_truncated_at_the_limit() -> None:
-    world = Notebook()
-    env = StepLimit(world, 2)
-    await env.reset(task="write", seed=0)
-    assert not (await env.step(WAIT)).ended
-    step = await env.step(WAIT)
-    assert step.truncated and not step.terminated
-    with pytest.raises(EnvironmentFault):
-        await env.step(WAIT)
-    assert len(world.seen) == 2
 
 
 # -- recordings -------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import pytest
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.environment import Emulator
 from swarm_ui.environments.androidworld.process import AndroidWorldProcess
-from swarm_ui.environments.wrappers import StepLimit
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout import LocalWorker, Rollouts, rollout_many
 
@@ -126,12 +125,12 @@ async def test_workers_with_an_emulator_each(emulators: list[Emulator]) -> None:
 
     from swarm_ui import CollabGraph, GraphPolicy
 
-    def world(emulator: Emulator) -> StepLimit:
-        return StepLimit(AndroidWorldProcess(emulator, pause=0.0), steps=2)
-
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
     jobs = [("WifiOn", seed) for seed in range(4)]
-    workers = [LocalWorker(partial(world, emulator), slots=1) for emulator in emulators]
+    workers = [
+        LocalWorker(partial(AndroidWorldProcess, emulator, pause=0.0), slots=1)
+        for emulator in emulators
+    ]
     async with Rollouts(workers) as rollouts:
-        episodes = await rollout_many(rollouts, policy, jobs)
+        episodes = await rollout_many(rollouts, policy, jobs, max_steps=2)
     assert [one.fault for one in episodes] == [None] * 4

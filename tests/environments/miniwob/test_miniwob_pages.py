@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 from collections.abc import AsyncIterator
 
@@ -11,7 +10,6 @@ import pytest
 import pytest_asyncio
 from miniwob_browser import click, needs_browser, quoted, script
 from miniwob_player import Player
-from PIL import Image
 
 from swarm_ui.action import Action, Direction
 from swarm_ui.environment import Environment
@@ -234,25 +232,6 @@ async def test_an_episode_starts_at_the_top_of_its_list(env: MiniWobEnvironment)
         assert again == screen
         await pages(env, again, "down")
     assert await env.reset(task="social-media", seed=3) == screen
-
-
-# -- bounds and pictures ----------------------------------------------------------------------
-
-
-async def test_marks_are_drawn_where_the_elements_are() -> None:
-    pictures = []
-    for marks in (False, True):
-        async with MiniWobBrowser(pages=1, marks=marks, screenshots=True) as browser:
-            screen = await browser.environments[0].reset(task="click-shape", seed=1)
-            assert screen.png is not None
-            pictures.append(Image.open(io.BytesIO(screen.png)).convert("RGB"))
-    plain, marked = pictures
-    assert plain.size == marked.size == (160, 210)
-    for element in screen.elements:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        edge = [(x, top) for x in range(left, min(right, 160))]
-        assert bottom <= 210 or element.role == "image"
-        assert any(marked.getpixel(at) != plain.getpixel(at) for at in edge), element
 
 
 # -- what an act starts -----------------------------------------------------------------------

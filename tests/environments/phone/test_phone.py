@@ -22,7 +22,7 @@ from swarm_ui.environments.phone.goal import CHECKER
 from swarm_ui.environments.phone.solver import UNREACHABLE
 from swarm_ui.environments.phone.templates import CORE, TEMPLATES
 from swarm_ui.environments.phone.view import HEIGHT, WIDTH
-from swarm_ui.environments.wrappers import Recorder, StepLimit
+from swarm_ui.environments.wrappers import ActionFilter, Recorder
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.playing import compare_runs
 from swarm_ui.observation import Element, Observation
@@ -248,7 +248,7 @@ def test_giving_up_is_graded_right_only_after_looking() -> None:
 
 async def test_an_episode_keeps_the_version_of_the_check(tmp_path: Path) -> None:
     path = tmp_path / "recorded.jsonl"
-    phone = Recorder(StepLimit(PhoneEnvironment(), 50), path)
+    phone = Recorder(ActionFilter(PhoneEnvironment()), path)
     assert checker_version(phone) == CHECKER == 2
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: COMPLETE.json()})))
     episode = await rollout(phone, policy, task="notes-create", seed=1)

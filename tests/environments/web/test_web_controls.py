@@ -167,8 +167,8 @@ async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
     assert {f"Line {k}" for k in range(200)} | {"End"} <= seen
 
 
-async def test_marks_and_bounds_on_request(shop: Site, browser: WebBrowser) -> None:
-    view = WebView(size=(800, 600), marks=True, geometry="box")
+async def test_pictures_and_bounds_on_request(shop: Site, browser: WebBrowser) -> None:
+    view = WebView(size=(800, 600), screenshots=True, geometry="box")
     hand = await begin(browser, f"{shop.url}/shop", view=view)
     assert hand.screen.png is not None
     with Image.open(io.BytesIO(hand.screen.png)) as picture:

@@ -25,7 +25,7 @@ from swarm_ui import (
     StepRecord,
     Trace,
 )
-from swarm_ui.environments.wrappers import ActionFilter, StepLimit
+from swarm_ui.environments.wrappers import ActionFilter, Wrapper
 from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.rollout import rollout
@@ -156,8 +156,8 @@ def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored() -> No
 
 @pytest.mark.parametrize(
     "wrap",
-    [lambda env: StepLimit(env, steps=1), lambda env: ActionFilter(env, deny=(), apps=("x",))],
-    ids=["step limit", "refused actions"],
+    [Wrapper, lambda env: ActionFilter(env, deny=(), apps=("x",))],
+    ids=["plain", "refused actions"],
 )
 def test_episodes_of_a_wrapped_environment_are_graded_too(wrap: Any) -> None:
     def make() -> Any:
