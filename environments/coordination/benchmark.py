@@ -10,7 +10,7 @@ from swarm_ui.environments.benchmark import DEFAULT_EPISODES, Benchmark, MakeAge
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
 from swarm_ui.environments.coordination.policy import CoordinationPolicy
 from swarm_ui.environments.coordination.problem import LARGE, SMALL, task_names
-from swarm_ui.environments.recorded.scores import MeasureInput, measured
+from swarm_ui.environments.recorded.scores import Column, measured
 from swarm_ui.rollout import Job, Policy, spread_jobs
 from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
@@ -56,9 +56,5 @@ class Coordination(Benchmark):
 
 def _measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
     """The mean score. Episodes with a fault are left out."""
-    scores: dict[str, list[float]] = {}
-    for episode in episodes:
-        if episode.success is not None:
-            scores.setdefault(episode.task, []).append(episode.steps[-1].reward)
-    inputs = (MeasureInput(name="score", key="score", values=scores),)
-    return measured(inputs)
+    scores = [(e.task, [{"score": e.steps[-1].reward}]) for e in episodes if e.success is not None]
+    return measured([Column("score", "score", "score")], scores)

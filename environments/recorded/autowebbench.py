@@ -17,14 +17,13 @@ The ten functions of the benchmark are mapped to actions:
 | user_input | ``status`` "infeasible", because only the user can continue |
 
 go('forward') and switch_tab have no action and always count as wrong (4 of the 1451 recorded
-steps). :func:`score_predictions` scores the replies of any other model without an environment. For
-the formulas see :mod:`swarm_ui.environments.recorded.autowebbench_scores`.
+steps). For the formulas see :mod:`swarm_ui.environments.recorded.autowebbench_scores`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -33,17 +32,15 @@ import msgspec
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.recorded.autowebbench_scores import (
+    COLUMNS,
+    DROPPED,
     FUNCTIONS,
     Call,
-    Prediction,
+    Words,
     cut_words,
-    official_call,
-    official_step,
-    score_predictions,
+    step_values,
     strict_call,
-    strict_step,
 )
-from swarm_ui.environments.recorded.scores import RESAMPLES, Scores, answered_tasks
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     GoldStep,
@@ -52,13 +49,6 @@ from swarm_ui.environments.recorded.teacher_forced import (
 from swarm_ui.environments.recorded.web_elements import first_words, role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.trace.records import Episode
-
-__all__ = [
-    "SPLITS", "AutoWebBench", "AutoWebBenchStep", "Call", "Prediction", "Split", "official_call",
-    "official_step", "read_commands", "read_page", "score_predictions", "strict_call",
-    "strict_step", "synthetic",
-]  # fmt: skip
 
 Split = Literal["en/ind", "en/ood", "zh/ind", "zh/ood"]
 SPLITS: tuple[str, ...] = get_args(Split)
@@ -109,7 +99,7 @@ class _Record(msgspec.Struct):
         return {} if found is None else {k: text.strip() for k, text in found.groupdict().items()}
 
 
-class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
+class AutoWebBench(RecordedBenchmark):
     """One split of the user's copy of AutoWebBench.
 
     The data has no task ids. Steps with the same ``#Task:`` form one task, which is named by split
@@ -120,12 +110,17 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
     Args:
         root: a folder with ``en/ind/test.json`` … anywhere below it, or one such file.
         split: ``"en/ind"``, ``"en/ood"``, ``"zh/ind"`` or ``"zh/ood"``.
+        words: splits a text into words for ROUGE; ``jieba.cut`` gives the official numbers.
 
     Raises:
         ConfigError: the split does not exist, or there are no data.
     """
 
-    def __init__(self, root: str | Path, split: Split = "en/ind") -> None:
+    columns, counted = COLUMNS, (DROPPED,)
+
+    def __init__(
+        self, root: str | Path, split: Split = "en/ind", *, words: Words = cut_words
+    ) -> None:
         if split not in SPLITS:
             raise ConfigError(f"AutoWebBench has the splits {', '.join(SPLITS)}; got {split!r}")
         self._split, self.name = split, f"autowebbench {split} (offline)"
@@ -136,7 +131,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
                 f"{root}: expected one {split}/test.json of AutoWebBench below it, got "
                 f"{len(found)}; see swarm_ui.environments.recorded.autowebbench for where to get it"
             )
-        self._path = found[0]
+        self._path, self._words = found[0], words
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -146,36 +141,8 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
         records = self._tasks.get(task)
         if records is None:
             raise ConfigError(f"{self._path}: no task {task!r} among {len(self._tasks)}")
-        return sorted(map(_step, records), key=lambda step: len(step.observation.history))
-
-    def score(
-        self,
-        episodes: Sequence[Episode],
-        *,
-        words: Callable[[str], Iterable[str]] = cut_words,
-        resamples: int = RESAMPLES,
-    ) -> Scores:
-        """Official and strict metrics.
-
-        Args:
-            episodes: episodes of these tasks. An episode that ended with a fault is counted and
-                left out. A step that was not reached counts as wrong.
-            words: splits a text into words for ROUGE; ``jieba.cut`` gives the official numbers.
-            resamples: number of draws of the bootstrap over tasks for the 95 % intervals.
-
-        Raises:
-            ConfigError: an episode shows pages that are not in these data.
-        """
-        played, counts = answered_tasks(self, episodes)
-        del counts["steps"]  # counted with those that the official scorer drops
-        predictions = [
-            Prediction(task=task, predict=step.call(action), labels=step.labels, attempt=attempt)
-            for attempt, (task, answers) in enumerate(played)
-            for step, action in answers
-        ]
-        return score_predictions(
-            predictions, title=self.name, words=words, resamples=resamples, counts=counts
-        )
+        steps = (_step(record, self._words) for record in records)
+        return sorted(steps, key=lambda step: len(step.observation.history))
 
     @cached_property
     def _tasks(self) -> dict[str, list[_Record]]:
@@ -212,6 +179,7 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
     """The recorded call. With several calls, any of them is right."""
     ids: tuple[str, ...]
     """The id of each element; empty for plain text."""
+    words: Words
 
     def call(self, action: Action | None) -> str:
         """The call of an answer. Empty if there is no call for it."""
@@ -220,8 +188,8 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
         element = self.observation.element(action.index)
         return _call_of(action, self.ids[element.index] if element else "")
 
-    def right(self, action: Action) -> bool:
-        return strict_step(self.call(action), self.labels)["step success"] == 1.0
+    def values(self, action: Action | None) -> dict[str, float]:
+        return step_values(self.call(action), self.labels, self.words)
 
     def remark(self, action: Action) -> str:
         if not self.call(action):
@@ -233,7 +201,7 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
         return ""
 
 
-def _step(record: _Record) -> AutoWebBenchStep:
+def _step(record: _Record, words: Words) -> AutoWebBenchStep:
     parts, labels = record.parts, record.labels
     elements, ids = read_page(parts["page"])
     gold = strict_call(labels[0])
@@ -254,6 +222,7 @@ def _step(record: _Record) -> AutoWebBenchStep:
         past=_past(action, labels[0], element),
         labels=labels,
         ids=ids,
+        words=words,
     )
 
 

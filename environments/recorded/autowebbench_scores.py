@@ -27,12 +27,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from swarm_ui.environments.recorded.scores import RESAMPLES, MeasureInput, Scores, measured
+from swarm_ui.environments.recorded.scores import Column
 from swarm_ui.errors import ConfigError
 
 Words = Callable[[str], Iterable[str]]
@@ -50,13 +49,23 @@ _PLACES: dict[str, tuple[int | None, int | None]] = {
 FUNCTIONS = tuple(_PLACES)
 _CHOSEN = frozenset({"select", "type_string", "scroll_page", "go", "jump_to", "switch_tab"})
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]")
-_OFFICIAL = {
-    "type": "function",
-    "label": "element",
-    "param": "parameter (ROUGE-1 F)",
-    "all": "step success",
-}
+DROPPED = "dropped by the official scorer"
 _STRICT = ("function", "element", "parameter (ROUGE-1 F)", "step success")
+COLUMNS = (
+    *map(
+        Column,
+        ("official function", "official element", "official parameter (ROUGE-1 F)",
+         "official step success"),
+        ("type", "label", "param", "all"),
+        ("type", "label", "param", "all"),
+    ),
+    *(
+        Column(f"strict {name} ({how})", name, macro=how == "macro")
+        for name in _STRICT
+        for how in ("micro", "macro")
+    ),
+    Column("strict task success", "task success", macro=True),
+)  # fmt: skip
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -117,19 +126,6 @@ def _literals(arguments: str) -> tuple[object, ...] | None:
         return tuple(ast.literal_eval(argument) for argument in tree.args)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
-
-
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's reply to one step, scored without an environment."""
-
-    task: str
-    """Name of the task. The bootstrap draws tasks."""
-    predict: str
-    """The reply. The call is the text after its last ``"A: "``."""
-    labels: tuple[str, ...]
-    """The recorded call. With several calls, any of them is right."""
-    attempt: int = 0
-    """Number of the attempt at the task."""
 
 
 def cut_words(text: str) -> list[str]:
@@ -217,41 +213,8 @@ def _reply(predict: str) -> str:
     return predict.split("A: ")[-1].strip()
 
 
-def score_predictions(
-    predictions: Sequence[Prediction],
-    *,
-    title: str = "autowebbench",
-    words: Words = cut_words,
-    resamples: int = RESAMPLES,
-    counts: dict[str, int] | None = None,
-) -> Scores:
-    """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    attempts: dict[tuple[str, int], bool] = defaultdict(lambda: True)
-    dropped = 0
-    for one in predictions:
-        official = official_step(one.predict, one.labels, words)
-        strict = strict_step(one.predict, one.labels, words)
-        dropped += not official
-        attempts[one.task, one.attempt] &= strict["step success"] == 1.0
-        for key, value in (official | strict).items():
-            found[key][one.task].append(value)
-    for (task, _), success in attempts.items():
-        found["task success"][task].append(float(success))
-    inputs = [
-        MeasureInput(name=f"official {what}", key=key, values=found[key])
-        for key, what in _OFFICIAL.items()
-    ]
-    for name in _STRICT:
-        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=found[name]))
-        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=found[name], macro=True))
-    whole = MeasureInput(name="strict task success", values=found["task success"], macro=True)
-    return Scores(
-        title=title,
-        measures=measured([*inputs, whole], resamples=resamples),
-        counts={
-            **(counts or {}),
-            "steps": len(predictions),
-            "dropped by the official scorer": dropped,
-        },
-    )
+def step_values(predict: str, labels: Sequence[str], words: Words = cut_words) -> dict[str, float]:
+    """The official and the strict scores of a reply to one step, for :data:`COLUMNS`. The call is
+    the text after the last ``"A: "``; with several labels, any of them is right."""
+    official = official_step(predict, labels, words)
+    return {**official, **strict_step(predict, labels, words), DROPPED: float(not official)}

@@ -23,9 +23,10 @@ from swarm_ui.trace.records import Episode
 class DemonstratedStep(GoldStep, frozen=True):
     """A recorded screen, with the actions before it, and the action on it."""
 
-    def right(self, action: Action) -> bool:
+    def values(self, action: Action | None) -> dict[str, float]:
         """Whether the actions are equal. As on the phone, the case of texts does not matter."""
-        return _caseless(action).key == _caseless(self.expert).key
+        same = action is not None and _caseless(action).key == _caseless(self.expert).key
+        return {"step success": float(same)}
 
 
 def _caseless(action: Action) -> Action:
@@ -33,7 +34,7 @@ def _caseless(action: Action) -> Action:
     return replace(action, text=text and text.casefold(), app_name=app and app.casefold())
 
 
-class Recordings(RecordedBenchmark[DemonstratedStep]):
+class Recordings(RecordedBenchmark):
     """Demonstrations by task and seed. If one was demonstrated several times, the last counts.
 
     Args:

@@ -29,7 +29,6 @@ winners. Here an agent sees all ``top_k`` candidates at once.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -46,13 +45,7 @@ from swarm_ui.environments.recorded.mind2web_pages import (
     shown_candidates,
     to_element,
 )
-from swarm_ui.environments.recorded.scores import (
-    RESAMPLES,
-    MeasureInput,
-    Scores,
-    answered_tasks,
-    measured,
-)
+from swarm_ui.environments.recorded.scores import Column
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     GoldStep,
@@ -61,7 +54,6 @@ from swarm_ui.environments.recorded.teacher_forced import (
 from swarm_ui.environments.recorded.web_elements import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.trace.records import Episode
 
 Split = Literal["train", "test_task", "test_website", "test_domain"]
 SPLITS: tuple[str, ...] = get_args(Split)
@@ -76,6 +68,18 @@ _NAMES = {
     "step success": "step_acc",
 }
 """Names of these scores, and upstream's keys."""
+_COLUMNS = (
+    *(
+        column
+        for name, key in _NAMES.items()
+        for column in (
+            Column(f"{name} (macro)", name, f"marco_{key}", macro=True),
+            Column(f"{name} (micro)", name, key),
+        )
+    ),
+    Column("task success", "task success", macro=True),
+    Column("right element kept by pruning", "kept"),
+)
 _TO_OP: dict[str, str] = {"click": "CLICK", "input_text": "TYPE", "select": "SELECT"}
 _FROM_OP: dict[str, ActionType] = {
     "CLICK": "click", "HOVER": "click", "ENTER": "click", "TYPE": "input_text", "SELECT": "select",
@@ -135,7 +139,7 @@ def step_score(
     return element, f1, float(element == 1.0 and f1 == 1.0)
 
 
-class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
+class Mind2Web(RecordedBenchmark):
     """One split of the user's copy of Mind2Web.
 
     Nothing is read before the first task is needed, and then one task at a time is decoded. One
@@ -154,6 +158,8 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
     Raises:
         ConfigError: there is no such split.
     """
+
+    columns = _COLUMNS
 
     def __init__(
         self,
@@ -227,38 +233,6 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
             operation=operation(done.op, done.value or ""),
         )
 
-    def score(self, episodes: Sequence[Episode], *, resamples: int = RESAMPLES) -> Scores:
-        """The benchmark's metrics.
-
-        Args:
-            episodes: episodes that were played with these settings. An episode that ended with a
-                fault is counted and left out. A step that was not reached counts as wrong.
-            resamples: number of draws of the bootstrap over tasks for the 95 % intervals.
-
-        Raises:
-            ConfigError: an episode shows pages that are not in these data.
-        """
-        played, counts = answered_tasks(self, episodes)
-        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for task, answers in played:
-            scores = [step.score(action) for step, action in answers]
-            for name, values in zip(_NAMES, zip(*scores, strict=True), strict=True):
-                found[name][task] += values
-            found["task success"][task].append(float(all(score[2] == 1.0 for score in scores)))
-            found["kept"][task] += [float(bool(step.rights)) for step, _ in answers]
-        inputs = []
-        for name, key in _NAMES.items():
-            macro = MeasureInput(
-                name=f"{name} (macro)", key=f"marco_{key}", values=found[name], macro=True
-            )
-            inputs += [macro, MeasureInput(name=f"{name} (micro)", key=key, values=found[name])]
-        inputs += [
-            MeasureInput(name="task success", values=found["task success"], macro=True),
-            MeasureInput(name="right element kept by pruning", values=found["kept"]),
-        ]
-        measures = measured(inputs, resamples=resamples)
-        return Scores(title=self.name, measures=measures, counts=counts)
-
 
 class Mind2WebStep(GoldStep, frozen=True, kw_only=True):
     """A recorded page, with the candidates that the pruning kept."""
@@ -270,12 +244,9 @@ class Mind2WebStep(GoldStep, frozen=True, kw_only=True):
     operation: str
     """The recorded operation, as the official scorer compares it."""
 
-    def score(self, action: Action | None) -> StepScore:
-        """Element accuracy, operation F1 and step success of an answer."""
-        return step_score(self._predicted(action), self.rights, self.operation)
-
-    def right(self, action: Action) -> bool:
-        return self.score(action)[2] == 1.0
+    def values(self, action: Action | None) -> dict[str, float]:
+        scores = step_score(self._predicted(action), self.rights, self.operation)
+        return {**dict(zip(_NAMES, scores, strict=True)), "kept": float(bool(self.rights))}
 
     def remark(self, action: Action) -> str:
         kind = action.action_type

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import Done, Stateful
+from swarm_ui.environments.recorded.scores import RESAMPLES, Column, Scores, measured
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.rollout import Job
+from swarm_ui.trace.records import Episode
 
 NONE_OF_THESE = Action(action_type="wait")
 """The answer of an agent that finds no right element on the page."""
@@ -35,9 +37,14 @@ class GoldStep(msgspec.Struct, frozen=True, kw_only=True):
     past: Past
     """The recorded action, as an entry of the next page's history."""
 
+    def values(self, action: Action | None) -> Mapping[str, float]:
+        """The scores of an answer by their names, with ``"step success"``. The answer is ``None``
+        if its element is not on the page, or if the episode did not reach the step."""
+        raise NotImplementedError
+
     def right(self, action: Action) -> bool:
         """Whether ``action`` equals the recorded action by the benchmark's rule."""
-        raise NotImplementedError
+        return self.values(action)["step success"] == 1.0
 
     def remark(self, action: Action) -> str:
         """Why ``action`` is not an answer of this benchmark. Empty if it is one."""
@@ -48,14 +55,15 @@ class GoldStep(msgspec.Struct, frozen=True, kw_only=True):
         return action.index is not None and self.observation.element(action.index) is None
 
 
-StepT = TypeVar("StepT", bound=GoldStep)
-
-
-class RecordedBenchmark(ABC, Generic[StepT]):
+class RecordedBenchmark(ABC):
     """The tasks of one split. An instance can serve any number of environments."""
 
     name: str
     """Name of the environment in results."""
+    columns: ClassVar[Sequence[Column]] = ()
+    """The measures of :meth:`score`."""
+    counted: ClassVar[Sequence[str]] = ()
+    """The values of steps that :meth:`score` counts."""
 
     @property
     @abstractmethod
@@ -63,7 +71,7 @@ class RecordedBenchmark(ABC, Generic[StepT]):
         """Names of the tasks, in the order of the files."""
 
     @abstractmethod
-    def load(self, task: str, seed: int = 0) -> Sequence[StepT]:
+    def load(self, task: str, seed: int = 0) -> Sequence[GoldStep]:
         """The steps of a task. The seed matters only where a task was recorded with several.
 
         Raises:
@@ -77,6 +85,56 @@ class RecordedBenchmark(ABC, Generic[StepT]):
     def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
         """Jobs for :func:`~swarm_ui.rollout_many`, one for each task (all tasks by default)."""
         return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
+
+    def score(self, episodes: Sequence[Episode], *, resamples: int = RESAMPLES) -> Scores:
+        """The benchmark's metrics.
+
+        Args:
+            episodes: episodes that were played with these settings. An episode that ended with a
+                fault is counted and left out. A step that was not reached counts as wrong.
+            resamples: number of draws of the bootstrap over tasks for the 95 % intervals.
+
+        Raises:
+            ConfigError: an episode shows pages that are not in these data.
+        """
+        whole = [episode for episode in episodes if episode.success is not None]
+        found = [self._answers(episode) for episode in whole]
+        attempts = [
+            (one.task, [step.values(action) for step, action in answers])
+            for one, (answers, *_) in zip(whole, found, strict=True)
+        ]
+        values = [step for _, steps in attempts for step in steps]
+        counts = {
+            "episodes": len(episodes),
+            "masked by a fault": len(episodes) - len(whole),
+            "steps": len(values),
+            "pointing at no element": sum(lost for _, lost, _ in found),
+            "not reached": sum(unreached for *_, unreached in found),
+            **{name: round(sum(step[name] for step in values)) for name in self.counted},
+        }
+        measures = measured(self.columns, attempts, resamples=resamples)
+        return Scores(title=self.name, measures=measures, counts=counts)
+
+    def _answers(self, episode: Episode) -> tuple[list[tuple[GoldStep, Action | None]], int, int]:
+        """Each step with its answer, and the numbers of answers without a valid element and of
+        steps not reached."""
+        steps = self.load(episode.task)
+        actions: dict[int, Action | None] = {}
+        index = 0
+        for number, record in enumerate(episode.steps):
+            seen = record.trace.observation
+            if index >= len(steps) or seen.elements != steps[index].observation.elements:
+                raise ConfigError(
+                    f"task {episode.task!r}, step {number}: the page of the episode differs from "
+                    f"that of '{self.name}'. Score an episode with the same data and settings "
+                    "(split, top_k, ranks) that it was played with"
+                )
+            action = record.executed or NONE_OF_THESE
+            lost = steps[index].lacks(action)
+            actions.setdefault(index, None if lost else action)  # the first is the answer
+            index += not lost
+        answers = [(step, actions.get(k)) for k, step in enumerate(steps)]
+        return answers, list(actions.values()).count(None), len(steps) - len(actions)
 
 
 class _At(msgspec.Struct, frozen=True):
@@ -107,7 +165,7 @@ class TeacherForced(Stateful):
     state_type = _At
     state: _At
 
-    def __init__(self, recordings: RecordedBenchmark[Any]) -> None:
+    def __init__(self, recordings: RecordedBenchmark) -> None:
         self._recordings = recordings
 
     @property

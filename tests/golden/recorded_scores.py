@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from behaviour import digest
 from msgspec.structs import replace
 
 from swarm_ui import Action, Episode, Observation, StepRecord, Trace
-from swarm_ui.environments.recorded import autowebbench, mind2web
+from swarm_ui.environments.recorded import autowebbench, autowebbench_scores, mind2web
+from swarm_ui.environments.recorded.scores import Scores, measured
 
 FILE = Path(__file__).with_name("recorded_scores.json")
 TEXTS = ("", "3", "San Diego", "san diego ", "上海 is big", "a b\nc", "d'Or", "None")
@@ -118,27 +120,28 @@ def drawn_call(draw: random.Random) -> str:
 def drawn_label(draw: random.Random) -> str:
     while True:
         call = drawn_call(draw).split("A: ")[-1].strip()
-        if autowebbench.strict_call(call).function is not None:
+        if autowebbench_scores.strict_call(call).function is not None:
             return call
 
 
 def drawn_scores(count: int = 4000) -> dict[str, str]:
     """The scores of single replies, and the measures of many."""
     draw = random.Random(7)
-    official, strict, predictions = [], [], []
+    official, strict, attempts = [], [], defaultdict(list)
     for number in range(count):
         reply = drawn_call(draw)
         labels = tuple(drawn_label(draw) for _ in range(1 + (draw.random() < 0.2)))
         if draw.random() < 0.4:
             reply = f"A: {labels[0]}"
-        official.append(str(autowebbench.official_step(reply, labels)))
-        strict.append(str(autowebbench.strict_step(reply, labels)))
-        predictions.append(
-            autowebbench.Prediction(
-                task=str(number % 90), predict=reply, labels=labels, attempt=number // 2000
-            )
-        )
-    scores = autowebbench.score_predictions(predictions, resamples=50)
+        official.append(str(autowebbench_scores.official_step(reply, labels)))
+        strict.append(str(autowebbench_scores.strict_step(reply, labels)))
+        values = autowebbench_scores.step_values(reply, labels)
+        attempts[number // 2000, str(number % 90)].append(values)
+    dropped = autowebbench_scores.DROPPED
+    counts = {"steps": count, dropped: sum(int(v[dropped]) for s in attempts.values() for v in s)}
+    played = [(task, steps) for (_, task), steps in attempts.items()]
+    measures = measured(autowebbench_scores.COLUMNS, played, resamples=50)
+    scores = Scores(title="autowebbench", measures=measures, counts=counts)
     steps = []
     for _ in range(count):
         pairs = [(draw.choice(("CLICK", "TYPE", "SELECT")), draw.choice(TEXTS)) for _ in "ab"]

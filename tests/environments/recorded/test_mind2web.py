@@ -20,7 +20,7 @@ from swarm_ui.environments.recorded.mind2web import (
     step_score,
     synthetic,
 )
-from swarm_ui.environments.recorded.scores import MeasureInput, measured
+from swarm_ui.environments.recorded.scores import Column, measured
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 
 WAIT = always(NONE_OF_THESE)
@@ -330,10 +330,8 @@ def test_unanswered_steps_are_wrong_faults_are_masked(two_tasks: Mind2Web, tmp_p
 
 def test_intervals_come_from_drawing_tasks() -> None:
     """Ten tasks of ten equal steps: as uncertain as ten tosses, not as a hundred."""
-    values = {f"t{k}": [float(k < 5)] * 10 for k in range(10)}
-    micro, macro = measured(
-        [MeasureInput(name="a", values=values), MeasureInput(name="b", values=values, macro=True)],
-    )
+    attempts = [(f"t{k}", [{"v": float(k < 5)}] * 10) for k in range(10)]
+    micro, macro = measured([Column("a", "v"), Column("b", "v", macro=True)], attempts)
     assert micro.value == macro.value == 0.5
     assert (micro.low, micro.high) == (0.2, 0.8) == (macro.low, macro.high)
     assert (micro.steps, micro.tasks) == (100, 10)
