@@ -54,23 +54,27 @@ def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -
     assert not (folder / "owned").exists()
 
 
-@pytest.mark.parametrize("line", CHANGED)
-def test_a_module_is_imported_only_with_trust(shell: Shell, folder: Path, line: str) -> None:  # noqa: F811
-    change(folder, "model", name=f"{module(folder)}:model")
+@pytest.mark.parametrize(
+    ("section", "called", "line"),
+    [*(("model", "model", line) for line in CHANGED),
+     ("env", "Lamp", "eval --resume r --dry-run --json")],
+)  # fmt: skip
+def test_a_module_is_imported_only_with_trust(
+    shell: Shell,  # noqa: F811
+    folder: Path,
+    section: str,
+    called: str,
+    line: str,
+) -> None:
+    named = f"{module(folder)}:{called}"
+    change(folder, section, name=named)
     done = shell(line)
     assert done.code == done.json["exit"] == 2
-    assert f"import and call '{module(folder)}:model' (the model)" in done.json["message"]
+    what = {"model": "the model", "env": "the environment"}[section]
+    assert f"import and call '{named}' ({what})" in done.json["message"]
     assert "--trust" in done.json["message"] and not (folder / "owned").exists()
     shell(f"{line} --trust")
     assert (folder / "owned").exists() is ("--dry-run" not in line)
-
-
-def test_the_environment_of_a_resumed_run_needs_trust(shell: Shell, folder: Path) -> None:  # noqa: F811
-    change(folder, "env", name=f"{module(folder)}:Lamp")
-    done = shell("eval --resume r --dry-run")
-    assert done.code == 2 and f"'{module(folder)}:Lamp' (the environment)" in done.err
-    assert not (folder / "owned").exists()
-    assert shell("eval --resume r --dry-run --trust").code == 0
 
 
 @pytest.mark.parametrize("line", CHANGED[:-1])
@@ -110,11 +114,3 @@ def test_settings_of_the_user_need_no_trust(shell: Shell, folder: Path) -> None:
     assert done.code == 0 and done.json["asked"] == 2 and not (folder / "owned").exists()
     done = shell("replay r --model script:wrong.txt --json --say", f"agent_0:0={WRONG}")
     assert done.code == 0 and not (folder / "owned").exists()
-
-
-def test_the_command_that_goes_on_is_one_that_works(shell: Shell) -> None:  # noqa: F811
-    shell(f"eval {LAMP} -n 2 -m script:right.txt --out r")
-    path = shell.folder / "r/traces/episodes.jsonl"
-    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
-    assert shell("eval --resume r").code == 2, "an environment of the user's own code"
-    assert shell("eval --resume r --trust").code == 0

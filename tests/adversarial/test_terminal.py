@@ -19,46 +19,37 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.terminal import SafeConsole, printable, printable_json
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 
-ATTACKS = {
-    "title": "\x1b]0;owned\x07",
-    "clipboard": "\x1b]52;c;b3duZWQ=\x1b\\",
-    "link": "\x1b]8;;http://evil\x1b\\here\x1b]8;;\x1b\\",
-    "clear": "\x1b[2J\x1b[H",
-    "C1 CSI": "\x9b31m",
-    "C1 OSC": "\x9d0;owned\x9c",
-    "overwrite": "safe\rowned\x08\x7f",
-    "reorder": "user\u202egnp.exe\u2066",
-}
+CLEAR = "\x1b[2J\x1b[H"
+ALL = (
+    "\x1b]0;owned\x07"  # the title
+    "\x1b]52;c;b3duZWQ=\x1b\\"  # the clipboard
+    "\x1b]8;;http://evil\x1b\\here\x1b]8;;\x1b\\"  # a link
+    "\x9b31m\x9d0;owned\x9csafe\rowned\x08\x7fuser\u202egnp.exe\u2066"
+) + CLEAR
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-ALL = "".join(ATTACKS.values())
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=list(ATTACKS))
-def test_a_console_prints_no_control_of_a_stranger(
-    attack: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("colours", [False, True])
+def test_a_console_prints_its_own_colours_and_no_control_of_a_stranger(
+    colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()
     monkeypatch.setattr(sys, "stdout", written)
+    if colours:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
     console = SafeConsole()
-    table = Table(attack, title=attack, caption=attack)
-    table.add_row(attack)
-    table.add_row(Text(attack))
-    for what in (attack, Text(attack), table):
+    table = Table(ALL, title=ALL, caption=ALL)
+    table.add_row(ALL)
+    table.add_row(Text(ALL))
+    for what in (ALL, Text(ALL, "red"), table):
         console.print(what)
-    with ProgressDisplay(console).bar(attack, 2) as bar:
-        bar.update(1, attack)
-    assert CONTROLS.findall(written.getvalue()) == []
-    assert "�" in written.getvalue()
-
-
-def test_a_terminal_gets_the_consoles_own_colours_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    console = SafeConsole()
-    console.print(Text(f"{ALL}x", "red"))
-    left = re.sub("\x1b\\[[0-9;]*m", "", sys.stdout.getvalue())  # type: ignore[attr-defined]
-    assert CONTROLS.findall(left) == []
+    if not colours:  # bars move the cursor of a terminal
+        with ProgressDisplay(console).bar(ALL, 2) as bar:
+            bar.update(1, ALL)
+    left = re.sub("\x1b\\[[0-9;]*m", "", written.getvalue())
+    assert CONTROLS.findall(left) == [] and "\ufffd" in left
+    assert colours or left == written.getvalue()
 
 
 def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noqa: F811
@@ -68,7 +59,7 @@ def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noq
     path.write_text(text, encoding="utf-8")
     (episode,) = read_jsonl(path)
     assert ALL in episode.steps[0].trace.observation.goal
-    named = shell.folder / f"x{ATTACKS['clear']}.jsonl"
+    named = shell.folder / f"x{CLEAR}.jsonl"
     write_jsonl(named, [episode])
     file = str(named)
     for words in (
