@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from cli_world import Shell
     from shared_browser import SharedBrowser
 
 # Read when torch is first imported: threads that fight for two cores are ten times slower.
@@ -45,6 +47,16 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may reach a paid endpoint by way of the user's environment."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    """Types commands, in an empty folder."""
+    from cli_world import Shell
+
+    return Shell(tmp_path, capsys, monkeypatch)
 
 
 @pytest.fixture(scope="session")

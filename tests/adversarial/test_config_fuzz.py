@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 from damage import Edit, damaged, edits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -94,7 +94,7 @@ ABSURD = {
 
 
 @pytest.mark.parametrize("absurd", ABSURD.values(), ids=list(ABSURD))
-def test_absurd_settings_are_wrong_usage(shell: Shell, absurd: str | bytes | list[str]) -> None:  # noqa: F811
+def test_absurd_settings_are_wrong_usage(shell: Shell, absurd: str | bytes | list[str]) -> None:
     line = f"eval {LAMP} -a 2 -m script:right.txt --json"
     if not isinstance(absurd, list):
         Path("a.toml").write_bytes(absurd if isinstance(absurd, bytes) else absurd.encode())
@@ -107,7 +107,7 @@ def test_absurd_settings_are_wrong_usage(shell: Shell, absurd: str | bytes | lis
 
 
 @pytest.mark.parametrize("text", ["[" * DEEP, '{"a":' * DEEP, f'{{"arms": {LONG}}}', "", "\0"])
-def test_absurd_documents_of_a_run_are_refused(shell: Shell, text: str) -> None:  # noqa: F811
+def test_absurd_documents_of_a_run_are_refused(shell: Shell, text: str) -> None:
     shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     for name, lines in (
         ("results.json", ["compare r r"]),

@@ -6,18 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.storage.run_directory import RunDirectory
 
 
 @pytest.fixture
-def run(shell: Shell) -> Path:  # noqa: F811
+def run(shell: Shell) -> Path:
     assert shell(f"eval {LAMP} -n 1 -m script:right.txt --out r").code == 0
     return shell.folder / "r"
 
 
-def test_view_replaces_no_file_that_is_not_a_report(shell: Shell, run: Path) -> None:  # noqa: F811
+def test_view_replaces_no_file_that_is_not_a_report(shell: Shell, run: Path) -> None:
     shutil.copy(run / "traces/episodes.jsonl", "notes.jsonl")
     mine = shell.folder / "notes.html"
     mine.write_text("<p>my notes</p>", encoding="utf-8")
@@ -29,7 +29,7 @@ def test_view_replaces_no_file_that_is_not_a_report(shell: Shell, run: Path) -> 
     assert shell("view notes.jsonl --no-open").code == 0, "a report is written again"
 
 
-def test_export_reads_no_file_outside_of_the_run(shell: Shell, run: Path) -> None:  # noqa: F811
+def test_export_reads_no_file_outside_of_the_run(shell: Shell, run: Path) -> None:
     secret = shell.folder / "secret"
     secret.mkdir()
     (secret / "id_rsa").write_text("key", encoding="utf-8")
@@ -47,7 +47,7 @@ def test_export_reads_no_file_outside_of_the_run(shell: Shell, run: Path) -> Non
     assert done.code == 2 and "is a symbolic link" in done.err and done.out == ""
 
 
-def test_export_writes_through_no_link(shell: Shell, run: Path) -> None:  # noqa: F811
+def test_export_writes_through_no_link(shell: Shell, run: Path) -> None:
     adapter = run / "adapters/agent_0"
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text("{}", encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli_world import LAMP, RIGHT, Shell, shell  # noqa: F401
+from cli_world import LAMP, RIGHT, Shell
 
 MOODY = """\
 from cli_world import Lamp
@@ -23,7 +23,7 @@ class Moody(Lamp):
 """
 
 
-def test_lost_steps_are_printed_apart_from_masked_episodes(shell: Shell) -> None:  # noqa: F811
+def test_lost_steps_are_printed_apart_from_masked_episodes(shell: Shell) -> None:
     Path("half.txt").write_text(f"{RIGHT}\nSorry, I cannot.\n", encoding="utf-8")
     line = f"eval {LAMP} -n 6 -j 1 -m script:half.txt env.max_steps=1"
     done = shell(f"{line} --json")
@@ -34,7 +34,7 @@ def test_lost_steps_are_printed_apart_from_masked_episodes(shell: Shell) -> None
     assert "Lost: steps without a usable reply" in " ".join(shell(line).out.split())
 
 
-def test_nothing_is_concluded_where_faults_masked_too_much(shell: Shell) -> None:  # noqa: F811
+def test_nothing_is_concluded_where_faults_masked_too_much(shell: Shell) -> None:
     for name in ("moody", "allowed"):
         Path(f"{name}.py").write_text(MOODY, encoding="utf-8")
     done = shell("eval moody:Moody light -n 6 -j 1 -m script:right.txt --json --out r")

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, WRONG, Shell, shell  # noqa: F401
+from cli_world import LAMP, WRONG, Shell
 
 EVIL = """\
 from pathlib import Path
@@ -20,7 +20,7 @@ def model():
 
 
 @pytest.fixture
-def folder(shell: Shell, request: pytest.FixtureRequest) -> Path:  # noqa: F811
+def folder(shell: Shell, request: pytest.FixtureRequest) -> Path:
     """A run of two agents, with a module beside it that notes its import."""
     assert shell(f"eval {LAMP} -n 2 -a 2 -r 1 --edges chain -m script:right.txt --out r").code == 0
     module = f"evil_{abs(hash(request.node.name))}"
@@ -46,7 +46,7 @@ CHANGED = ("replay r --cut agent_0>agent_1 --json", "replay r --again --json",
            "eval --resume r --json", "eval --resume r --dry-run --json")  # fmt: skip
 
 
-def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -> None:  # noqa: F811
+def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -> None:
     change(folder, "model", name=f"{module(folder)}:model")
     change(folder, "env", name=f"{module(folder)}:Lamp")
     done = shell("replay r --json")
@@ -60,11 +60,7 @@ def test_a_replay_without_a_change_imports_nothing(shell: Shell, folder: Path) -
      ("env", "Lamp", "eval --resume r --dry-run --json")],
 )  # fmt: skip
 def test_a_module_is_imported_only_with_trust(
-    shell: Shell,  # noqa: F811
-    folder: Path,
-    section: str,
-    called: str,
-    line: str,
+    shell: Shell, folder: Path, section: str, called: str, line: str
 ) -> None:
     named = f"{module(folder)}:{called}"
     change(folder, section, name=named)
@@ -74,15 +70,12 @@ def test_a_module_is_imported_only_with_trust(
     assert f"import and call '{named}' ({what})" in done.json["message"]
     assert "--trust" in done.json["message"] and not (folder / "owned").exists()
     shell(f"{line} --trust")
-    assert (folder / "owned").exists() is ("--dry-run" not in line)
+    assert (folder / "owned").exists() is ("--dry-run" not in line or section == "env")
 
 
 @pytest.mark.parametrize("line", CHANGED[:-1])
 def test_a_key_is_sent_only_with_trust(
-    shell: Shell,  # noqa: F811
-    folder: Path,
-    line: str,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, folder: Path, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME_KEY", "very-secret")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -100,15 +93,14 @@ def test_a_key_is_sent_only_with_trust(
 
 
 def test_the_users_own_endpoint_does_not_get_a_variable_that_the_folder_names(
-    shell: Shell,  # noqa: F811
-    folder: Path,
+    shell: Shell, folder: Path
 ) -> None:
     change(folder, "model", name="tiny", url="http://x/v1", key_env="AWS_SECRET_ACCESS_KEY")
     done = shell("replay r --again --url http://127.0.0.1:9/v1")
     assert done.code == 2 and "send the variable AWS_SECRET_ACCESS_KEY to" in done.err
 
 
-def test_settings_of_the_user_need_no_trust(shell: Shell, folder: Path) -> None:  # noqa: F811
+def test_settings_of_the_user_need_no_trust(shell: Shell, folder: Path) -> None:
     change(folder, "model", name=f"{module(folder)}:model")
     done = shell("replay r --model script:wrong.txt --json")
     assert done.code == 0 and done.json["asked"] == 2 and not (folder / "owned").exists()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
@@ -52,7 +52,7 @@ def test_a_console_prints_its_own_colours_and_no_control_of_a_stranger(
     assert colours or left == written.getvalue()
 
 
-def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noqa: F811
+def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:
     shell(f"eval {LAMP} -n 1 -m script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     text = path.read_text(encoding="utf-8").replace("light", json.dumps(ALL)[1:-1])
@@ -72,7 +72,7 @@ def test_a_trace_of_a_stranger_is_shown_harmlessly(shell: Shell) -> None:  # noq
     assert shell("replay r --json").json["messages"]
 
 
-def test_a_server_cannot_write_to_the_terminal(shell: Shell) -> None:  # noqa: F811
+def test_a_server_cannot_write_to_the_terminal(shell: Shell) -> None:
     module = "from swarm_ui.errors import EnvironmentFault\nfrom cli_world import Lamp\n"
     module += "class World(Lamp):\n    async def step(self, action):\n"
     module += f"        raise EnvironmentFault({ALL!r})\n"

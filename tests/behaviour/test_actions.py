@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from cli_world import LAMP, RIGHT, Lamp, Shell, shell  # noqa: F401
+from cli_world import LAMP, RIGHT, Lamp, Shell
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -285,7 +285,7 @@ def half_answers() -> ScriptedModel:
     return ScriptedModel(lambda request: said)
 
 
-def test_such_a_reply_ends_no_evaluation(shell: Shell) -> None:  # noqa: F811
+def test_such_a_reply_ends_no_evaluation(shell: Shell) -> None:
     done = shell(f"eval {LAMP} -n 2 --model {__name__}:half_answers --out run")
     assert done.code == 0, done.err
     (path,) = (shell.folder / "run/traces").glob("*.jsonl")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 from loopback import Loopback, Reply, in_a_thread
 from tokenizers import ByteLevelBPETokenizer
 from vllm_stand_in import StandIn
@@ -157,8 +157,7 @@ async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", [True, False], ids=["ended", "killed"])
 def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
-    shell: Shell,  # noqa: F811
-    written: bool,
+    shell: Shell, written: bool
 ) -> None:
     with in_a_thread() as server:
         line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} model.max_calls=3"
@@ -180,9 +179,7 @@ _SMALL = (
 )
 
 
-def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(shell: Shell) -> None:
     pytest.importorskip("peft")
     with in_a_thread() as server:
         critic = f"--critic llm critic.model=tiny critic.model.url={server.url}"
@@ -197,9 +194,7 @@ def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(
 @pytest.mark.slow
 @pytest.mark.parametrize("written", [True, False], ids=["ended", "killed"])
 def test_the_budget_of_an_actor_continues_when_a_training_is_resumed(
-    shell: Shell,  # noqa: F811
-    tmp_path_factory: pytest.TempPathFactory,
-    written: bool,
+    shell: Shell, tmp_path_factory: pytest.TempPathFactory, written: bool
 ) -> None:
     pytest.importorskip("peft")
     from tiny_causal import reads_alike, saved

@@ -10,7 +10,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from cli_world import LAMP, Done, Shell, shell  # noqa: F401
+from cli_world import LAMP, Done, Shell
 
 from swarm_ui import read_jsonl
 from swarm_ui.viz import trace_svg
@@ -19,7 +19,7 @@ TRAIN = "train phone --iterations 0 --agents 2 env.max_steps=2 run.report=false"
 """A training that ends before its first episode."""
 
 
-def trained(shell: Shell, out: str, settings: str = "") -> Done:  # noqa: F811
+def trained(shell: Shell, out: str, settings: str = "") -> Done:
     """A training in the folder ``out``."""
     pytest.importorskip("torch")
     done = shell(f"{TRAIN} --out {out} {settings}")
@@ -27,7 +27,7 @@ def trained(shell: Shell, out: str, settings: str = "") -> Done:  # noqa: F811
     return done
 
 
-def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
+def settings_of(shell: Shell, run: str) -> dict[str, Any]:
     """The settings of a run, by section."""
     found: dict[str, Any] = json.loads((shell.folder / run / "config.json").read_bytes())
     return found.get("config", found)
@@ -46,9 +46,7 @@ def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
     ],
 )
 def test_the_next_command_tests_the_team_as_it_was_trained(
-    shell: Shell,  # noqa: F811
-    settings: str,
-    edges: list[tuple[str, str]] | None,
+    shell: Shell, settings: str, edges: list[tuple[str, str]] | None
 ) -> None:
     done = trained(shell, "t", settings)
     (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
@@ -66,7 +64,7 @@ def test_the_next_command_tests_the_team_as_it_was_trained(
         assert [edge for edge in trace.edges if set(edge) <= {*trace.agents}] == edges
 
 
-def test_the_next_command_after_a_training_in_code_of_ones_own_trusts_it(shell: Shell) -> None:  # noqa: F811
+def test_the_next_command_after_a_training_in_code_of_ones_own_trusts_it(shell: Shell) -> None:
     pytest.importorskip("torch")
     done = shell(f"train {LAMP} --iterations 0 --agents 2 run.report=false --out t")
     assert done.code == 0, done.err
@@ -91,8 +89,7 @@ def test_the_next_command_after_a_training_in_code_of_ones_own_trusts_it(shell: 
     ],
 )
 def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
-    shell: Shell,  # noqa: F811
-    given: str,
+    shell: Shell, given: str
 ) -> None:
     trained(shell, "t")
     before = settings_of(shell, "t")
@@ -113,8 +110,7 @@ def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
     ],
 )
 def test_an_evaluation_is_not_continued_with_a_setting_that_it_ignores(
-    shell: Shell,  # noqa: F811
-    given: str,
+    shell: Shell, given: str
 ) -> None:
     line = f"eval {LAMP} --model script:right.txt run.report=false"
     assert shell(f"{line} --out e").code == 0
@@ -124,7 +120,7 @@ def test_an_evaluation_is_not_continued_with_a_setting_that_it_ignores(
     assert shell(f"{line} --out other {given}").code == 2, "as a new evaluation refuses it"
 
 
-def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell) -> None:  # noqa: F811
+def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell) -> None:
     line = f"eval {LAMP} --model script:wrong.txt run.report=false"
     assert shell(f"{line} --out e").code == 0
     assert shell("eval --resume e --trust --concurrency 2 eval.max_masked=0.5").code == 0
@@ -134,7 +130,7 @@ def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell)
 # -- the state of a run ---------------------------------------------------------------------------
 
 
-def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: F811
+def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:
     """``status`` of an evaluation of which the first ``done`` episodes ended."""
     line = f"eval phone --split {split} -n {of} --model script:right.txt env.max_steps=1"
     assert shell(f"{line} run.report=false --out e").code == 0
@@ -145,13 +141,13 @@ def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: 
     return shell("runs e --json")
 
 
-def test_the_training_tasks_are_evaluated_like_any_other_split(shell: Shell) -> None:  # noqa: F811
+def test_the_training_tasks_are_evaluated_like_any_other_split(shell: Shell) -> None:
     (found,) = interrupted(shell, "train", 15, of=20).json["sets"]
     assert (found["name"], found["done"], found["total"]) == ("train", 15, 20)
     assert found["success"]["n"] == 15
 
 
-def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell) -> None:  # noqa: F811
+def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell) -> None:
     interrupted(shell, "train", 15, of=20)
     path = shell.folder / "e/config.json"
     document = json.loads(path.read_bytes())
@@ -161,7 +157,7 @@ def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell)
     assert (found["done"], found["success"]) == (15, None)
 
 
-def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:  # noqa: F811
+def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:
     (found,) = interrupted(shell, "parameters", 2, of=30).json["sets"]
     assert (found["done"], found["total"], found["success"]) == (2, 30, None)
     assert "end first" in " ".join(shell("runs e").out.split())
@@ -172,7 +168,7 @@ def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:  #
     assert "end first" in " ".join(shell("runs e").out.split())
 
 
-def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:  # noqa: F811
+def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:
     assert shell(f"eval {LAMP} -n 2 --model script:right.txt --out r").code == 0
     done = shell("runs r")
     assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
@@ -184,7 +180,7 @@ LETTERS = 20_000
 """Length of a text on the screen of each episode of a large run."""
 
 
-def large_run(shell: Shell, out: str, episodes: int) -> None:  # noqa: F811
+def large_run(shell: Shell, out: str, episodes: int) -> None:
     """A run with this many episodes of more than :data:`LETTERS` bytes."""
     line = f"eval {LAMP} -n 2 --model script:wrong.txt run.report=false"
     assert shell(f"{line} --out {out}").code == 0
@@ -197,7 +193,7 @@ def large_run(shell: Shell, out: str, episodes: int) -> None:  # noqa: F811
             file.write(json.dumps(one, separators=(",", ":")) + "\n")
 
 
-def most_memory(shell: Shell, line: str) -> int:  # noqa: F811
+def most_memory(shell: Shell, line: str) -> int:
     """Bytes that a command needs at most; it has run once before."""
     assert shell(line).code == 0
     gc.collect()
@@ -217,14 +213,14 @@ def most_memory(shell: Shell, line: str) -> int:  # noqa: F811
         "view --no-open {}/traces/episodes.jsonl --out x.html",
     ],
 )
-def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:  # noqa: F811
+def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:
     large_run(shell, "few", 50)
     large_run(shell, "many", 200)
     few, many = (most_memory(shell, line.format(run)) for run in ("few", "many"))
     assert many - few < 50 * LETTERS, "a third of what the run has more"
 
 
-def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # noqa: F811
+def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:
     assert shell(f"eval {LAMP} -n 4 --model script:mixed.txt --out e").code == 0
     recorded = (shell.folder / "e/traces/episodes.jsonl").read_text(encoding="utf-8")
     assert shell("export e episodes").out == recorded
@@ -250,9 +246,7 @@ def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # n
     ],
 )
 def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
-    shell: Shell,  # noqa: F811
-    line: str,
-    meant: str,
+    shell: Shell, line: str, meant: str
 ) -> None:
     pytest.importorskip("torch")
     done = shell(f"{line} --dry-run")
@@ -262,8 +256,7 @@ def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
 
 @pytest.mark.parametrize("agents", [1, 2])
 def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
-    shell: Shell,  # noqa: F811
-    agents: int,
+    shell: Shell, agents: int
 ) -> None:
     done = shell(f"eval {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
     said = done.err.partition("--edges")[2]
@@ -279,7 +272,7 @@ def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
 # -- numbers that a person reads count from 1 -----------------------------------------------------
 
 
-def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:  # noqa: F811
+def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:
     line = f"eval {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
     assert shell(line).code == 0
     (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")

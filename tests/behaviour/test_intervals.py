@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 from swarm_ui import Episode, write_jsonl
 from swarm_ui.stats import Interval, clustered_difference, outcomes, paired_difference
@@ -24,7 +24,7 @@ def played(solved: Callable[[int, int], bool]) -> list[Episode]:
     ]
 
 
-def from_command(shell: Shell, ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval:  # noqa: F811
+def from_command(shell: Shell, ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval:
     """The interval of ``swarm-ui compare``."""
     write_jsonl(shell.folder / "a.jsonl", ours)
     write_jsonl(shell.folder / "b.jsonl", theirs)
@@ -46,8 +46,7 @@ def from_python(ours: Sequence[Episode], theirs: Sequence[Episode]) -> Interval 
     ],
 )
 def test_a_program_and_the_command_give_the_same_interval(
-    shell: Shell,  # noqa: F811
-    solved: Callable[[int, int], bool],
+    shell: Shell, solved: Callable[[int, int], bool]
 ) -> None:
     ours, theirs = played(solved), played(lambda t, k: k % 2 == 0)
     assert from_python(ours, theirs) == from_command(shell, ours, theirs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import LAMP, RIGHT, Shell, shell  # noqa: F401
+from cli_world import LAMP, RIGHT, Shell
 from local_models import untrained
 from loopback import Loopback, Reply, failing
 from loopback_client import ask, no_proxy  # noqa: F401
@@ -121,7 +121,7 @@ async def test_a_long_reply_without_a_limit_is_counted_as_the_server_counts_it()
     assert completion.text == words and completion.usage.completion_tokens == 30_000
 
 
-def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: F811
+def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:
     seen: list[Mapping[str, Any]] = []
 
     def reply(body: Mapping[str, Any]) -> str:
@@ -142,7 +142,7 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:  # noqa: 
     assert (second["temperature"], second["max_completion_tokens"]) == (0.5, 64)
 
 
-def test_settings_of_an_endpoint_are_a_mistake_without_one(shell: Shell) -> None:  # noqa: F811
+def test_settings_of_an_endpoint_are_a_mistake_without_one(shell: Shell) -> None:
     for setting in ("token_field=max_completion_tokens", "send_seed=true"):
         done = shell(f"eval phone --dry-run model.{setting}")
         assert done.code == 2 and setting.partition("=")[0] in done.err

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import LAMP, RIGHT, Shell, shell  # noqa: F401
+from cli_world import RIGHT, Shell
 from local_models import untrained, with_adapters
 from loopback import Loopback, failing
 from loopback_client import ask, no_proxy  # noqa: F401
@@ -158,7 +158,7 @@ def endpoint_check(done: Any) -> dict[str, Any]:
     return dict(found)
 
 
-def test_doctor_asks_an_endpoint_before_it_is_ok(shell: Shell) -> None:  # noqa: F811
+def test_doctor_asks_an_endpoint_before_it_is_ok(shell: Shell) -> None:
     seen: list[Mapping[str, Any]] = []
     with StandIn("tiny", reply=lambda body: seen.append(body) or RIGHT) as server:
         for named in ("", " --model tiny"):
@@ -167,7 +167,7 @@ def test_doctor_asks_an_endpoint_before_it_is_ok(shell: Shell) -> None:  # noqa:
     assert [set(body) for body in seen] == [{"model", "messages"}] * 2  # as agents ask
 
 
-async def test_doctor_reports_an_endpoint_that_refuses_every_request(shell: Shell) -> None:  # noqa: F811
+async def test_doctor_reports_an_endpoint_that_refuses_every_request(shell: Shell) -> None:
     refusing = failing(400, "this model is for embeddings")
     async with Loopback(lambda body: refusing, models=["tiny"]) as server:
         done = await asyncio.to_thread(shell, f"doctor --json --url {server.url} --model tiny")
@@ -175,7 +175,7 @@ async def test_doctor_reports_an_endpoint_that_refuses_every_request(shell: Shel
     assert done.code == 1 and found["state"] == "missing" and "for embeddings" in found["do"]
 
 
-async def test_doctor_does_not_guess_which_of_several_models_is_meant(shell: Shell) -> None:  # noqa: F811
+async def test_doctor_does_not_guess_which_of_several_models_is_meant(shell: Shell) -> None:
     async with Loopback(models=["one", "two"]) as server:
         done = await asyncio.to_thread(shell, f"doctor --json --url {server.url}")
     found = endpoint_check(done)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import DEAD, EASY, LAMP, Shell, shell  # noqa: F401
+from cli_world import DEAD, EASY, LAMP, Shell
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
 pytest.importorskip("torch")
@@ -143,7 +143,7 @@ def saved(folder: Path) -> list[torch.Tensor]:
     ]  # fmt: skip
 
 
-def test_a_team_that_was_trained_by_command_is_continued(shell: Shell) -> None:  # noqa: F811
+def test_a_team_that_was_trained_by_command_is_continued(shell: Shell) -> None:
     own = "train.update.steps=3"
     done = shell(f"{_TRAIN} train.shared_iterations=0 {own} --out a")
     assert done.code == 0, done.err
@@ -208,9 +208,7 @@ def test_an_iteration_that_trains_something_says_nothing() -> None:
     assert metrics["nothing_learned"] == ""
 
 
-def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(shell: Shell) -> None:
     done = shell(f"train {DEAD} {_HOW} --out a")
     assert done.code == 5
     assert "no episode was solved" in done.err and "easier tasks" in done.err
@@ -220,14 +218,12 @@ def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(
     assert "no episode was solved" in found.json["reason"]
 
 
-def test_a_training_that_learned_ends_with_0_and_the_command_that_tests_it(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_a_training_that_learned_ends_with_0_and_the_command_that_tests_it(shell: Shell) -> None:
     done = shell(f"{_TRAIN} train.update.steps=1 --out a")
     assert done.code == 0 and "swarm-ui eval" in done.err
 
 
-def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> None:  # noqa: F811
+def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> None:
     assert UpdateConfig().method == TeamConfig().update.method == "rft"
     shown = shell("train phone --dry-run --json").json["update"]
     assert shown.startswith(f"{UpdateConfig().method},")
@@ -263,9 +259,7 @@ def test_a_critic_that_returns_no_credit_is_named(found: object) -> None:
         train(TinyModel(), critic=Returns(found), world=Hopeless)
 
 
-def test_a_team_in_a_wrapped_environment_learns_from_the_scripted_critic(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_a_team_in_a_wrapped_environment_learns_from_the_scripted_critic(shell: Shell) -> None:
     done = shell(f"train phone env.wrap=action-filter {_HOW} --out a")
     assert done.code in (0, 5), done.err
     (line,) = [
@@ -276,7 +270,7 @@ def test_a_team_in_a_wrapped_environment_learns_from_the_scripted_critic(
     assert line["masked"] == 0 and line["credit"] is not None and line["unscored"] < 0.5
 
 
-def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # noqa: F811
+def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:
     done = shell("train phone train.edge_intervall=3 train.update.stepz=3 --dry-run")
     assert done.code == 2
     assert (
@@ -286,14 +280,14 @@ def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # no
 
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("page", all_html_tasks()[::25])
-def test_a_team_may_be_trained_on_any_page_that_is_named(shell: Shell, page: str) -> None:  # noqa: F811
+def test_a_team_may_be_trained_on_any_page_that_is_named(shell: Shell, page: str) -> None:
     done = shell(f"train miniwob {page} --dry-run --json")
     assert done.code == 0, done.err
     wrong = shell("train miniwob no-such-page --dry-run")
     assert wrong.code == 2 and "no-such-page" in wrong.err and "split" not in wrong.err
 
 
-def test_tasks_that_are_held_out_are_not_trained_on(shell: Shell) -> None:  # noqa: F811
+def test_tasks_that_are_held_out_are_not_trained_on(shell: Shell) -> None:
     held = "env.held_out"
     rest = "--iterations 1 --rollouts 6 --agents 1 --critic outcome train.update.steps=1"
     shell(f"train {LAMP} {held}=['light'] {rest} --out t")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 pytest.importorskip("peft")
 
@@ -64,7 +64,7 @@ def linked(folder: Path, place: str, outside: Path, *, kept: bool = True) -> Ite
             moved.unlink(missing_ok=True)
 
 
-def expect_refused(shell: Shell, line: str, folder: Path, place: str) -> None:  # noqa: F811
+def expect_refused(shell: Shell, line: str, folder: Path, place: str) -> None:
     outside = shell.folder / "outside"
     outside.mkdir(exist_ok=True)
     for kept in (True, False)[: 1 if (folder / place).exists() else 2]:
@@ -81,7 +81,7 @@ def places(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("line", [_PLAYED, _TRAINED], ids=["eval", "train"])
-def test_a_continued_run_writes_through_no_link(shell: Shell, line: str) -> None:  # noqa: F811
+def test_a_continued_run_writes_through_no_link(shell: Shell, line: str) -> None:
     assert shell(f"{line} --out r").code in (0, 5)
     folder, again = shell.folder / "r", f"{line.split()[0]} --resume r"
     found = places(folder)
@@ -94,14 +94,14 @@ def test_a_continued_run_writes_through_no_link(shell: Shell, line: str) -> None
     assert shell(again).code in (0, 5)
 
 
-def test_a_corpus_is_continued_through_no_link(shell: Shell) -> None:  # noqa: F811
+def test_a_corpus_is_continued_through_no_link(shell: Shell) -> None:
     line = "synthesize phone -n 1 synthesize.levels=[1] -o c"
     assert shell(line).code == 0
     for place in dict.fromkeys([*places(shell.folder / "c"), "calls.jsonl", "journal.jsonl"]):
         expect_refused(shell, line, shell.folder / "c", place)
 
 
-def test_a_fine_tuning_and_a_critic_write_through_no_link(shell: Shell) -> None:  # noqa: F811
+def test_a_fine_tuning_and_a_critic_write_through_no_link(shell: Shell) -> None:
     pytest.importorskip("trl")
     from corpus_fakes import tiny_llama
 
@@ -140,7 +140,7 @@ def test_a_linked_checkpoint_is_an_ordinary_error(tmp_path: Path) -> None:
 # -- export ------------------------------------------------------------------------------------
 
 
-def team(shell: Shell, folder: str, agents: int, weight: str) -> None:  # noqa: F811
+def team(shell: Shell, folder: str, agents: int, weight: str) -> None:
     """A run with adapters, of which an export reads only the names."""
     if not (shell.folder / folder).exists():
         assert shell(f"{_PLAYED} --out {folder}").code == 0
@@ -151,7 +151,7 @@ def team(shell: Shell, folder: str, agents: int, weight: str) -> None:  # noqa: 
         (adapter / "adapter_model.safetensors").write_text(weight * 9000, encoding="utf-8")
 
 
-def test_an_export_replaces_the_whole_team(shell: Shell) -> None:  # noqa: F811
+def test_an_export_replaces_the_whole_team(shell: Shell) -> None:
     team(shell, "four", 4, "4")
     team(shell, "two", 2, "2")
     assert shell("export four adapters -o out").code == 0
@@ -161,7 +161,7 @@ def test_an_export_replaces_the_whole_team(shell: Shell) -> None:  # noqa: F811
     assert contents(shell.folder / "out") == contents(shell.folder / "two/adapters")
 
 
-def test_an_export_without_room_keeps_the_old_team(shell: Shell) -> None:  # noqa: F811
+def test_an_export_without_room_keeps_the_old_team(shell: Shell) -> None:
     resource = pytest.importorskip("resource")
     team(shell, "four", 4, "4")
     team(shell, "two", 2, "2")
@@ -178,7 +178,7 @@ def test_an_export_without_room_keeps_the_old_team(shell: Shell) -> None:  # noq
     assert not (shell.folder / "new").exists()
 
 
-def test_an_export_replaces_no_folder_of_other_files(shell: Shell) -> None:  # noqa: F811
+def test_an_export_replaces_no_folder_of_other_files(shell: Shell) -> None:
     team(shell, "two", 2, "2")
     (shell.folder / "mine").mkdir()
     (shell.folder / "mine/notes.txt").write_text("mine", encoding="utf-8")

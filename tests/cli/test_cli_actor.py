@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from vllm_stand_in import StandIn
 
 from swarm_ui.trace.jsonl import read_jsonl
@@ -28,7 +28,7 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) -> None:  # noqa: F811
+def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) -> None:
     from tiny_causal import reads_alike
 
     with StandIn("served", tokens=reads_alike(learner)) as server:
@@ -49,7 +49,7 @@ def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) 
     assert all(line["calls"] > 0 for line in costs if line["kind"] == "rollouts")
 
 
-def test_what_cannot_act_or_learn_is_one_clear_line(shell: Shell, learner: Path) -> None:  # noqa: F811
+def test_what_cannot_act_or_learn_is_one_clear_line(shell: Shell, learner: Path) -> None:
     base = shell("train phone model.actor.url=http://127.0.0.1:9/v1 --dry-run")
     assert base.code == 2 and "only in model local" in base.err
     with StandIn("served", tokens=lambda turns: [1]) as server:

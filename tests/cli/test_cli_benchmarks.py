@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from cli_world import LAMP, Lamp, Shell, shell  # noqa: F401
+from cli_world import Lamp, Shell
 
 from swarm_ui.environments.androidworld import process
 from swarm_ui.environments.androidworld.suite import suite
@@ -34,7 +34,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
     return Device
 
 
-def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:  # noqa: F811
+def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:
     line = "eval handset env.suite_seed=30 env.combinations=2"
     done = shell(f"{line} -m script:mixed.txt --out r --json")
     assert done.code == 0, done.err
@@ -47,15 +47,14 @@ def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Devic
     assert list(arm.jobs) == suite(["WifiOn", "BrowserMaze"], combinations=2, seed=30)
 
 
-def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:  # noqa: F811
+def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:
     line = "eval handset WifiOn env.suite_seed=7 --dry-run --json -m script:right.txt"
     assert shell(line).json["episodes: episodes"] == "1"
     assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
 
 
 def test_what_there_is_not_is_said_before_anything_starts(
-    shell: Shell,  # noqa: F811
-    device: type[Device],
+    shell: Shell, device: type[Device]
 ) -> None:
     for line, said in (
         ("eval handset env.combinations=2", "combinations are those of a suite"),
@@ -67,7 +66,7 @@ def test_what_there_is_not_is_said_before_anything_starts(
     assert device.seen == []
 
 
-def test_autowebbench_with_its_own_measures(shell: Shell) -> None:  # noqa: F811
+def test_autowebbench_with_its_own_measures(shell: Shell) -> None:
     words = ["--split", SPLITS[0], "--split", SPLITS[2], f"env.data={synthetic()}"]
     done = shell("eval autowebbench -m script:mixed.txt --json --out r", *words)
     assert done.code == 0, done.err

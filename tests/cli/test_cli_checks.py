@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment import Run
@@ -33,18 +33,14 @@ RIGHT = f"eval {LAMP} light --model script:right.txt"
         (f"train {LAMP} ligth", "no task 'ligth'; did you mean 'light'?"),
     ],
 )  # fmt: skip
-def test_mistakes_are_found_before_anything_is_written(
-    shell: Shell,  # noqa: F811
-    line: str,
-    said: str,
-) -> None:
+def test_mistakes_are_found_before_anything_is_written(shell: Shell, line: str, said: str) -> None:
     for words in (f"{line} --dry-run", line, f"{line} --out r"):
         done = shell(words)
         assert done.code == 2 and said in " ".join(done.err.split()), (words, done.err)
     assert not (shell.folder / "runs").exists() and not (shell.folder / "r").exists()
 
 
-def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:  # noqa: F811
+def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:
     for shape in ("random", "chain", "star", "tree"):
         assert shell(f"{RIGHT} -a 1 --edges {shape} --dry-run").code == 0
 
@@ -56,10 +52,7 @@ def failing(error: SwarmError) -> Any:
     return evaluate
 
 
-def test_a_failed_start_leaves_no_folder(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_start_leaves_no_folder(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell(f"{RIGHT} --out kept").code == 0
     monkeypatch.setattr(
         "swarm_ui.cli.act.evaluate_run", failing(ConfigError("the weights do not fit"))
@@ -75,10 +68,7 @@ def test_a_failed_start_leaves_no_folder(
     assert (shell.folder / "kept/traces/episodes.jsonl").exists()
 
 
-def test_what_was_written_is_kept(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_written_is_kept(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def evaluate(run: Run, **_: object) -> None:
         run.folder.write_episodes("episodes", [])
         raise ConfigError("late")
@@ -88,7 +78,7 @@ def test_what_was_written_is_kept(
     assert (shell.folder / "r/config.json").exists()
 
 
-def test_learned_edges_that_deliver_later_are_not_played_at_once(shell: Shell) -> None:  # noqa: F811
+def test_learned_edges_that_deliver_later_are_not_played_at_once(shell: Shell) -> None:
     pytest.importorskip("torch")
     from swarm_ui.optim.edges.distribution import EdgeDistribution
 

@@ -6,13 +6,13 @@ import re
 import tomllib
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.loading import load, setting_names, template
 
 
-def test_mistakes_of_meaning_are_told_with_those_of_form(shell: Shell) -> None:  # noqa: F811
+def test_mistakes_of_meaning_are_told_with_those_of_form(shell: Shell) -> None:
     text = """\
 [eval]
 split = "nope"
@@ -36,7 +36,7 @@ concurrency = 0
     assert not (shell.folder / "runs").exists()
 
 
-def test_words_and_options_override_the_file(shell: Shell) -> None:  # noqa: F811
+def test_words_and_options_override_the_file(shell: Shell) -> None:
     (shell.folder / "a.toml").write_text('[team]\nagents = 2\nedges = "chain"\n')
     line = f"eval {LAMP} --model script:right.txt -c a.toml --dry-run --json"
     assert shell(line).json["team"] == "2 agents, 1 round"
@@ -56,7 +56,7 @@ def test_every_setting_is_in_the_template_and_the_template_changes_none() -> Non
     assert Config.model_validate(tomllib.loads(whole)) == Config()
 
 
-def test_config_does_not_overwrite(shell: Shell) -> None:  # noqa: F811
+def test_config_does_not_overwrite(shell: Shell) -> None:
     assert shell("config mine.toml").code == 0
     again = shell("config mine.toml")
     assert again.code == 2 and "--force" in again.err
@@ -64,7 +64,7 @@ def test_config_does_not_overwrite(shell: Shell) -> None:  # noqa: F811
     assert shell("config -").out == template()
 
 
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> None:  # noqa: F811
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> None:
     before = sorted(shell.folder.rglob("*"))
     done = shell(f"eval {LAMP} --model script:right.txt --agents 3 --edges chain --dry-run --json")
     assert done.code == 0

@@ -6,7 +6,7 @@ import json
 import pickle
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 from benchmarks.support.coordination_agents import distributed
 from swarm_ui.environments.coordination import LARGE, TEST_SEEDS, VALIDATION_SEEDS, task_names
@@ -19,7 +19,7 @@ from swarm_ui.trace.jsonl import read_jsonl
 SCRIPTED = "benchmarks.support.coordination_agents"
 
 
-def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
+def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:
     did = shell(
         f"eval coordination matching-geometric-8 --model {SCRIPTED}:distributed --out r "
         "run.report=false"
@@ -31,7 +31,7 @@ def test_a_run_plays_the_team_of_the_task(shell: Shell) -> None:  # noqa: F811
     assert episode.success is True and len(episode.steps[0].trace.agents) == 8
 
 
-def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> None:  # noqa: F811
+def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> None:
     did = shell(
         f"eval coordination --episodes 3 --model {SCRIPTED}:silent --out r run.report=false"
     )
@@ -44,13 +44,13 @@ def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> Non
 @pytest.mark.parametrize(
     "option", ["--agents 4", "--rounds 2", "--edges chain", "team.vote=majority"]
 )
-def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:  # noqa: F811
+def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:
     did = shell(f"eval coordination leader-geometric-4 {option}")
     assert did.code == 2
     assert "each task of 'coordination' has its own agents, edges and rounds" in did.err
 
 
-def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:  # noqa: F811
+def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:
     did = shell("train coordination")
     assert did.code == 2 and "'coordination' has only tests" in did.err
     did = shell("eval coordination leader-geometric-17")

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 pytest.importorskip("peft")
 
@@ -32,10 +32,7 @@ def judged(folder: Path, name: str) -> list[tuple[str, int]]:
     return list(dict.fromkeys((reply.task, reply.seed) for reply in replies))
 
 
-def test_a_critic_is_made_measured_and_used(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_critic_is_made_measured_and_used(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     base, out = write_tiny_model(shell.folder / "tiny"), shell.folder / "out"
     line = f"critic tiny phone invented out {QUICK} env.devices=1 --json"
     done = shell(line)
@@ -72,7 +69,7 @@ def test_a_critic_is_made_measured_and_used(
 
 
 @pytest.mark.slow
-def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
+def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:
     write_tiny_model(shell.folder / "tiny")
     assert shell(f"critic tiny phone first {QUICK} --json").code == 0
     line = (
@@ -90,8 +87,7 @@ def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
 
 @pytest.mark.slow
 def test_an_interrupted_training_keeps_its_episodes(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tiny_model(shell.folder / "tiny")
     line = f"critic tiny phone out {QUICK} --json"
@@ -110,7 +106,7 @@ def test_an_interrupted_training_keeps_its_episodes(
     assert {path: path.read_bytes() for path in files} == files
 
 
-def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noqa: F811
+def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:
     write_tiny_model(shell.folder / "tiny")
     few = "--agent script:mixed.txt --episodes 40 --epochs 0.1"
     done = shell(f"critic tiny {LAMP} out {few} --json")
@@ -139,7 +135,7 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noq
         ("tiny phone", "name a model, at least one environment"),
     ],
 )
-def test_what_cannot_be_learned(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+def test_what_cannot_be_learned(shell: Shell, line: str, said: str) -> None:
     for name in ("tiny", "full"):
         (shell.folder / name).mkdir()
         (shell.folder / name / "config.json").write_text("{}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 from swarm_ui.cli.app import app
 
@@ -28,7 +28,7 @@ def test_every_command_has_a_section_with_its_options_and_an_example() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_examples_run(shell: Shell) -> None:  # noqa: F811
+def test_examples_run(shell: Shell) -> None:
     pytest.importorskip("torch")
     for example in EXAMPLES:
         words = shlex.split(example)

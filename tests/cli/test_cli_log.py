@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 SOURCE = '''\
 import json
@@ -43,7 +43,7 @@ SMALL = (
 
 
 @pytest.fixture
-def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
+def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "user_loggers", raising=False)
     (shell.folder / "user_loggers.py").write_text(SOURCE, encoding="utf-8")

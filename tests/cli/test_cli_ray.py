@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from cli_world import BROKEN, LAMP, SLOW, Shell
 from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from mortal_worlds import timeless
@@ -38,10 +38,7 @@ def played(folder: Path, name: str = "episodes") -> list[Episode]:
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
-    shell: Shell,  # noqa: F811
-    cluster: str,
-) -> None:
+def test_the_base_agent_plays_the_same_episodes_on_a_cluster(shell: Shell, cluster: str) -> None:
     line = "eval phone -n 8 --agents 2 team.vote=probability team.views=shuffle --split parameters"
     # The episodes of one process share the batches of its model, which change the last digits of
     # probabilities: so one at a time, as in each worker.
@@ -56,10 +53,7 @@ def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_faults_and_mistakes_of_workers_end_as_they_do_here(
-    shell: Shell,  # noqa: F811
-    cluster: str,
-) -> None:
+def test_faults_and_mistakes_of_workers_end_as_they_do_here(shell: Shell, cluster: str) -> None:
     broken = shell(f"eval {BROKEN} -n 2 --model script:right.txt --on ray place.workers=1 --out r")
     assert broken.code == 3 and "the bulb is gone" in broken.err
     lacking = shell(f"eval {LAMP} -n 2 --model script:right.txt --on ray place.episodes=0 --out s")
@@ -68,10 +62,7 @@ def test_faults_and_mistakes_of_workers_end_as_they_do_here(
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
-    shell: Shell,  # noqa: F811
-    cluster: str,
-) -> None:
+def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(shell: Shell, cluster: str) -> None:
     words = ["eval", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
     words += ["--on", f"ray:{cluster}", "place.workers=1"]
     path = f"{ROOT}:{ROOT}/tests/support"
@@ -100,9 +91,7 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     assert ray.available_resources()["CPU"] == 4.0  # no worker was left behind
 
 
-def test_a_place_that_there_is_not_is_a_mistake_of_the_settings(
-    shell: Shell,  # noqa: F811
-) -> None:
+def test_a_place_that_there_is_not_is_a_mistake_of_the_settings(shell: Shell) -> None:
     for place, said in (
         ("cluster", "expected 'local', 'ray'"),
         ("ray://head:10001", "is an address of the Ray Client"),

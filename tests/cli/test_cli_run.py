@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from cli_world import BROKEN, LAMP, SLOW, Shell
 from interrupts import hear_ctrl_c
 from loopback import Loopback, Reply
 from mind2web_samples import record, task
@@ -31,7 +31,7 @@ from swarm_ui.trace.jsonl import read_jsonl
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:  # noqa: F811
+def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:
     won = shell(f"eval {LAMP} light --model script:right.txt --out won --json")
     assert won.code == 0 and won.json["success"]["mean"] == 1.0
     lost = shell(f"eval {LAMP} light --model script:wrong.txt --out lost")
@@ -39,7 +39,7 @@ def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:  # noqa: F81
     assert "swarm-ui view lost" in lost.err
 
 
-def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
+def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:
     done = shell(f"eval {LAMP} -n 6 --model script:mixed.txt -j 1 --out r --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 3
     episodes = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
@@ -51,8 +51,7 @@ def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
 
 
 def test_a_full_disk_is_one_line_and_the_rest_is_played_later(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, room = os.write, 3
 
@@ -78,13 +77,13 @@ def test_a_full_disk_is_one_line_and_the_rest_is_played_later(
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) == 12
 
 
-def test_fail_under_decides(shell: Shell) -> None:  # noqa: F811
+def test_fail_under_decides(shell: Shell) -> None:
     line = f"eval {LAMP} -n 4 -j 1 --model script:mixed.txt"
     assert shell(f"{line} --fail-under 0.5").code == 0
     assert shell(f"{line} --fail-under 0.6").code == 1
 
 
-def test_a_team_acts_on_its_edges(shell: Shell) -> None:  # noqa: F811
+def test_a_team_acts_on_its_edges(shell: Shell) -> None:
     shell(f"eval {LAMP} light --model script:right.txt -a 3 -r 2 --edges agent_2>agent_0 --out r")
     (episode,) = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
     trace = episode.steps[0].trace
@@ -92,20 +91,20 @@ def test_a_team_acts_on_its_edges(shell: Shell) -> None:  # noqa: F811
     assert ("agent_2", "agent_0") in trace.edges and ("agent_0", "agent_1") not in trace.edges
 
 
-def test_faults_are_masked_and_never_a_success_of_0(shell: Shell) -> None:  # noqa: F811
+def test_faults_are_masked_and_never_a_success_of_0(shell: Shell) -> None:
     done = shell(f"eval {BROKEN} -n 2 --model script:right.txt --out r --json")
     assert done.code == 3
     assert done.json["success"] is None and done.json["plans"][0]["masked"] == 2
     assert "the bulb is gone" in done.err
 
 
-def test_a_model_that_says_nothing_useful_is_the_models_fault(shell: Shell) -> None:  # noqa: F811
+def test_a_model_that_says_nothing_useful_is_the_models_fault(shell: Shell) -> None:
     done = shell(f"eval {LAMP} -m x --url http://127.0.0.1:9/v1 --out r --json")
     assert done.code == 4 and done.json["error"] == "ModelUnavailable"
     assert not (shell.folder / "r").exists()
 
 
-def test_eval_measures_splits_and_seeds(shell: Shell) -> None:  # noqa: F811
+def test_eval_measures_splits_and_seeds(shell: Shell) -> None:
     line = "eval phone -n 2 env.max_steps=1 --model script:wrong.txt --split apps --split templates"
     done = shell(f"{line} --seed 0 --seed 1 --out r --json")
     assert done.code == 0
@@ -118,7 +117,7 @@ def test_eval_measures_splits_and_seeds(shell: Shell) -> None:  # noqa: F811
     assert [e.seed for e in read_jsonl(one)] != [e.seed for e in read_jsonl(two)]
 
 
-def test_eval_says_why_episodes_failed(shell: Shell) -> None:  # noqa: F811
+def test_eval_says_why_episodes_failed(shell: Shell) -> None:
     line = "eval phone -n 3 env.max_steps=1 --split apps --split templates"
     found = shell(f"{line} --model script:wrong.txt --out r --json").json["failures"]
     assert sum(count for splits in found.values() for count in splits.values()) == 6
@@ -127,7 +126,7 @@ def test_eval_says_why_episodes_failed(shell: Shell) -> None:  # noqa: F811
     assert "Why episodes failed" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 
-def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
+def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:
     shell(f"eval {LAMP} -n 4 --model script:wrong.txt --out b")
     shell(f"eval {LAMP} -n 4 --model script:right.txt --out a")
     (row,) = shell("compare a b --json").json["rows"]
@@ -139,7 +138,7 @@ def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F8
     assert files["rows"][0]["difference"] == row["difference"]
 
 
-def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  # noqa: F811
+def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:
     folder = shell.folder / "data/test_task"
     folder.mkdir(parents=True)
     click, typed = record("CLICK", "", [3], [1]), record("TYPE", "hello", [2], [1], tag="input")
@@ -158,7 +157,7 @@ def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  
     assert "operation F1 (macro)" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 
-def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  # noqa: F811
+def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:
     shell(f"eval {LAMP} light --model script:right.txt --out a")
     shell(f"eval {LAMP} glow --model script:right.txt --out b")
     done = shell("compare a b")
@@ -166,7 +165,7 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
     assert "there is no folder 'nowhere'" in shell("compare a nowhere").err
 
 
-def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
+def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:
     for line, said in (
         ("eval phone contacts-ad", "did you mean 'contacts-add'?"),
         ("eval phone team.agent=4", "team.agent: no such setting; did you mean 'team.agents'?"),
@@ -186,8 +185,7 @@ def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  #
 
 
 def test_an_endpoint_plays_and_its_budget_ends_the_run(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     with serving(
@@ -203,7 +201,7 @@ def test_an_endpoint_plays_and_its_budget_ends_the_run(
     assert "sk-very-secret" not in written
 
 
-def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shell) -> None:  # noqa: F811
+def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shell) -> None:
     words = ["eval", SLOW, "-n", "8", "-j", "1", "--model", "script:right.txt", "--out", "r"]
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words],
@@ -227,7 +225,7 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     assert "not a run of: swarm-ui train" in shell("train --resume r").err
 
 
-def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None:  # noqa: F811
+def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None:
     shell(f"eval {LAMP} -n 4 --model script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:1]))
@@ -254,7 +252,7 @@ def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path)
     assert (run.path / "config.json").is_file()
 
 
-def test_a_dry_run_leaves_a_cut_off_line_as_it_is(shell: Shell) -> None:  # noqa: F811
+def test_a_dry_run_leaves_a_cut_off_line_as_it_is(shell: Shell) -> None:
     shell(f"eval {LAMP} -n 4 --model script:right.txt --out r")
     path = shell.folder / "r/traces/episodes.jsonl"
     cut = path.read_bytes()[:-9]  # as while another process writes it
@@ -265,10 +263,7 @@ def test_a_dry_run_leaves_a_cut_off_line_as_it_is(shell: Shell) -> None:  # noqa
     assert shell("eval --resume r --trust --json").json["plans"][0]["solved"] == 4
 
 
-def test_ctrl_c_while_a_model_is_loaded(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ctrl_c_while_a_model_is_loaded(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(*_: object) -> object:
         raise KeyboardInterrupt
 

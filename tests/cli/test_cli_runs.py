@@ -15,7 +15,7 @@ from typing import Any
 import cli_world
 import msgspec
 import pytest
-from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from cli_world import BROKEN, LAMP, SLOW, Shell
 from interrupts import hear_ctrl_c
 from report_samples import arm, episode
 
@@ -27,7 +27,7 @@ from swarm_ui.report import Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 
-def listed(shell: Shell, line: str = "runs") -> dict[str, dict[str, Any]]:  # noqa: F811
+def listed(shell: Shell, line: str = "runs") -> dict[str, dict[str, Any]]:
     return {run["path"]: run for run in shell(f"{line} --json").json["runs"]}
 
 
@@ -59,7 +59,7 @@ with running(RunDirectory(Path({str(folder)!r}))):
         other.stdout.close()
 
 
-def told(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
+def told(shell: Shell, run: str) -> dict[str, Any]:
     done = shell(f"runs {run} --json")
     assert done.code == 0
     return done.json
@@ -96,7 +96,7 @@ def wait_until(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> N
 # -- a list -----------------------------------------------------------------------------------
 
 
-def test_a_list_of_what_was_played(shell: Shell) -> None:  # noqa: F811
+def test_a_list_of_what_was_played(shell: Shell) -> None:
     assert shell("runs").code == 0 and "no run in 'runs'" in shell("runs").err
     shell(f"eval {LAMP} -n 4 -m script:mixed.txt --out runs/one")
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/sweep/two")
@@ -114,7 +114,7 @@ def test_a_list_of_what_was_played(shell: Shell) -> None:  # noqa: F811
     assert "expected one of running, finished" in shell("runs --state done").err
 
 
-def test_states_of_runs_that_did_not_finish(shell: Shell) -> None:  # noqa: F811
+def test_states_of_runs_that_did_not_finish(shell: Shell) -> None:
     for name, error in (("failed", ConfigError("no such <b>thing</b>")),
                         ("interrupted", KeyboardInterrupt()), ("spent", BudgetExceeded("all")),
                         ("exit", SystemExit())):  # fmt: skip
@@ -137,10 +137,7 @@ def test_states_of_runs_that_did_not_finish(shell: Shell) -> None:  # noqa: F811
     assert listed(shell)["runs/failed"]["state"] == "killed", "its first end is over"
 
 
-def test_a_command_records_that_it_failed(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_records_that_it_failed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("the disk")
 
@@ -152,7 +149,7 @@ def test_a_command_records_that_it_failed(
     assert listed(shell, "runs .")["r"]["state"] == "finished"
 
 
-def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None:  # noqa: F811
+def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None:
     for name, files in {
         "text": {"config.json": "{"},
         "version": {"config.json": '{"run_version": 99}'},
@@ -188,18 +185,14 @@ def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None
 @pytest.mark.parametrize(
     ("success", "episodes"), [("1e999", "4"), ("0.5", "9e15"), ("0.5", "-4"), ("0.5", "null")]
 )
-def test_odd_measurements_have_no_headline(
-    shell: Shell,  # noqa: F811
-    success: str,
-    episodes: str,
-) -> None:
+def test_odd_measurements_have_no_headline(shell: Shell, success: str, episodes: str) -> None:
     path = made(Path("r")).path
     line = f'{{"iteration": 0, "success": {success}, "episodes": {episodes}}}\n'
     (path / "metrics.jsonl").write_text(line, encoding="utf-8")
     assert listed(shell, "runs .")["r"]["success"] is None
 
 
-def test_the_last_rollouts_are_the_headline_of_training(shell: Shell) -> None:  # noqa: F811
+def test_the_last_rollouts_are_the_headline_of_training(shell: Shell) -> None:
     run = made(Path("r"), command="train")
     for iteration, success in enumerate((0.25, 0.75)):
         run.log({"kind": "iteration", "iteration": iteration, "episodes": 5, "masked": 1,
@@ -230,7 +223,7 @@ def test_a_list_never_stops_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # -- one run ----------------------------------------------------------------------------------
 
 
-def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:  # noqa: F811
+def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
     process = slow_run("--concurrency", "2")
     try:
         wait_until(process, lambda: recorded() >= 3)
@@ -247,7 +240,7 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_keeps_the_number_of_its_episodes(shell: Shell) -> None:  # noqa: F811
+def test_an_interrupted_run_keeps_the_number_of_its_episodes(shell: Shell) -> None:
     process = slow_run()
     try:
         wait_until(process, Path("runs/one/progress.json").is_file)
@@ -273,7 +266,7 @@ def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"kind":"sold"}', "\x00"])
-def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> None:  # noqa: F811
+def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> None:
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
     for name in ("progress.json", "traces/episodes.jsonl"):
         Path("runs/one", name).write_text(text + "\n", encoding="utf-8")
@@ -281,7 +274,7 @@ def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> Non
     assert found["done"] == 2
 
 
-def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None:  # noqa: F811
+def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None:
     """Its workers had begun, but there is no episode."""
     code = (
         "from cli_world import Lamp\nfrom swarm_ui.errors import ConfigError\n"
@@ -295,10 +288,7 @@ def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None: 
     assert not Path("runs/one").exists()
 
 
-def test_a_report_follows_a_run_that_plays(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_report_follows_a_run_that_plays(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
     page, states = Path("runs/one/report.html"), [*["running"] * 4, "finished"]
     pages: list[str] = []
@@ -310,7 +300,7 @@ def test_a_report_follows_a_run_that_plays(
     assert 'http-equiv="refresh"' not in page.read_text(encoding="utf-8")
 
 
-def test_a_finished_run_and_its_faults(shell: Shell) -> None:  # noqa: F811
+def test_a_finished_run_and_its_faults(shell: Shell) -> None:
     shell(f"eval {BROKEN} -n 3 -m script:right.txt --out runs/one")
     found = told(shell, "runs/one")
     assert (found["state"], found["command"]) == ("finished", "eval")

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
@@ -21,7 +21,7 @@ from swarm_ui.optim.stage1.corpus import Corpus
 FEW = "synthesize.questions=2 synthesize.instructions=2 synthesize.screens=2"
 
 
-def small(shell: Shell, folder: str = "c", more: str = "") -> None:  # noqa: F811
+def small(shell: Shell, folder: str = "c", more: str = "") -> None:
     done = shell(f"synthesize phone -n 3 --prompt-format compact {FEW} {more} -o {folder} --json")
     assert done.code == 0, done.err
 
@@ -34,7 +34,7 @@ def samples(folder: Path) -> list[dict[str, object]]:
 # -- synthesize -------------------------------------------------------------------------------
 
 
-def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa: F811
+def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:
     small(shell, "whole")
     done = shell(f"synthesize phone -n 2 --prompt-format compact {FEW} -o part --json")
     assert done.json["walks"] == 2
@@ -47,7 +47,7 @@ def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa
     assert other.code == 2 and "config.prompt_format: 'compact' then, 'json' now" in other.err
 
 
-def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
+def test_levels_reasons_and_other_settings(shell: Shell) -> None:
     small(shell, "c", "synthesize.levels=[3] synthesize.reasons=true")
     made = samples(shell.folder / "c")
     assert {sample["level"] for sample in made} == {3}
@@ -72,12 +72,12 @@ def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
         (f"{LAMP} -o d", "cannot solve its own tasks"),
     ],
 )
-def test_what_cannot_be_made(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+def test_what_cannot_be_made(shell: Shell, line: str, said: str) -> None:
     done = shell(f"synthesize {line}")
     assert done.code == 2 and said in " ".join(done.err.split()), done.err
 
 
-def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:  # noqa: F811
+def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:
     async def play(name: str, seed: int) -> None:
         phone = PhoneEnvironment()
         session = PlaySession(phone, shell.folder / name, "person")
@@ -101,8 +101,7 @@ def test_every_environment_says_what_is_held_out() -> None:
 
 
 def test_a_full_disk_keeps_the_finished_walks(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add, walks = Corpus.add, []
 
@@ -122,10 +121,7 @@ def test_a_full_disk_keeps_the_finished_walks(
     assert samples(shell.folder / "c") == samples(shell.folder / "whole")
 
 
-def test_an_interruption_names_the_way_on(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interruption_names_the_way_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -135,8 +131,7 @@ def test_an_interruption_names_the_way_on(
 
 
 def test_a_model_is_opened_once_for_all_its_roles(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     before = stage1.open_model
@@ -154,7 +149,7 @@ def test_a_model_is_opened_once_for_all_its_roles(
 # -- finetune and export ----------------------------------------------------------------------
 
 
-def test_a_corpus_is_exported(shell: Shell) -> None:  # noqa: F811
+def test_a_corpus_is_exported(shell: Shell) -> None:
     small(shell)
     done = shell("export c trl -o out --json")
     assert done.code == 0 and done.json["files"][-1] == "preference_level3.jsonl"
@@ -163,7 +158,7 @@ def test_a_corpus_is_exported(shell: Shell) -> None:  # noqa: F811
 
 
 @pytest.mark.slow
-def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
+def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:
     pytest.importorskip("trl")
     from corpus_fakes import tiny_llama
 
@@ -188,7 +183,7 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
         ("tiny", "name a model, at least one corpus"),
     ],
 )
-def test_what_cannot_be_fine_tuned(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+def test_what_cannot_be_fine_tuned(shell: Shell, line: str, said: str) -> None:
     pytest.importorskip("trl")
     (shell.folder / "tiny").mkdir()
     (shell.folder / "tiny" / "config.json").write_text("{}")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
@@ -36,7 +36,7 @@ class Broken(Wrapper):
 """
 
 
-def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:  # noqa: F811
+def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:
     assert shell("train phone --dry-run --json").json["edges"] == "redraw"
     assert shell("train phone --edges none --dry-run --json").json["edges"] == "fixed"
     kept = "train phone --edges chain --learn-edges fixed --dry-run --json"
@@ -44,14 +44,14 @@ def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:  # noq
 
 
 @pytest.mark.parametrize("how", ["redraw", "learned"])
-def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:  # noqa: F811
+def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:
     done = shell(f"train phone --edges chain --learn-edges {how} --dry-run")
     assert done.code == 2
     assert "'chain' would not be used" in done.err
 
 
 @pytest.mark.slow
-def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:  # noqa: F811
+def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:
     (shell.folder / "broken_world.py").write_text(BROKEN, encoding="utf-8")
     done = shell(
         "train phone --agents 2 --rounds 1 --iterations 1 --rollouts 2 "
@@ -62,7 +62,7 @@ def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> 
     assert "nothing was learned: the environment broke in all 2 episodes" in done.err
 
 
-def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F811
+def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:
     line = (
         "train invented env.devices=2 --edges none --agents 2 --rounds 1 --iterations 1 "
         "--rollouts 6 critic.teacher=scripted --out t train.rank=2 "
@@ -75,7 +75,7 @@ def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F81
     assert metrics["sources/teacher > own"] > 0
 
 
-def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa: F811
+def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:
     done = shell(f"{_SMALL} --out t --json")
     assert done.code == 0, done.err
     assert [row["iteration"] for row in done.json["iterations"]] == [0, 1]
@@ -112,7 +112,7 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
     assert again.code == 0 and again.json["iterations"] == done.json["iterations"]
 
 
-def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None:  # noqa: F811
+def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None:
     done = shell(f"{_SMALL} --iterations 1 --out my team.vote=probability")
     (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
     words = shlex.split(told.removeprefix("next: swarm-ui "))
@@ -126,13 +126,13 @@ def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None
     assert not any(call.temperature for call in episode.steps[0].trace.calls)
 
 
-def test_an_environment_of_tests_is_not_trained_on(shell: Shell) -> None:  # noqa: F811
+def test_an_environment_of_tests_is_not_trained_on(shell: Shell) -> None:
     assert shell("train mind2web env.data=here --dry-run").code == 0
     done = shell("train autowebbench env.data=here --dry-run")
     assert done.code == 2 and "only tests" in done.err
 
 
-def test_a_critic_and_a_loss_of_ones_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_critic_and_a_loss_of_ones_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     (shell.folder / "own_learning.py").write_text(OWN, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
     line = "train phone --agents 2 --rounds 1 --iterations 1 --rollouts 4 train.rank=2"
@@ -178,7 +178,7 @@ def loss(model, batch):
 """
 
 
-def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811
+def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:
     done = shell(f"{_SMALL} --model script:right.txt --out t")
     assert done.code == 2 and "cannot be trained" in done.err
     assert not (shell.folder / "t").exists()
@@ -187,7 +187,7 @@ def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811
     assert "team.agents" in wrong.err
 
 
-def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noqa: F811
+def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:
     told = shell(f"{_SMALL} --dry-run --json").json
     assert told["place"] == "local"
     told = shell(f"{_SMALL} --on ray:head:6379 place.workers=3 --dry-run --json").json
@@ -196,7 +196,7 @@ def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noq
     assert done.code == 2 and "expected 'local', 'ray'" in " ".join(done.err.split())
 
 
-def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
+def test_a_dry_run_tells_the_credit(shell: Shell) -> None:
     assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted"
     for outcome in ("--critic outcome", "critic.kind=outcome"):
         told = shell(f"{_SMALL} --dry-run {outcome} --json").json
@@ -221,9 +221,7 @@ def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
     ],
 )
 def test_a_wrong_critic_is_refused_before_anything_is_done(
-    shell: Shell,  # noqa: F811
-    options: str,
-    expected: str,
+    shell: Shell, options: str, expected: str
 ) -> None:
     line = f"{_SMALL} {options} --out t"
     if options.endswith("MINIWOB"):
@@ -234,7 +232,7 @@ def test_a_wrong_critic_is_refused_before_anything_is_done(
 
 
 @pytest.mark.slow
-def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F811
+def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:
     """A critic whose reply scores nobody: its messages are unscored, which is not wrong."""
     (shell.folder / "judge.txt").write_text("[]\n")
     done = shell(f"{_SMALL} --critic llm critic.model=script:judge.txt --out t --json")
@@ -242,7 +240,7 @@ def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F
     assert {row["credit"] for row in done.json["iterations"]} == {None}, "nothing could be scored"
 
 
-def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:  # noqa: F811
+def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:
     done = shell("eval phone -n 1 --agents 2 team.temperatures=[0.2,0.9] --out r --json")
     assert done.code == 0, done.err
     (episode,) = [e for path in (shell.folder / "r/traces").iterdir() for e in read_jsonl(path)]
@@ -254,8 +252,7 @@ def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> N
 
 @pytest.mark.slow
 def test_no_more_episodes_at_once_than_the_environment_can_play(
-    shell: Shell,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     playing, most = set[int](), 0
 

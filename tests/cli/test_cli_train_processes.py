@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from interrupts import hear_ctrl_c
 
 pytest.importorskip("peft")
@@ -44,7 +44,7 @@ def launched(words: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:  # noqa: F811
+def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:
     words = f"{_SMALL} --iterations 2 --json"
     alone = shell(f"{words} --out alone")
     assert alone.code == 0, alone.err
@@ -67,7 +67,7 @@ def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:  # noqa:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
-def test_a_killed_process_ends_the_run_with_one_line(shell: Shell) -> None:  # noqa: F811
+def test_a_killed_process_ends_the_run_with_one_line(shell: Shell) -> None:
     process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
     first = shell.folder / "t" / "checkpoints" / "iteration-0001"
     while not first.exists():
@@ -84,7 +84,7 @@ def test_a_killed_process_ends_the_run_with_one_line(shell: Shell) -> None:  # n
     assert [row["iteration"] for row in again.json["iterations"]] == list(range(6))
 
 
-def test_ctrl_c_saves_the_run(shell: Shell) -> None:  # noqa: F811
+def test_ctrl_c_saves_the_run(shell: Shell) -> None:
     process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
     while not (shell.folder / "t" / "checkpoints" / "iteration-0001").exists():
         assert process.poll() is None, process.communicate()[1][-3000:]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from random_critic import save_random_critic
@@ -47,7 +47,7 @@ def left(folder: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     return figures([json.loads(line) for line in lines]), weights
 
 
-def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: F811
+def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:
     for folder, options in (("here", ""), ("there", "--on ray place.workers=2")):
         done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err
@@ -59,13 +59,13 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     assert left(shell.folder / "there") == here
 
 
-def test_a_learned_critic_on_workers_is_refused(shell: Shell) -> None:  # noqa: F811
+def test_a_learned_critic_on_workers_is_refused(shell: Shell) -> None:
     save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
     done = shell(f"{_SMALL} --model tiny --critic learned critic.folder=judge --on ray")
     assert done.code == 2 and "expected another one, or --on local" in done.err
 
 
-def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
+def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:
     for folder, options in (
         ("here", ""),
         ("there", "--on ray place.workers=2 place.model_actor=true"),
@@ -82,8 +82,7 @@ def _click(body: Mapping[str, Any]) -> str:
 
 
 def test_a_server_acts_for_the_workers(
-    shell: Shell,  # noqa: F811
-    tmp_path_factory: pytest.TempPathFactory,
+    shell: Shell, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     from tiny_causal import reads_alike, saved
 
@@ -106,10 +105,7 @@ def test_a_server_acts_for_the_workers(
     assert weights == others and here == there
 
 
-def test_ctrl_c_and_the_rest_is_trained_here(
-    shell: Shell,  # noqa: F811
-    cluster: str,
-) -> None:
+def test_ctrl_c_and_the_rest_is_trained_here(shell: Shell, cluster: str) -> None:
     line = f"{_SMALL} --iterations 3"
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err

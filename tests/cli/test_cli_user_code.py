@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 SOURCE = '''\
 from cli_world import Lamp
@@ -56,7 +56,7 @@ lamp = Lamp()
 
 
 @pytest.fixture
-def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
+def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """A shell in a folder with modules of the user."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("user_code_here", "user_code_syntax", "user_code_top", "user_code_import"):

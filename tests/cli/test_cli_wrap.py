@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 
 from swarm_ui.environments.benchmark import Opened
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -37,7 +37,7 @@ WAIT = "Action: " + '{"action_type": "wait"}'
 
 
 @pytest.fixture
-def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
+def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "user_wrappers", raising=False)
     (shell.folder / "user_wrappers.py").write_text(SOURCE, encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 
 from swarm_ui.cli import exits
 from swarm_ui.errors import (
@@ -31,37 +31,37 @@ COMMANDS = ("eval", "compare", "play", "train", "synthesize", "finetune", "criti
             "replay", "export", "doctor", "config")  # fmt: skip
 
 
-def test_without_a_command_it_says_what_there_is(shell: Shell) -> None:  # noqa: F811
+def test_without_a_command_it_says_what_there_is(shell: Shell) -> None:
     done = shell("")
     assert done.code == 0
     assert [name for name in COMMANDS if f" {name} " not in done.out] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(shell: Shell, command: str) -> None:  # noqa: F811
+def test_every_command_explains_itself(shell: Shell, command: str) -> None:
     done = shell(f"{command} --help")
     assert done.code == 0 and f"Usage: swarm-ui {command}" in done.out
     assert "Example: swarm-ui" in done.out
 
 
-def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
+def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:
     done = shell("paly")
     assert done.code == 2 and done.out == ""
     assert "No such command 'paly'" in done.err and "play" in done.err
 
 
-def test_an_unknown_option_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
+def test_an_unknown_option_is_wrong_usage(shell: Shell) -> None:
     done = shell("eval phone --agnts 4")
     assert done.code == 2 and "--agnts" in done.err and "swarm-ui eval --help" in done.err
 
 
-def test_a_mistake_is_one_json_object_too(shell: Shell) -> None:  # noqa: F811
+def test_a_mistake_is_one_json_object_too(shell: Shell) -> None:
     done = shell("eval fridge --json")
     assert done.code == done.json["exit"] == 2
     assert done.json["ok"] is False and "no environment 'fridge'" in done.json["message"]
 
 
-def test_play_lists_tasks_and_names_what_it_does_not_know(shell: Shell) -> None:  # noqa: F811
+def test_play_lists_tasks_and_names_what_it_does_not_know(shell: Shell) -> None:
     assert "contacts-add" in shell("play phone").out.splitlines()
     done = shell("play fridge")
     assert done.code == 2 and "no environment 'fridge'" in done.err
@@ -83,7 +83,7 @@ def test_exit_codes_tell_whose_fault_it_was(error: Exception, code: int) -> None
     assert code in exits.MEANINGS
 
 
-def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     from swarm_ui.cli import doctor
 
     def broken(*_: object) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from play_page import opened
 from shared_browser import SharedBrowser
 from small_world import FIELD, SAVE, Bare, Faulty, Notebook
@@ -241,7 +241,7 @@ async def test_without_snapshots_nothing_can_be_taken_back() -> None:
         assert (await ask(f"{url}undo", {"turn": 1}))[1]["steps"] == 1
 
 
-def test_the_command_lists_and_refuses(shell: Shell) -> None:  # noqa: F811
+def test_the_command_lists_and_refuses(shell: Shell) -> None:
     assert shell("play small_world:Notebook").out.split() == ["write", "write-again"]
     for arguments, why in (
         (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, phone-split"),

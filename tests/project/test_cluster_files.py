@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from doc_blocks import ALL, commands
 
 from swarm_ui.experiment.stored import snapshot
@@ -102,7 +102,7 @@ def test_the_autoscaler_of_ray_reads_the_manifest() -> None:
     assert f"ray:{version('ray')}" in PAGE.read_text(encoding="utf-8"), "the image on the page"
 
 
-def test_our_commands_are_checked_by_their_dry_run(shell: Shell) -> None:  # noqa: F811
+def test_our_commands_are_checked_by_their_dry_run(shell: Shell) -> None:
     begun = [words for words in (*job_commands(), *slurm_commands("swarm-ui"))
              if "--resume" not in words]  # fmt: skip
     assert len(begun) == 2

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import Shell
 from doc_blocks import (
     ALL,
     DOCUMENTS,
@@ -95,11 +95,7 @@ def printed(text: str, folder: Path) -> str:
         if d not in _ELSEWHERE and any(b.language == "console" for b in blocks_of(d))
     ],
 )
-def test_console_runs_as_printed(
-    document: str,
-    shell: Shell,  # noqa: F811
-    server: StandIn,
-) -> None:
+def test_console_runs_as_printed(document: str, shell: Shell, server: StandIn) -> None:
     """What is printed below a command stands in what it says, apart from how it is laid out."""
     pytest.importorskip("torch")
     if document == _PAGES and find_browser() is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli_world import LAMP, Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell
 from play_page import Tab, opened_report
 from report_samples import episode, full_run, png, written
 from shared_browser import SharedBrowser
@@ -301,7 +301,7 @@ async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_pat
         assert "no decision" in await tab.js(f"{last}.title")
 
 
-def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:  # noqa: F811
+def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:
     run = "it's a run"
     done = shell(f"eval {LAMP} light --model script:right.txt -n 2 --out", run)
     assert done.code == 0, done.err
@@ -331,9 +331,7 @@ def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrows
 
 @pytest.mark.parametrize("source", ["a run", "a run/traces/episodes.jsonl"])
 def test_the_command_of_a_page_elsewhere_replays_the_step(
-    shell: Shell,  # noqa: F811
-    chromium: SharedBrowser,
-    source: str,
+    shell: Shell, chromium: SharedBrowser, source: str
 ) -> None:
     shell(f"eval {LAMP} light --model script:right.txt -n 2 --out", "a run")
     done = shell("view --no-open --out pages/page.html", source)

@@ -98,8 +98,13 @@ class Done(NamedTuple):
 class Shell:
     """Types commands, in an empty folder."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+    ) -> None:
         self.folder, self._capsys = folder, capsys
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "100")
+        patch.setattr(typer.main, "get_command", _built)
         (folder / "right.txt").write_text(RIGHT + "\n", encoding="utf-8")
         (folder / "wrong.txt").write_text(WRONG + "\n", encoding="utf-8")
         (folder / "mixed.txt").write_text(f"{RIGHT}\n{WRONG}\n", encoding="utf-8")
@@ -110,16 +115,6 @@ class Shell:
         code = main([*line.split(), *more])
         told = self._capsys.readouterr()
         return Done(code, told.out, told.err)
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(typer.main, "get_command", _built)
-    return Shell(tmp_path, capsys)
 
 
 def commands() -> dict[str, Any]:
