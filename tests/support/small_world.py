@@ -2,147 +2,92 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
+from swarm_ui.environments.base import Acted, Done, Stateful
 from swarm_ui.environments.wrappers import Wrapper
-from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.observation import Element, Observation
 
 WORDS = ("milk", "bread", "apples", "tea")
-BUDGET = 6
 SAVE, DELETE, PAY, FIELD = 0, 1, 2, 3
 
 
-class Notebook:
+class Note(NamedTuple):
+    word: str
+    """What is to be written."""
+    text: str = ""
+    focus: int | None = None
+
+
+class Notebook(Stateful):
     """Type the word the goal names into the field, then press “Save”. Six actions at most."""
 
+    tasks: Sequence[str] = ("write", "write-again")
+    budget = 6
+    actions = ("click", "input_text", "keyboard_enter", "wait", "status")
     elements_extra: tuple[Element, ...] = ()
+    state: Note
 
     def __init__(self) -> None:
         self.closed = 0
         self.seen: list[Action] = []
         """Every action that reached the world."""
-        self.running = False
-        self.word = self.text = ""
-        self.saved = False
-        self.focus: int | None = None
-        self.history: tuple[Past, ...] = ()
 
     @property
     def name(self) -> str:
         return "notebook"
 
-    @property
-    def tasks(self) -> Sequence[str]:
-        return ("write", "write-again")
+    def begin(self, task: str, rng: random.Random) -> str:
+        self.state = Note(WORDS[(self.seed + len(task)) % len(WORDS)])
+        return f"Write “{self.state.word}” and save it"
 
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        if task not in self.tasks:
-            raise ConfigError(f"notebook: no task {task!r}")
-        self.word = WORDS[(seed + len(task)) % len(WORDS)]
-        self.text, self.saved, self.focus, self.history = "", False, None, ()
-        self.running = True
-        return self.look()
-
-    def buttons(self) -> tuple[Element, ...]:
-        labels = ("Save", "Delete note", "Pay now")
-        return tuple(
+    def screen(self) -> Observation:
+        labels, focus = ("Save", "Delete note", "Pay now", "Note"), self.state.focus
+        elements = [
             Element(
-                index=i,
-                role="button",
-                text=label,
-                focused=self.focus == i,
+                index=i, role="button" if i < FIELD else "field", text=label, focused=focus == i,
+                value=self.state.text if i == FIELD else None, editable=i == FIELD,
                 bounds=(10, 60 * i, 110, 60 * i + 50),
             )
             for i, label in enumerate(labels)
-        )
-
-    def look(self) -> Observation:
-        field = Element(
-            index=FIELD,
-            role="field",
-            text="Note",
-            value=self.text,
-            editable=True,
-            focused=self.focus == FIELD,
-            bounds=(10, 180, 110, 230),
-        )
-        return Observation(
-            goal=f"Write “{self.word}” and save it",
-            app="notes",
-            elements=(*self.buttons(), field, *self.elements_extra),
-            history=self.history,
-            actions=("click", "input_text", "keyboard_enter", "wait", "status"),
-        )
+        ]  # fmt: skip
+        return Observation(goal="", app="notes", elements=(*elements, *self.elements_extra))
 
     async def step(self, action: Action) -> Step:
-        if not self.running:
-            raise EnvironmentFault("notebook: no episode is running; call reset first")
-        self.seen.append(action)
-        screen = self.look()
-        element = screen.element(action.index)
-        if action.x is not None and action.y is not None:
-            element = next((e for e in screen.elements if inside(e, action.x, action.y)), None)
-        role, label = (element.role, element.label) if element else ("", "")
-        self.history = (*self.history, Past(action=action, role=role, label=label))
-        note, over = self.act(action, element)
-        truncated = not over and len(self.history) >= BUDGET
-        self.running = not (over or truncated)
-        return Step(
-            observation=self.look(),
-            reward=1.0 if over and self.saved and self.text == self.word else 0.0,
-            terminated=over,
-            truncated=truncated,
-            note=note,
-        )
+        self.seen += [action] if self.progress else []
+        return await super().step(action)
 
-    def act(self, action: Action, element: Element | None) -> tuple[str, bool]:
-        """What to say, and whether the episode is over."""
+    def act(self, action: Action, element: Element | None) -> Acted:
         kind = action.action_type
         if kind == "status":
-            return "", True
+            return Done(reward=0.0)
         if kind == "wait":
-            return "", False
-        if kind == "keyboard_enter":
-            element = self.look().element(self.focus)
-            kind = "click"
-        if element is None:
-            return f"no element {action.index}", False
-        self.focus = element.index
-        if kind == "click" and element.index == SAVE:
-            self.saved = True
-            return "", True
-        if kind == "input_text" and element.editable:
-            self.text = action.text or ""
-            return "", False
-        return "nothing happened", False
+            return None
+        index = self.state.focus if kind == "keyboard_enter" else element.index if element else None
+        self.state = self.state._replace(focus=index)
+        if kind != "input_text" and index == SAVE:
+            return Done(reward=float(self.state.text == self.state.word))
+        if kind == "input_text":
+            self.state = self.state._replace(text=action.text or "")
+            return None
+        return "nothing happened"
 
     async def close(self) -> None:
-        self.running = False
+        await super().close()
         self.closed += 1
 
-    def snapshot(self) -> object:
-        return (self.running, self.word, self.text, self.saved, self.focus, self.history)
-
-    def restore(self, state: object) -> Observation:
-        assert isinstance(state, tuple)
-        self.running, self.word, self.text, self.saved, self.focus, self.history = state
-        return self.look()
-
     def expert(self) -> Action:
-        if self.text == self.word:
+        if self.state.text == self.state.word:
             return Action(action_type="click", index=SAVE, target="Save")
-        return Action(action_type="input_text", index=FIELD, text=self.word, target="Note")
+        return Action(action_type="input_text", index=FIELD, text=self.state.word, target="Note")
 
     def grade(self, action: Action) -> float:
         return 1.0 if action.key == self.expert().key else 0.0
-
-
-def inside(element: Element, x: int, y: int) -> bool:
-    left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-    return left <= x < right and top <= y < bottom
 
 
 class Bare:
@@ -150,23 +95,8 @@ class Bare:
 
     def __init__(self) -> None:
         self.inner = Notebook()
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def tasks(self) -> Sequence[str]:
-        return self.inner.tasks
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        return await self.inner.reset(task=task, seed=seed)
-
-    async def step(self, action: Action) -> Step:
-        return await self.inner.step(action)
-
-    async def close(self) -> None:
-        await self.inner.close()
+        self.name, self.tasks = self.inner.name, self.inner.tasks
+        self.reset, self.step, self.close = self.inner.reset, self.inner.step, self.inner.close
 
 
 class Faulty(Wrapper):

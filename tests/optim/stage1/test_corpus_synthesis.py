@@ -152,7 +152,7 @@ async def test_a_fault_is_no_failure_and_is_walked_again(tmp_path: Path) -> None
 
     class Shaky(Notebook):
         async def step(self, action: Action) -> Step:
-            if broken and self.word == "bread":
+            if broken and self.state.word == "bread":
                 raise EnvironmentFault("the battery is empty")
             return await super().step(action)
 
