@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tiny_causal import made, sizes, trained
+from tokenizers import AddedToken, normalizers
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from swarm_ui.action import Action
 from swarm_ui.message import Heard
@@ -36,25 +36,13 @@ TEMPLATES = {"chatml": CHATML, "literal": LITERAL, "no system": NO_SYSTEM, "none
 
 
 def causal(template: str | None) -> CausalModel:
-    raw = Tokenizer(models.BPE())
-    raw.normalizer = normalizers.NFC()
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    vocabulary = {letter: k for k, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    raw.model = models.BPE(vocab=vocabulary, merges=[])
-    raw.add_special_tokens([AddedToken(text, special=True) for text in SPECIAL])
-    raw.add_tokens([AddedToken(text, special=False) for text in PLAIN_ADDED])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
-        chat_template=template,
-    )  # fmt: skip
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-        num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=65_536,
-        bos_token_id=256, eos_token_id=257, pad_token_id=258,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        return CausalModel(LlamaForCausalLM(config), tokenizer)
+    """A network of one layer, and a tokenizer of single bytes with these special tokens."""
+    words = trained([], 259, template)
+    words.add_special_tokens({"additional_special_tokens": [*SPECIAL]})
+    words.add_tokens([AddedToken(text, special=False) for text in PLAIN_ADDED])
+    words.backend_tokenizer.normalizer = normalizers.NFC()
+    small = sizes(len(words), 65_536, 8, 8) | {"num_hidden_layers": 1}
+    return CausalModel(made(lambda: LlamaForCausalLM(LlamaConfig(**small))), words)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree
 
 import msgspec
@@ -52,20 +51,6 @@ class Picture:
         keys = {key for element in self.root.iter() for key in element.attrib}
         return tags <= allowed and not any(key.startswith("on") or "href" in key for key in keys)
 
-    def crossed(self, radius: str) -> list[str]:
-        """Lines that run through a box with corners of that radius."""
-        boxes = [
-            tuple(float(r.get(key, 0)) for key in ("x", "y", "width", "height"))
-            for r in self.root.iter(f"{SVG}rect")
-            if r.get("rx") == radius
-        ]
-        return [
-            arrow[0].text or ""
-            for arrow in self.arrows
-            for x, y in points(arrow.get("d", ""))
-            if any(a + 1 < x < a + w - 1 and b + 1 < y < b + h - 1 for a, b, w, h in boxes)
-        ]
-
     def inside(self) -> bool:
         """Whether no box sticks out of the picture."""
         wide, high = float(self.root.get("width", 0)), float(self.root.get("height", 0))
@@ -76,24 +61,6 @@ class Picture:
             and float(r.get("y", 0)) + float(r.get("height", 0)) <= high + 0.2
             for r in self.root.iter(f"{SVG}rect")
         )
-
-
-def points(curve: str) -> list[tuple[float, float]]:
-    """Points along a curve of moves, level lines and bends."""
-    found: list[tuple[float, float]] = []
-    x = y = 0.0
-    for kind, given in re.findall(r"([MHC])([-\d. ]+)", curve):
-        n = [float(value) for value in given.split()]
-        if kind == "M":
-            x, y = n
-            continue
-        x1, y1, x2, y2, to_x, to_y = (x, y, n[0], y, n[0], y) if kind == "H" else n
-        for k in range(31):
-            t, s = k / 30, 1 - k / 30
-            a, b, c, d = s**3, 3 * s * s * t, 3 * s * t * t, t**3
-            found.append((a * x + b * x1 + c * x2 + d * to_x, a * y + b * y1 + c * y2 + d * to_y))
-        x, y = to_x, to_y
-    return found
 
 
 def opens(app: str) -> Action:
