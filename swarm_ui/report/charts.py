@@ -28,7 +28,6 @@ class Curve(NamedTuple):
     """A line chart, such as success per iteration."""
 
     title: str
-    y_label: str
     series: Sequence[tuple[str, Sequence[Point]]]
     """Name and points of each line."""
     note: str = ""
@@ -83,8 +82,7 @@ def _grid(axes: _Axes, data: Curve) -> Markup:
         parts.append(_text(f"{100 * value if data.percent else value:g}", _LEFT - 6, y + 4, "end"))
     parts += [_text(f"{value:g}", axes.x(value), bottom + 16) for value in axes.x_ticks]
     parts.append(_text("iteration", (_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6))
-    y = (_TOP + bottom) / 2
-    return join(*parts, _text(data.y_label, 13, y, turn=f"rotate(-90 13 {y:g})"))
+    return join(*parts)
 
 
 def _series(name: str, points: Sequence[Point], k: int, axes: _Axes, percent: bool) -> Markup:
@@ -104,5 +102,5 @@ def _series(name: str, points: Sequence[Point], k: int, axes: _Axes, percent: bo
     return join(*parts)
 
 
-def _text(text: str, x: float, y: float, anchor: str = "middle", turn: str | None = None) -> Markup:
-    return tag("text", text, x=x, y=y, text_anchor=anchor, transform=turn)
+def _text(text: str, x: float, y: float, anchor: str = "middle") -> Markup:
+    return tag("text", text, x=x, y=y, text_anchor=anchor)

@@ -14,8 +14,6 @@ const draw = (name, attributes, ...children) => {
   return node;
 };
 
-const told = (text) => draw("title", {}, text);
-
 const button = (text, label, act) => {
   const node = make("button", "", text);
   node.type = "button";
@@ -42,23 +40,3 @@ const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}â
 const between = (value, low, high) => Math.max(low, Math.min(high, value));
 
 const percent = (share) => `${100 * between(share, 0, 1)}%`;
-
-// Names so that speakers stand before listeners where the edges allow that.
-const inOrder = (names, edges) => {
-  const left = [...names];
-  const sorted = [];
-  while (left.length) {
-    const free = left.findIndex((name) => !edges.some(([from, to]) => to === name && from !== name && left.includes(from)));
-    sorted.push(...left.splice(Math.max(0, free), 1));
-  }
-  return sorted;
-};
-
-// A curve from (x1, y) to (x2, y) that rises by `rise` (sinks, if that is negative), with its head.
-const arc = (x1, x2, y, rise, className) => {
-  const peak = y - rise * 1.34;
-  const way = rise < 0 ? -1 : 1;
-  return draw("g", { class: className },
-    draw("path", { class: "arc", d: `M${x1},${y} C${x1},${peak} ${x2},${peak} ${x2},${y}` }),
-    draw("path", { class: "head", d: `M${x2 - 4},${y - 7 * way} L${x2},${y} L${x2 + 4},${y - 7 * way} Z` }));
-};

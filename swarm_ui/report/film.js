@@ -1,4 +1,4 @@
-// The steps of an episode as small pictures: click one, or drag over them. Below each: its credit.
+// The steps of an episode as small pictures: click one. Below each: its credit.
 const FELL = 0.1; // a smaller fall of the mean credit is not marked
 const THUMB = { width: 54, height: 72 };
 
@@ -54,14 +54,6 @@ class Film {
     this.go = go;
     this.node = make("ol", "film");
     this.note = make("p", "note", "");
-    this.node.addEventListener("pointermove", (event) => this.dragged(event));
-  }
-
-  // With a mouse only: a finger scrolls the strip.
-  dragged(event) {
-    if (event.pointerType !== "mouse" || !(event.buttons & 1)) return;
-    const frame = document.elementFromPoint(event.clientX, event.clientY)?.closest(".film [data-step]");
-    if (frame && frame.getAttribute("aria-current") !== "true") this.go(Number(frame.dataset.step));
   }
 
   show(steps) {
@@ -76,7 +68,6 @@ class Film {
       falls += fell;
       if (mean !== null) before = mean;
       const frame = button("", words, () => this.go(k));
-      frame.dataset.step = k;
       if (fell) frame.classList.add("fell");
       const figure = make("span", "caption", make("span", "", String(k + 1)),
         mean === null ? null : make("span", "", `${fell ? "▾" : ""}${mean.toFixed(2)}`));

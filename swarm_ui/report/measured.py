@@ -170,9 +170,9 @@ def curves(runs: Sequence[Contents]) -> list[Curve]:
         "a critic, guided: not comparable with a test."
     )
     drawn = (
-        Curve("Success of rollouts by iteration", "success, %", rates, note, percent=True),
-        Curve("Credit", "mean credit", credit, "Of all scored messages."),
-        Curve("Loss", "loss", loss, "After the last step; mean over adapters."),
+        Curve("Success of rollouts by iteration, %", rates, note, percent=True),
+        Curve("Mean credit", credit, "Of all scored messages."),
+        Curve("Loss", loss, "After the last step; mean over adapters."),
     )
     shown = (c._replace(series=[line for line in c.series if line[1]]) for c in drawn)
     return [curve for curve in shown if curve.series]

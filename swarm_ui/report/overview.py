@@ -13,7 +13,6 @@ from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import trace_svg
 from swarm_ui.viz.svg import Markup, tag
-from swarm_ui.viz.traces import MOST_CALLS
 
 _MOST_READ = 200
 
@@ -65,8 +64,7 @@ def _gain(gap: Interval, against: str) -> Markup:
 def team_decision(sets: Iterable[EpisodeSet]) -> list[Markup]:
     """A decision that illustrates the team's vote; empty: no team of agents decided.
 
-    It is the first of the first 200 episodes that can be drawn call by call and in which agents
-    disagreed, or else the first of a team.
+    It is the first of 200 episodes in which agents disagreed, or else the first of a team.
     """
     found: list[Markup] = []
     for number, episode in enumerate(islice(chain.from_iterable(sets), _MOST_READ), start=1):
@@ -76,7 +74,7 @@ def team_decision(sets: Iterable[EpisodeSet]) -> list[Markup]:
                     if m.sender in agents and m.action is not None]  # fmt: skip
             if trace.action is None or len({sender for sender, _ in said}) < 2:
                 continue
-            divided = len(trace.calls) <= MOST_CALLS and len({key for _, key in said}) > 1
+            divided = len({key for _, key in said}) > 1
             if divided or not found:
                 where = f"step {k} of episode {number} ({episode.task})"
                 found = [_decided(trace, tag("a", where, href=f"#{number}/{k}"))]

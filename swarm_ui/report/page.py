@@ -27,8 +27,8 @@ from swarm_ui.viz import edges_svg
 from swarm_ui.viz.svg import Markup, counted, join, tag
 
 SCRIPTS = (
-    "dom.js", "pieces.js", "edges.js", "screen.js", "agent_view.js", "difference.js", "film.js",
-    "replay.js", "talk.js", "list.js", "viewer.js",
+    "dom.js", "pieces.js", "edges.js", "screen.js", "agent_view.js", "film.js", "replay.js",
+    "talk.js", "list.js", "viewer.js",
 )  # fmt: skip
 """The scripts of the page. They are joined in this order and run in one scope."""
 _STYLES = ("style.css", "viewer.css")

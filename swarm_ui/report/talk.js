@@ -1,91 +1,40 @@
-// Who said what to whom: the graph unrolled over rounds (rows), with a box for every message.
-const BOX = { height: 48, margin: 34 };
+// Who said what to whom: a box for every message, where the page's data place it, and the cards of
+// one round.
 
-// Boxes as wide as the words need, and narrower where all of them can be seen only then.
-const boxes = (columns) => {
-  const page = document.querySelector("#viewer article").clientWidth;
-  const beside = document.documentElement.clientWidth > 720 ? 304 : 0; // the screen, as in the style sheet
-  const each = (page - beside - BOX.margin) / columns;
-  const across = each < 142 ? 8 : 14;
-  return { width: between(Math.floor(each - across), 96, 128), across };
-};
-
-// How many letters find room in so many pixels.
-const letters = (pixels, bold) => Math.floor(pixels / (bold ? 6.9 : 6.5));
-
-// Nodes that speak after the last round, such as a vote, stand in a row of their own below.
+// Nodes that speak after the last round, such as a vote, come after all rounds.
 const AFTER = Infinity;
 const rowOf = (m, now) => (now.agents.includes(m.sender) ? m.round : AFTER);
-
-const layout = (now) => {
-  const agents = inOrder(now.agents, now.edges);
-  const others = [...new Set(now.messages.map((m) => m.sender))].filter((name) => !agents.includes(name));
-  const rows = [...new Set(now.messages.map((m) => rowOf(m, now)))].sort((a, b) => a - b);
-  const place = (name) => (agents.includes(name) ? agents.indexOf(name)
-    : others.indexOf(name) + Math.max(0, agents.length - others.length) / 2);
-  const spans = now.messages.flatMap((m) => m.heard.map((k) => now.messages[k])
-    .filter((other) => other && rowOf(other, now) === rowOf(m, now))
-    .map((other) => Math.abs(place(other.sender) - place(m.sender))));
-  const rise = 14 + 12 * Math.min(8, Math.max(0, ...spans));
-  const columns = Math.max(agents.length, others.length);
-  const { width, across } = boxes(columns);
-  const column = (name) => BOX.margin + place(name) * (width + across);
-  const row = (which) => rise + rows.indexOf(which) * (BOX.height + rise + 14);
-  return { place, rows, column, row, box: width, line: (m) => row(rowOf(m, now)), same: (a, b) => rowOf(a, now) === rowOf(b, now),
-    width: BOX.margin + columns * (width + across), height: row(rows.at(-1)) + BOX.height + 6 };
-};
-
-const travelled = (from, to, plan, chosen) => {
-  const [x1, x2] = [plan.column(from.sender) + plan.box / 2, plan.column(to.sender) + plan.box / 2];
-  const kind = chosen ? "talk strong" : "talk";
-  const says = told(`${to.sender} in round ${to.round + 1} heard ${from.sender} in round ${from.round + 1}`);
-  if (plan.same(from, to)) {
-    const way = x2 > x1 ? 1 : -1;
-    const span = Math.abs(plan.place(from.sender) - plan.place(to.sender));
-    const line = arc(x1 + way * 12, x2 - way * 12, plan.line(to), 8 + 12 * Math.min(8, span), kind);
-    line.append(says);
-    return line;
-  }
-  const own = from.sender === to.sender ? " own" : "";
-  return draw("g", { class: kind + own }, says, draw("line", { class: "arc",
-    x1, y1: plan.line(from) + BOX.height, x2, y2: plan.line(to) }));
-};
+const rowName = (row) => (row === AFTER ? "After the last round" : `Round ${row + 1}`);
 
 const proposal = (m) => (m.error ? "failed" : m.action || short(m.text.trim(), 60) || "no proposal");
 
-const messageBox = (m, k, plan, selected, select) => {
+const messageBox = (m, k, selected, select) => {
   const kinds = ["box", m.error ? "wrong" : "", m.chosen ? "agreed" : "", k === selected ? "selected" : "", m.credit === null ? "" : "scored"];
-  const x = plan.column(m.sender);
-  const y = plan.line(m);
-  const box = draw("g", { class: kinds.filter(Boolean).join(" "), tabindex: 0, role: "button",
-    "aria-label": `${m.sender}, round ${m.round + 1}: ${proposal(m)}`, "aria-pressed": k === selected, "data-message": k },
-  told(`${m.sender}, round ${m.round + 1}: ${proposal(m)}`),
-  draw("rect", { x, y, width: plan.box, height: BOX.height, rx: 8 }),
-  draw("text", { x: x + 8, y: y + 19, class: "who" }, short(m.sender, letters(plan.box - (m.credit === null ? 16 : 44), true))),
-  m.credit === null ? null : draw("text", { x: x + plan.box - 8, y: y + 19, class: "score" }, m.credit.toFixed(2)),
-  draw("text", { x: x + 8, y: y + 37 }, short(proposal(m), letters(plan.box - 12, false))));
+  const box = button("", `${m.sender}, round ${m.round + 1}: ${proposal(m)}`, () => select(k));
+  box.className = kinds.filter(Boolean).join(" ");
+  box.setAttribute("aria-pressed", k === selected);
+  box.dataset.message = k;
+  box.append(make("b", "", m.sender), make("small", "", m.credit === null ? "" : m.credit.toFixed(2)), make("span", "", proposal(m)));
+  ["left", "top", "width", "height"].forEach((side, n) => { box.style[side] = `${m.box[n]}px`; });
   if (m.credit !== null) box.style.setProperty("--share", percent(m.credit));
-  box.addEventListener("click", () => select(k));
-  box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    select(k);
-  });
   return box;
 };
 
 const talkPicture = (now, selected, select) => {
-  const plan = layout(now);
-  const picture = draw("svg", { viewBox: `0 0 ${plan.width} ${plan.height}`, class: "arcs talkative", role: "group",
-    width: plan.width, height: plan.height, "aria-label": "Messages by round and agent" });
-  plan.rows.forEach((row) => picture.append(
-    draw("text", { x: 0, y: plan.row(row) + 28, class: "row" }, row === AFTER ? "end" : `r${row + 1}`)));
-  now.messages.forEach((m, k) => m.heard.forEach((from) => {
-    const other = now.messages[from];
-    if (other) picture.append(travelled(other, m, plan, k === selected || from === selected));
+  const [width, height] = now.size;
+  const lines = draw("svg", { width, height, "aria-hidden": true }, draw("marker", { id: "head", viewBox: "0 0 8 8",
+    refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, draw("path", { d: "M0 0L8 4L0 8z" })));
+  now.messages.forEach((m, k) => m.heard.forEach((from, n) => {
+    const own = now.messages[from]?.sender === m.sender ? " own" : "";
+    const strong = k === selected || from === selected ? " strong" : "";
+    lines.append(draw("path", { class: `line${own}${strong}`, d: m.lines[n] }));
   }));
-  now.messages.forEach((m, k) => picture.append(messageBox(m, k, plan, selected, select)));
-  return make("div", "wide", picture);
+  const rounds = new Map(now.messages.filter((m) => now.agents.includes(m.sender)).map((m) => [m.round, m.box[0]]));
+  if (rounds.size > 1) rounds.forEach((x, round) => lines.append(draw("text", { x, y: 28 }, `round ${round + 1}`)));
+  const boxes = now.messages.map((m, k) => messageBox(m, k, selected, select));
+  const talk = make("div", "talk", lines, ...boxes);
+  talk.style.width = `${width}px`;
+  return make("div", "wide", talk);
 };
 
 const heardBy = (m, now) => m.heard.map((k) => {
@@ -141,7 +90,7 @@ const talk = (now, selected, select) => {
   const cards = now.messages.map((m, k) => (rowOf(m, now) === row ? messageCard(m, now, k === selected) : null));
   return make("section", "", make("h4", "", "Messages"),
     now.messages.length > 1 ? talkPicture(now, selected, select) : null,
-    make("div", "round", row === AFTER ? "After the last round" : `Round ${row + 1}`),
+    make("div", "round", rowName(row)),
     row === AFTER ? null : verdict(now, row), make("div", "said", ...cards.filter(Boolean)),
     prompted(now.messages[selected]));
 };

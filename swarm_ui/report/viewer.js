@@ -1,13 +1,11 @@
 // The episode viewer: where one is, the keys, the address (#episode/step) and the drawing of it.
 const KEYS = [["← →", "step"], ["Home End", "first, last step"], ["j k", "next, previous episode"],
-  ["[ ]", "round"], ["v", "screen, agent’s view, change"], ["f", "failed episodes only"], ["/", "search"]];
+  ["v", "screen, agent’s view"], ["f", "failed episodes only"], ["/", "search"]];
 
 const LONG = 600; // characters of a goal that gets a box of its own
 
 // What the left side of a step shows.
-const LOOK_TITLES = { screen: "The screen, with the numbers of this page", view: "What the selected agent saw, with its own numbers",
-  change: "What differs on the next screen" };
-const LOOKS = { screen: () => "Screen", view: (m) => `${short(m?.sender ?? "agent", 16)}'s view`, change: () => "Change" };
+const LOOKS = { screen: () => "Screen", view: (m) => `${short(m?.sender ?? "agent", 16)}'s view` };
 
 // The episode, step and filters of the address; null where the address is of another kind.
 const readAddress = () => {
@@ -82,17 +80,6 @@ class Viewer {
     if (this.number < 0 && this.list.found.length) this.open(this.list.found[0].number, 0);
   }
 
-  round(places) {
-    const now = this.episode && this.episode.steps[this.step];
-    if (!now || !now.messages.length) return;
-    const rows = [...new Set(now.messages.map((m) => rowOf(m, now)))].sort((a, b) => a - b);
-    const { sender } = now.messages[this.selected];
-    const wanted = rows[rows.indexOf(rowOf(now.messages[this.selected], now)) + places];
-    const there = now.messages.findIndex((m) => rowOf(m, now) === wanted && m.sender === sender);
-    const any = there < 0 ? now.messages.findIndex((m) => rowOf(m, now) === wanted) : there;
-    if (any >= 0) this.select(any);
-  }
-
   select(message) {
     this.selected = message;
     const held = this.stage.contains(document.activeElement);
@@ -143,19 +130,17 @@ class Viewer {
     return make("div", "scene", this.seen(now), words);
   }
 
-  // The left side: the screen, what the selected agent saw of it, or what the action changed.
+  // The left side: the screen, or what the selected agent saw of it.
   seen(now) {
     const m = now.messages[this.selected];
-    const shows = { screen: () => screen(now), view: () => (m ? agentView(m, now) : make("p", "note", "No messages were recorded.")),
-      change: () => difference(now, this.episode.steps[this.step + 1]) };
+    const view = () => (m ? agentView(m, now) : make("p", "note", "No messages were recorded."));
     const tabs = Object.entries(LOOKS).map(([look, name]) => {
-      const node = button(name(m), LOOK_TITLES[look], () => this.turn(look));
-      node.removeAttribute("aria-label"); // its text is its name
+      const node = button(name(m), name(m), () => this.turn(look));
       node.setAttribute("aria-pressed", look === this.look);
       node.dataset.look = look;
       return node;
     });
-    return make("div", "seen", make("div", "looks", ...tabs), shows[this.look]());
+    return make("div", "seen", make("div", "looks", ...tabs), this.look === "screen" ? screen(now) : view());
   }
 
   turn(look) {
@@ -186,9 +171,7 @@ class Viewer {
       End: () => this.go(Infinity),
       j: () => this.open(this.list.beside(1), 0, { push: true }),
       k: () => this.open(this.list.beside(-1), 0, { push: true }),
-      "[": () => this.round(-1),
-      "]": () => this.round(1),
-      v: () => this.turn({ screen: "view", view: "change", change: "screen" }[this.look]),
+      v: () => this.turn(this.look === "screen" ? "view" : "screen"),
       f: () => this.list.toggleFailed(),
       "/": () => this.list.search.focus(),
     };

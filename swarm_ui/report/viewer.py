@@ -14,9 +14,12 @@ from swarm_ui.observation import Element, Observation
 from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.viz.calls import votes
+from swarm_ui.viz.traces import CallPlaces, call_places
 
 PROMPT_LIMIT = 40_000
 """Maximum length of a prompt in the page, in characters. Of longer ones the middle is left out."""
+_BOX, _GAP = (102.0, 60.0), (4.0, 12.0)
+"""The size of the box of a message, and the gap between columns and between boxes, in pixels."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 Json = dict[str, object]
@@ -60,6 +63,7 @@ def outcome(episode: Episode) -> str:
 
 def _step(step: StepRecord, keep: KeepPicture) -> Json:
     trace, seen = step.trace, step.trace.observation
+    drawn = call_places(trace, _BOX, _GAP)
     done = step.executed or trace.action
     png = seen.png
     return {
@@ -68,9 +72,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "elements": [_element(e) for e in seen.elements],
         "past": [_labelled(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
-        "rounds": trace.rounds,
-        "edges": [list(edge) for edge in trace.immediate],
-        "messages": [_message(call, step) for call in trace.calls],
+        "size": [round(drawn.width), round(drawn.height)],
+        "messages": [_message(call, step, drawn) for call in trace.calls],
         "critic": step.credit_source,
         "why": list(step.rationale),
         "undecided": trace.undecided,
@@ -99,9 +102,10 @@ def _element(element: Element) -> Json:
     return fields
 
 
-def _message(call: Call, step: StepRecord) -> Json:
+def _message(call: Call, step: StepRecord, drawn: CallPlaces) -> Json:
     """A message and the input of its node; empty fields of the input are omitted.
 
+    ``box`` is its place in the drawing, and ``lines`` the curves from the messages that it heard.
     ``order`` holds the numbers of the elements on the screen, in the order in which the agent saw
     them. ``cut`` holds the numbers, as the agent sees them, of the elements that the prompt leaves
     out. ``on`` holds the numbers on the screen of the elements that the action refers to.
@@ -124,6 +128,8 @@ def _message(call: Call, step: StepRecord) -> Json:
         "adapter": call.adapter,
         "error": message.error,
         "heard": _heard(call, step.trace),
+        "box": [round(side) for side in drawn.boxes[call.id]],
+        "lines": [drawn.curves.get((id, call.id), "") for id in call.heard],
         "left_out": left_out(step.trace, call) or None,
         "credit": _credit(message, step),
         "tokens": [call.usage.prompt_tokens, call.usage.completion_tokens],

@@ -93,8 +93,8 @@ def seconds(time: float) -> str:
     return f"{number(time * 1000)} ms" if time < 1 else f"{time:,.2f} s"
 
 
-def tooltip_text(cell: Cell, most: int) -> str:
-    """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
+def _tooltip(cell: Cell) -> str:
+    """The tooltip of a call with its message."""
     call, head = cell.call, f"{cell.name}, round {cell.round + 1}"
     if call is None:
         return f"{head}\nskipped: no edge to it carried anything"
@@ -108,7 +108,7 @@ def tooltip_text(cell: Cell, most: int) -> str:
         ("no proposal: ", message.error if message.error != failed else None),
         ("\n", message.content),
     )
-    return "\n".join([head, *(f"{name}{clipped(told, most)}" for name, told in parts if told)])
+    return "\n".join([head, *(f"{name}{clipped(told, _MOST)}" for name, told in parts if told)])
 
 
 def size(cell: Cell) -> tuple[float, float]:
@@ -133,7 +133,7 @@ def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool) -> Markup:
         parts.append(small(box.right - 9, y, state, anchor="end", colour=edge, bold=True))
     parts.append(text(x, y, cell.name, room=room - (44 if state else 0), bold=True))
     if call is None:
-        return group(tooltip_text(cell, _MOST), *parts, opacity=0.5)
+        return group(_tooltip(cell), *parts, opacity=0.5)
     if cell.action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
         parts.append(rect(stripe, colours.of(cell.action), alpha=1.0, stroke=None, radius=1.5))
@@ -144,7 +144,7 @@ def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool) -> Markup:
         shown, opacity = str(call.error or cell.action or said), None if cell.action else 0.75
         parts.append(text(x, y + 15, shown, size=WORDS, room=room, opacity=opacity))
     parts.append(small(x, box.bottom - 7, figures(call), room=room, opacity=0.7))
-    return group(tooltip_text(cell, _MOST), *parts)
+    return group(_tooltip(cell), *parts)
 
 
 def _ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> Iterator[Markup]:

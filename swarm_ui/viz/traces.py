@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from swarm_ui.graph.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import calls, svg
 from swarm_ui.viz.calls import Cell, Palette, seconds
-from swarm_ui.viz.layout import layered, lines, longest_paths
+from swarm_ui.viz.layout import Point, layered, lines, longest_paths
 from swarm_ui.viz.svg import (
     Box,
     Canvas,
@@ -22,17 +24,15 @@ from swarm_ui.viz.svg import (
     group,
     number,
     rect,
-    small,
     tag,
     text,
     width,
 )
 
-MOST_CALLS = 40
-"""In traces with more calls, each call is drawn as a small square."""
+_MOST_CALLS = 100
+"""Traces with more calls are a caption only."""
 _MARGIN, _LINE, _GAP, _PAD, _HEAD = 14.0, 20.0, 20.0, 12.0, 24.0
 _NARROWEST, _WIDEST = 460.0, 760.0  # limits of the width that the caption may ask for
-_SIDE, _MOST_SQUARES = 18.0, 1000
 
 
 def trace_svg(trace: Trace) -> str:
@@ -41,18 +41,18 @@ def trace_svg(trace: Trace) -> str:
     Each round is a column; a single round is drawn as a layered graph. The stripe of a box has the
     colour of the proposal. Full lines are messages, dashed lines an agent's own last message, and
     dotted lines edges that carried nothing. A failed call is red, and a skipped call is faint. The
-    tooltip has up to 2,000 characters of the message. With more than 40 calls, each is a square.
+    tooltip has up to 2,000 characters of the message. More than 100 calls are counted only.
     """
     canvas, colours = Canvas(), Palette(trace)
-    found, (decision, colour) = _panels(trace), _decision(trace, colours)
+    few = len(trace.calls) + len(trace.skipped) <= _MOST_CALLS
+    found, (decision, colour) = _panels(trace) if few else [], _decision(trace, colours)
     caption = f"goal: {trace.observation.goal}", decision, _counts(trace)
     longest = max(width(words, svg.NAME + 1) for words in caption)
     wide = max(_NARROWEST, min(_WIDEST, longest * 1.1 + 20))
     y = _MARGIN + _LINE * len(caption) + 2
-    draw = _squares if sum(len(panel.cells) for panel in found) > MOST_CALLS else _graph
     for panel in found:
         inner = bool(panel.prefix)
-        size = draw(canvas, panel, colours, _MARGIN + 12 * inner, y + 24 * inner)
+        size = _graph(canvas, panel, colours, _MARGIN + 12 * inner, y + 24 * inner)
         if inner:
             around = Box(_MARGIN, y, max(size[0], width(panel.title, svg.WORDS)) + 24, size[1] + 36)
             canvas.below.append(frame(around))
@@ -66,6 +66,17 @@ def trace_svg(trace: Trace) -> str:
 
 
 # -- the calls of one graph -------------------------------------------------------------------
+
+
+class CallPlaces(NamedTuple):
+    """Where calls are drawn."""
+
+    boxes: Mapping[str, Box]
+    curves: Mapping[Edge, str]
+    rounds: Sequence[tuple[float, Box, str]]
+    """The middle, the band and the title of each round of several."""
+    width: float
+    height: float
 
 
 @dataclass(slots=True)
@@ -93,10 +104,6 @@ class _Panel:
         return f"inside {name}, round {round}"
 
     @property
-    def rounds(self) -> list[int]:
-        return sorted({cell.round for cell in self.cells.values()})
-
-    @property
     def heard(self) -> list[Edge]:
         """Pairs of message ids: the received message, and the message that it influenced."""
         return [
@@ -109,6 +116,17 @@ class _Panel:
 
     def closes(self, cell: Cell) -> bool:
         return cell.name not in self.agents
+
+    def placed(self, sizes: Mapping[str, Point], gap: Point, x: float, y: float) -> CallPlaces:
+        """The calls in boxes of these sizes, with their top left at ``(x, y)``."""
+        heard = tuple(link for link in self.heard if link[0] != link[1])
+        rounds = {id: None if self.closes(c) else c.round for id, c in self.cells.items()}
+        single = len({*rounds.values()} - {None}) < 2
+        ids = {cell.name: id for id, cell in self.cells.items()} if single else {}
+        known = [(ids[a], ids[b]) for a, b in self.edges if a in ids and b in ids]
+        silent = tuple(link for link in known if link not in heard)
+        placing = tuple((id, rounds[id], sizes[id]) for id in self.cells)
+        return _placed(placing, heard, silent, gap, x, y)
 
 
 def _panels(trace: Trace) -> list[_Panel]:
@@ -123,61 +141,80 @@ def _panels(trace: Trace) -> list[_Panel]:
         panel = found.setdefault(head + slash, _Panel(head + slash, (), ()))
         panel.cells[id] = Cell(id, name or leaf, turn, call)
     for panel in found.values():
-        if panel.prefix:
-            panel.agents = _speakers(panel)
+        if panel.prefix:  # the agents of a nested graph speak before its last round
+            last = max(cell.round for cell in panel.cells.values())
+            early = [cell.name for cell in panel.cells.values() if cell.round < last]
+            panel.agents = early or [cell.name for cell in panel.cells.values()]
     return [panel for panel in found.values() if panel.cells]
-
-
-def _speakers(panel: _Panel) -> list[str]:
-    """The agents of a nested graph: the names with calls before the last round."""
-    last = max(panel.rounds)
-    early = dict.fromkeys(cell.name for cell in panel.cells.values() if cell.round < last)
-    return list(early or dict.fromkeys(cell.name for cell in panel.cells.values()))
 
 
 def _graph(
     canvas: Canvas, panel: _Panel, colours: Palette, x: float, y: float
 ) -> tuple[float, float]:
-    """Draw a box for each call; returns width and height. Of several rounds, each is a column; a
-    single one is a layered graph. Closing calls come last."""
-    cells, heard = panel.cells, [link for link in panel.heard if link[0] != link[1]]
-    turns = sorted({cell.round for cell in cells.values() if not panel.closes(cell)})
+    """Draw a box for each call; returns width and height."""
+    sizes = {id: calls.size(cell) for id, cell in panel.cells.items()}
+    drawn, heard = panel.placed(sizes, (54.0, _GAP), x, y), {*panel.heard}
+    for link, curve in drawn.curves.items():
+        if link in heard:
+            canvas.lines.append(_arrow(panel, link, curve))
+        else:
+            told = f"nothing travelled from {link[0]} to {link[1]}"
+            dots = tag("path", d=curve, opacity=0.4, stroke_dasharray="1 4")
+            canvas.lines.append(group(told, dots))
+    for middle, band, title in drawn.rounds:
+        canvas.below.append(rect(band, svg.GREY, alpha=0.08, stroke=None, radius=10))
+        canvas.over.append(text(middle, y + 16, title, size=svg.WORDS, anchor="middle"))
+    for id, cell in panel.cells.items():
+        last = panel.closes(cell)
+        canvas.over.append(calls.draw_call(cell, drawn.boxes[id], colours, last=last))
+    return drawn.width, drawn.height
+
+
+def call_places(trace: Trace, size: Point, gap: Point) -> CallPlaces:
+    """All calls in boxes of one size: nested graphs stand below the graph that calls them."""
+    found = CallPlaces({}, {}, (), 0.0, 0.0)
+    for panel in _panels(trace):
+        drawn = panel.placed(dict.fromkeys(panel.cells, size), gap, 0.0, found.height)
+        boxes, curves = {**found.boxes, **drawn.boxes}, {**found.curves, **drawn.curves}
+        wide, high = max(found.width, drawn.width), found.height + drawn.height
+        found = CallPlaces(boxes, curves, (), wide, high)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _placed(
+    ids: tuple[tuple[str, int | None, Point], ...], heard: tuple[Edge, ...],
+    silent: tuple[Edge, ...], gap: Point, x: float, y: float,
+) -> CallPlaces:  # fmt: skip
+    """Of several rounds, each is a column; a single one is a layered graph. Calls without a round
+    come last. Kept, because the decisions of a run often have equal graphs."""
+    turns = sorted({round for _, round, _ in ids if round is not None})
     several = len(turns) > 1
-    turn = {id: len(turns) if panel.closes(c) else turns.index(c.round) for id, c in cells.items()}
-    ids = {} if several else {cell.name: id for id, cell in cells.items()}
-    known = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
-    silent = [link for link in known if link not in heard]
+    turn = {id: len(turns) if round is None else turns.index(round) for id, round, _ in ids}
     links = [*heard, *silent]
-    later = [(a, b) for a in turn for b in turn if turn[a] < turn[b]]
-    same = [link for link in links if turn[link[0]] == turn[link[1]]]
-    within = [link for link in same if not several or panel.closes(cells[link[1]])]
-    column = longest_paths(turn, [*later, *within])
+    column: dict[str, int] = {}
+    for place in sorted({*turn.values()}):
+        here = [id for id in turn if turn[id] == place]
+        layers = place == len(turns) or not several
+        within = [link for link in links if layers and turn[link[0]] == turn[link[1]] == place]
+        first = max(column.values(), default=-1) + 1
+        column |= {id: first + deep for id, deep in longest_paths(here, within).items()}
     # In a damaged file, a call may have received messages of a later one.
     joined = [link for link in links if column[link[0]] < column[link[1]]]
     beside = [link for link in heard if column[link[0]] == column[link[1]]]
     gutter, head = 44.0 * bool(beside), (_HEAD + _PAD if several else 8.0)
-    sizes = {id: calls.size(cell) for id, cell in cells.items()}
-    layout = layered(column, joined, sizes, (54.0 + gutter, _GAP))
+    sizes = {id: size for id, _, size in ids}
+    layout = layered(column, joined, sizes, (gap[0] + gutter, gap[1]))
     layout = layout.moved(x + gutter + _PAD * several, y + head)
     curves = {link: line.curve for link, line in lines(layout, joined).items()}
     curves |= {link: _beside(layout.box(link[0]), layout.box(link[1])) for link in beside}
-    for link, curve in curves.items():
-        if link in silent:
-            told = f"nothing travelled from {link[0]} to {link[1]}"
-            dots = tag("path", d=curve, opacity=0.4, stroke_dasharray="1 4")
-            canvas.lines.append(group(told, dots))
-        else:
-            canvas.lines.append(_arrow(panel, link, curve))
+    rounds = []
     for (left, right), round in zip(layout.spans, turns if several else (), strict=False):
         wide = right - left + gutter + 2 * _PAD
         band = Box(left - gutter - _PAD, y + _HEAD, wide, layout.height + 2 * _PAD)
-        canvas.below.append(rect(band, svg.GREY, alpha=0.08, stroke=None, radius=10))
-        title = f"round {round + 1}"
-        canvas.over.append(text((left + right) / 2, y + 16, title, size=svg.WORDS, anchor="middle"))
-    for id, cell in cells.items():
-        last = panel.closes(cell)
-        canvas.over.append(calls.draw_call(cell, layout.box(id), colours, last=last))
-    return layout.width + gutter + 2 * _PAD * several, layout.height + head + _PAD * several
+        rounds.append(((left + right) / 2, band, f"round {round + 1}"))
+    wide, high = layout.width + gutter + 2 * _PAD * several, layout.height + head + _PAD * several
+    return CallPlaces({id: layout.box(id) for id in turn}, curves, rounds, wide, high)
 
 
 def _beside(sender: Box, listener: Box) -> str:
@@ -206,37 +243,6 @@ def _arrow(panel: _Panel, link: Edge, curve: str) -> Markup:
     )
 
 
-def _squares(
-    canvas: Canvas, panel: _Panel, colours: Palette, x: float, y: float
-) -> tuple[float, float]:
-    """Draw a square for each call, in rows below the number of the round; returns width and
-    height."""
-    cells, top = list(panel.cells.values())[:_MOST_SQUARES], y
-    for round in panel.rounds:
-        here = [cell for cell in cells if cell.round == round]
-        if here:
-            canvas.over.append(text(x, y + 12, f"round {round + 1}", size=svg.WORDS))
-        for k, cell in enumerate(here):
-            row, place = divmod(k, MOST_CALLS)
-            box = Box(x + place * _SIDE, y + 18 + row * _SIDE, _SIDE - 2, _SIDE - 2)
-            canvas.over.append(_square(cell, box, colours))
-        y += (18 + -(-len(here) // MOST_CALLS) * _SIDE) * bool(here)
-    note = "a square is a call in the colour of its proposal; red: failed; dashed: skipped"
-    if len(panel.cells) > len(cells):
-        note = f"{len(panel.cells) - len(cells):,} more calls are not drawn; {note}"
-    canvas.over.append(small(x, y + 12, note, opacity=0.75))
-    return max(MOST_CALLS * _SIDE, width(note, svg.SMALL)), y + 16 - top
-
-
-def _square(cell: Cell, box: Box, colours: Palette) -> Markup:
-    failed = cell.call is not None and cell.call.error is not None
-    colour = svg.RED if failed else colours.of(cell.action)
-    alpha = 0.8 if failed or cell.action is not None else 0.1
-    dash = "2 2" if cell.call is None else None
-    shape = rect(box, colour, alpha=alpha, radius=3, thick=0.6, dash=dash)
-    return group(calls.tooltip_text(cell, 160), shape)
-
-
 # -- the caption ------------------------------------------------------------------------------
 
 
@@ -246,7 +252,7 @@ def _counts(trace: Trace) -> str:
     early = f" (until {trace.ended_by})" if trace.ended_by else ""
     counts = [
         f"{counted(len(trace.agents), 'agent')}, {counted(trace.rounds, 'round')}{early}",
-        counted(len(trace.calls), "call"),
+        counted(len(trace.calls), "call") + ", too many to draw" * (len(trace.calls) > _MOST_CALLS),
         f"{failed:,} failed" if failed else "",
         f"{len(trace.skipped):,} skipped" if trace.skipped else "",
         f"{tokens:,} tokens" if tokens else "",

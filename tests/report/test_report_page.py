@@ -374,6 +374,10 @@ def test_the_viewer_matches_credit_action_and_hearing_to_each_message() -> None:
     assert step["decision"] == step["ballot"][0]["action"] == "click “Ada” [1]"
     assert {m["action"] for m in step["messages"] if m["chosen"]} == {"click “Ada” [1]"}
     assert step["executed"] is None, "the decision itself was executed"
+    places = [tuple(m["box"]) for m in step["messages"]]
+    assert len({*places}) == len(places) and len({x for x, *_ in places}) == 3, "a column a round"
+    assert all(x + w <= step["size"][0] and y + h <= step["size"][1] for x, y, w, h in places)
+    assert all(m["lines"][0].startswith("M") for m in step["messages"][1:]), "a curve each"
 
 
 def changed(one: Episode, made: Generation) -> Episode:
