@@ -1,8 +1,7 @@
 """The code blocks of the README and of every page, and what each kind of them must pass.
 
 ``python``: run as printed. ``console``: every ``$ swarm-ui`` line is run, in order, page by page.
-``sh`` and what stands for it: programs of ours are checked word by word, all others must be named
-in :data:`NOT_RUN` with the reason. Any other language is shown, not run, and named there too.
+``sh`` and what stands for it: programs of ours are checked word by word. All else is shown only.
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
-from swarm_ui.cli.app import app
+import cli_world
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -26,55 +23,13 @@ DOCUMENTS = sorted(
 )
 PRINTED_ADDRESS = "http://localhost:8000"
 """Where pages expect a server; tests put a stand-in there."""
-
-SDK = "needs Android's SDK, an emulator and KVM; compared with upstream's documents instead"
-SERVER = "needs vLLM's own environment; test_vllm_server.py starts it with such options"
-DATA = "fetches data sets of others"
-CLUSTER = "needs a cluster; the commands of ours inside are checked"
-SYSTEM = "changes the system it runs on"
-
-NOT_RUN: dict[tuple[str, str], str] = {
-    ("docs/base_agent.md", "torchrun"): "a training of 12 minutes; tests run two steps of it",
-    ("docs/howto/android_emulator.md", "emulator"): SDK,
-    ("docs/howto/android_emulator.md", "git"): "clones another project; was run by hand",
-    ("docs/howto/android_emulator.md", "python3.11"): "makes an environment; was run by hand",
-    ("docs/howto/android_emulator.md", "aw/bin/pip"): "downloads packages; was run by hand",
-    ("docs/howto/android_emulator.md", "aw/bin/python"): SDK,
-    ("docs/howto/android_emulator.md", "sudo"): SYSTEM,
-    ("docs/howto/miniwob.md", "sudo"): SYSTEM,
-    ("docs/howto/web.md", "sudo"): SYSTEM,
-    ("docs/howto/web.md", "python3"): "makes an environment; was run by hand",
-    ("docs/howto/web.md", "bgym/bin/pip"): "downloads packages; was run by hand",
-    ("docs/howto/mind2web.md", "hf"): DATA,
-    ("docs/howto/mind2web.md", "unzip"): DATA,
-    ("docs/howto/vllm.md", "vllm"): SERVER,
-    ("docs/howto/vllm.md", "curl"): SERVER,
-    ("docs/howto/vllm.md", "pip"): "the server's own environment",
-    ("docs/howto/cluster.md", "srun"): CLUSTER,
-    ("docs/howto/cluster.md", "sbatch"): CLUSTER,
-    ("docs/howto/cluster.md", "ray"): "test_cluster_files.py runs them with two nodes",
-    ("docs/howto/cluster.md", "kubectl"): CLUSTER,
-    ("docs/howto/plugins.md", "pip"): "test_cli_plugins.py installs such a package",
-    ("docs/quickstart.md", "git"): "clones this repository",
-    (
-        "docs/quickstart.md",
-        "jupyter",
-    ): "opens a browser; tests/project/test_notebooks.py runs them",
-}
-"""Programs of ``sh`` blocks that no test runs, by page, with the reason."""
-
-_BUILTINS = ("cd", "export", "set", "test")
-
-SHOWN: dict[tuple[str, str], str] = {
-    ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares",
-    ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
-    "test_cli_train_ray.py do the same",
-    ("docs/training.md", "toml"): "a recipe for a GPU and a model of gigabytes",
-    ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
-    ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
-    ("docs/concepts.md", "text"): "a tree of folders",
+OTHERS = {
+    "accelerate", "aw/bin/pip", "aw/bin/python", "bgym/bin/pip", "curl", "emulator", "git", "hf",
+    "jupyter", "kubectl", "pip", "python3", "python3.11", "ray", "sbatch", "srun", "sudo",
+    "torchrun", "unzip", "vllm",
 }  # fmt: skip
-"""Blocks of other languages, by page and language, with the reason."""
+"""Programs of others, which are not checked."""
+_BUILTINS = ("cd", "export", "set", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,45 +85,35 @@ def commands(text: str) -> list[list[str]]:
     return found
 
 
-def problem(document: str, words: list[str]) -> str | None:
+def problem(words: list[str]) -> str | None:
     """What is wrong with a command of a shell block; ``None``: nothing that can be seen."""
-    program = words[0].removeprefix(".venv/bin/")
+    words = [words[0].removeprefix(".venv/bin/"), *words[1:]]
+    program = words[0]
     if program == "make":
         targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
         return None if set(words[1:2]) <= set(targets) else f"make has no target {words[1]}"
-    if program == "swarm-ui":
-        return _command(words[1:])
     if program == "python" or (program == "accelerate" and "-m" in words):
         return _script(words[1:])
     if program == "pip" and any(word.startswith(("swarm-ui[", ".[")) for word in words):
         return _extras(words)
-    if (document, program) in NOT_RUN:
-        ours = NOT_RUN[document, program] == CLUSTER and "swarm-ui" in words
-        return _command(words[words.index("swarm-ui") + 1 :]) if ours else None
-    return f"'{program}' is neither checked nor named in NOT_RUN with a reason"
+    if program in ("swarm-ui", "srun") and "swarm-ui" in words:
+        return _command(words[words.index("swarm-ui") + 1 :])
+    return None if program in OTHERS else f"'{program}' is no program that pages name"
 
 
-@functools.cache
-def _known() -> dict[str, Any]:
-    """Our commands, by name."""
-    found: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return found
+_known = functools.cache(cli_world.commands)
 
 
 def _command(words: list[str]) -> str | None:
     """Options and arguments of a command of ours."""
-    known = _known()
     if words[:1] == ["--install-completion"]:
         return None
-    if not words or words[0] not in known:
-        return f"no command {words[:1]}"
-    inner = getattr(known[words[0]], "commands", None)
-    if inner is not None:  # a group of commands
-        if len(words) < 2 or words[1] not in inner:
-            return f"no command {words[:2]}"
-        known, words = inner, words[1:]
+    size = 2 if " ".join(words[:2]) in _known() else 1
+    command: Any = _known().get(" ".join(words[:size]))
+    if command is None:
+        return f"no command {words[:2]}"
     try:
-        known[words[0]].make_context(words[0], [*words[1:]])
+        command.make_context(words[0], words[size:])
     except Exception as error:  # of click's many kinds
         return f"swarm-ui {' '.join(words)}: {error}"
     return None
