@@ -63,8 +63,6 @@ from swarm_ui.rollout import (
 from swarm_ui.storage.journal import Journal, RunRecord
 from swarm_ui.trace.jsonl import (
     read_jsonl,
-    repair_jsonl,
-    trace_schema,
     write_jsonl,
 )
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
@@ -84,7 +82,7 @@ __all__ = [
     "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "__version__", "credited",
     "parse_action", "read_jsonl",
-    "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
+    "render", "rollout_many", "shapes",
     "transcript", "write_jsonl",
 ]  # fmt: skip
 

@@ -37,7 +37,7 @@ from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.stats import Interval, Measure
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream
+from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl, write_stream
 from swarm_ui.trace.records import Episode
 
 
@@ -212,13 +212,11 @@ async def play(
     kept, except those with a fault. ``score`` computes the benchmark's own measures."""
     path = run.traces / f"{trial.name}.jsonl"
     with only_writer(run.path, "episodes"):
-        if path.exists():
-            repair_jsonl(path)
         kept = finished_episodes(run, trial)
+        if path.exists():
+            write_jsonl(path, kept)
         left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
         if left:
-            if path.exists():
-                write_jsonl(path, kept)
             found, together = Counter(e.success for e in kept), min(rollouts.concurrency, len(left))
             stream = rollouts.stream(policy, left, intervention=solver_grades, max_steps=max_steps)
             with show.bar(trial.name, len(trial.jobs), share=False, together=together) as bar:

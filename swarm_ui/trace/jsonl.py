@@ -1,7 +1,6 @@
 """Traces on disk: JSON lines, one episode or one decision per line, with a version.
 
-The format, for readers in other languages, is on the page ``docs/trace_format.md``;
-:func:`trace_schema` gives it as a JSON Schema.
+The format, for readers in other languages, is on the page ``docs/trace_format.md``.
 """
 
 from __future__ import annotations
@@ -9,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing, suppress
-from io import FileIO
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
-from swarm_ui.files import LineFile, replacing, whole_size
+from swarm_ui.files import LineFile, replacing
 from swarm_ui.trace.records import TRACE_VERSION, Episode, Trace
 
 Record = TypeVar("Record", Episode, Trace)
@@ -54,19 +53,15 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Add records to a file, which is created if missing. They are on disk when this returns.
 
+    A last line that was cut off, as by a crash, is removed first.
+
     Raises:
-        TraceError: the file's last line was cut off, as by a crash (see :func:`repair_jsonl`); or
-            a record has a text that JSON cannot represent. Then no record is added.
+        TraceError: a record has a text that JSON cannot represent. Then no record is added.
     """
     target = Path(path)
     lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
-    with FileIO(target, "a+") as file:
-        size = os.fstat(file.fileno()).st_size
-        if whole_size(file) < size:
-            raise TraceError(
-                f"{target}: the last line is cut off; drop it with repair_jsonl() first"
-            )
-        LineFile(file, end=size).append(*lines)
+    with LineFile(target) as file:
+        file.append(*lines)
 
 
 @overload
@@ -96,7 +91,7 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True)
             if not whole and not line.endswith(b"\n"):
                 return
             where = f"{source}, line {number}"
-            yield decode_line(decoder, line, kind, where)
+            yield _decoded(decoder, line, kind, where)
 
 
 @overload
@@ -124,35 +119,6 @@ def holds_decisions(path: Anywhere) -> bool:
         return False  # reading it says what is wrong
 
 
-def repair_jsonl(path: Anywhere) -> int:
-    """Drop a truncated last line; return the number of bytes removed."""
-    with FileIO(os.fspath(path), "r+") as file:
-        size = os.fstat(file.fileno()).st_size
-        return size - LineFile(file).size
-
-
-def trace_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of one line of a file."""
-    kinds = {"episode": Episode, "trace": Trace}
-    schemas, definitions = msgspec.json.schema_components(
-        kinds.values(), ref_template="#/$defs/{name}"
-    )
-    del definitions["Episode"]["properties"]["notes"]  # stays in memory
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "One line of a swarm-ui trace file",
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {"version": {"const": TRACE_VERSION}, name: schema},
-                "required": ["version", name],
-            }
-            for name, schema in zip(kinds, schemas, strict=True)
-        ],
-        "$defs": definitions,
-    }
-
-
 async def write_stream(
     path: Path, stream: AsyncGenerator[Numbered, None]
 ) -> AsyncGenerator[Numbered, None]:
@@ -162,8 +128,7 @@ async def write_stream(
     episode that was read from the stream is written also if the caller is cancelled.
 
     Args:
-        path: made if missing. If its last line is cut off, repair it first
-            (:func:`repair_jsonl`). Only this call may write to it.
+        path: made if missing; a cut-off last line is removed. Only this call may write to it.
         stream: the result of :meth:`swarm_ui.rollout.Rollouts.stream`; it is closed at the end.
 
     Raises:
@@ -171,36 +136,26 @@ async def write_stream(
             line.
         Exception: what the stream raises.
     """
-    async with aclosing(stream) as episodes:
-        async for numbered in episodes:
-            writing = asyncio.create_task(asyncio.to_thread(append_jsonl, path, [numbered[1]]))
-            try:
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1) as disk:  # at its end, it waits for what is being written
+        async with aclosing(stream) as episodes:
+            async for numbered in episodes:
+                writing = loop.run_in_executor(disk, append_jsonl, path, [numbered[1]])
                 try:
                     await asyncio.shield(writing)
-                except asyncio.CancelledError:
-                    while not writing.done():  # cancelled, perhaps more than once
-                        with suppress(asyncio.CancelledError):
-                            await asyncio.wait({writing})
-                    writing.result()
-                    raise
-            except OSError as error:
-                raise ConfigError(
-                    f"cannot write '{path}': {error.strerror or error}. The episodes that were "
-                    "counted before are kept: make room, or repair the disk, and continue the run"
-                ) from error
-            yield numbered
+                except OSError as error:
+                    raise ConfigError(
+                        f"cannot write '{path}': {error.strerror or error}. The episodes that were "
+                        "counted before are kept: make room, or repair the disk, and go on"
+                    ) from error
+                yield numbered
 
 
-def decode_line(
+def _decoded(
     decoder: msgspec.json.Decoder[Record], line: bytes, kind: type[Record], where: str
 ) -> Record:
-    """The record of a line.
-
-    Raises:
-        TraceError: the line is cut off, of another version, or holds something else.
-    """
     if line[-1:] != b"\n":
-        raise TraceError(f"{where}: cut off after {len(line)} bytes; repair_jsonl() drops it")
+        raise TraceError(f"{where}: cut off after {len(line)} bytes; read it with whole=False")
     try:
         found = _LINES.decode(line)
         if found.version != TRACE_VERSION:
