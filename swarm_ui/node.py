@@ -203,7 +203,7 @@ class NodeContext(msgspec.Struct):
             model, tool: the name of the model that is asked, or of the tool that is called.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
-            limited: the step takes a slot of the run and has a time limit, like a node.
+            limited: the step has a time limit, like a node.
 
         Raises:
             ConfigError, BudgetExceeded: also if ``tolerant``.
@@ -254,7 +254,7 @@ def parts_of(node: object) -> Mapping[str, Node]:
     """The nodes inside a node, by name, such as those of a graph, a map or a fallback.
 
     Such a node has an attribute ``nodes``, and ``with_node(node, name=...)``, which gives the same
-    with one of them replaced. Its calls take no slot and have no time limit; those inside do. In a
+    with one of them replaced. Its calls have no time limit; those inside do. In a
     replay it is called again, and only the calls inside that are affected are made.
     """
     found = getattr(node, "nodes", None)

@@ -1,4 +1,4 @@
-"""Limits of a run: time, concurrency, and what happens when a node fails; and their application."""
+"""Limits of a run: time, and what happens when a node fails; and their application."""
 
 from __future__ import annotations
 
@@ -9,29 +9,25 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from swarm_ui.engine.memo import around
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message
 from swarm_ui.node import Answer, NodeContext, NodeReply
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time, concurrency and the failure policy of a run.
+    """Time limits and the failure policy of a run.
 
     Raises:
         ConfigError: a number is out of range.
     """
 
     timeout: float | None = None
-    """Seconds for one call, once it has a slot; a node's own ``timeout`` has precedence. A nested
-    graph is not one call: its calls are timed one by one. ``None``: no limit."""
+    """Seconds for one call; a node's own ``timeout`` has precedence. A nested graph is not one
+    call: its calls are timed one by one. ``None``: no limit."""
     run_timeout: float | None = None
     """Seconds for the whole run. After that, agents that have not answered fail, as by
     ``on_failure``; with tombstones the votes still count all received messages.
     ``None``: no limit."""
-    concurrency: int | None = None
-    """Calls of one run at the same time, those in nested graphs too. All that another kind of node
-    does inside its call is one call. ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"
     """Effect of the failure of a node without a fallback. ``tombstone``: successors see a message
     with an ``error``, and the run raises ``RunFailed`` at its end if no node succeeded. ``abort``:
@@ -42,10 +38,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
                 raise ConfigError(f"Limits: {name} must be > 0 seconds or None, got {seconds}")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise ConfigError(
-                f"Limits: concurrency must be at least 1 or None, got {self.concurrency}"
-            )
 
 
 class Bound(NamedTuple):
@@ -54,7 +46,7 @@ class Bound(NamedTuple):
     seconds: float | None = None
     """Its own time limit; ``None``: that of the run."""
     composite: bool = False
-    """It has nodes inside, so that it needs no slot and has no time limit."""
+    """It has nodes inside, so that it has no time limit."""
     closes: bool = False
     """It may answer after the end of the run's time."""
 
@@ -85,8 +77,6 @@ class Bounds:
         self.clock = self._loop.time
         self.start = self.clock()
         self._end = inf if limits.run_timeout is None else self.start + limits.run_timeout
-        self._gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
-        self._holding: set[str] = set()
         self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
         self._next = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -95,7 +85,7 @@ class Bounds:
     def answer(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound | None
     ) -> Awaitable[NodeReply | Message]:
-        """The answer of a node, within its time limit and a slot of the run.
+        """The answer of a node, within its time limit.
 
         ``bound``: ``None`` for a step that has only the limits of the call around it.
 
@@ -109,26 +99,9 @@ class Bounds:
         if seconds is None and not composite:
             seconds = self.limits.timeout
         end = inf if closes or composite else self._end
-        if not (self._gate is None or composite or self._holds(context.message_id)):
-            return self._gated(self._gate, node, inbox, context, seconds, end)
         if seconds is None and end == inf:
             return node(inbox, context)
         return self._timed(node, inbox, context, seconds, end)
-
-    def _holds(self, id: str) -> bool:
-        """Whether a call around this one has a slot."""
-        return any(each in self._holding for each in around(id))
-
-    async def _gated(
-        self, gate: asyncio.Semaphore, node: Answer, inbox: Sequence[Message],
-        context: NodeContext, seconds: float | None, end: float,
-    ) -> NodeReply | Message:  # fmt: skip
-        async with gate:
-            self._holding.add(context.message_id)
-            try:
-                return await self._timed(node, inbox, context, seconds, end)
-            finally:
-                self._holding.discard(context.message_id)
 
     async def _timed(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext,

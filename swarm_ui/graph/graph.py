@@ -22,9 +22,6 @@ from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     import networkx
 
 
@@ -59,7 +56,7 @@ class CollabGraph(Dag):
             seed: seed of every random choice in the run; equal seeds and answers give equal traces.
             run_id: name of the run, for the trace, for errors and for the journal.
             edge_logprob: log-probability (nats) of the graph's edges, if they were sampled.
-            limits: time, concurrency, failure policy.
+            limits: time, failure policy.
             cached: a trace; its calls are reused as long as they receive the same messages.
             journal: keeps every call when it has finished; a run that is already in it is
                 continued.

@@ -11,9 +11,7 @@ from swarm_ui.rollout.episode import (
     spread_jobs,
 )
 from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, Policy, as_policy
-from swarm_ui.rollout.processes import process_rollouts
-from swarm_ui.rollout.ray import ray_rollouts
-from swarm_ui.rollout.remote import RemoteWorker
+from swarm_ui.rollout.ray import RayWorker, ray_rollouts
 from swarm_ui.rollout.rollouts import OnEpisode, Rollouts, rollout_many
 from swarm_ui.rollout.worker import (
     Acting,
@@ -28,7 +26,7 @@ from swarm_ui.rollout.worker import (
 __all__ = [
     "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
     "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "PerWorker",
-    "Policy", "RemoteWorker", "Rollouts", "Work", "Worker", "WorkerLost",
-    "as_policy", "process_rollouts", "ray_cluster", "ray_rollouts", "rollout",
+    "Policy", "RayWorker", "Rollouts", "Work", "Worker", "WorkerLost",
+    "as_policy", "ray_cluster", "ray_rollouts", "rollout",
     "rollout_many", "spread_jobs",
 ]  # fmt: skip

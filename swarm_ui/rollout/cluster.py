@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -119,37 +119,28 @@ def connected(needed_for: str) -> Any:
     return ray
 
 
-def fitting(needs: Mapping[str, float], nodes: Sequence[Mapping[str, float]]) -> int:
-    """The number of workers for which nodes have room; each is on one node.
+def room_for(needs: Mapping[str, float]) -> int:
+    """The number of workers for which the connected cluster has room, at least 1.
 
-    ``needs``, ``nodes``: the resources of a worker, and of each node, by Ray's names.
+    ``needs``: the resources of a worker, by Ray's names.
     """
-    wanted = {name: amount for name, amount in needs.items() if amount > 0}
-    return sum(
-        min((int(node.get(name, 0.0) / wanted[name] + 1e-9) for name in wanted), default=1)
-        for node in nodes
-    )
+    there, wanted = imported().cluster_resources(), {k: n for k, n in needs.items() if n > 0}
+    fitting = (int(there.get(name, 0.0) / n + 1e-9) for name, n in wanted.items())
+    return max(1, min(fitting, default=1))
 
 
 def missing(number: int, needs: Mapping[str, float]) -> str:
     """A description of the resources that the connected cluster lacks for a worker."""
-    nodes, free = node_resources(), imported().available_resources()
-    most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in needs}
+    ray = imported()
+
+    def listed(amounts: Mapping[str, float]) -> str:
+        return ", ".join(f"{name} {amounts.get(name, 0.0):g}" for name in needs) or "nothing"
+
     return (
-        f"worker {number} waits for resources: it needs {_listed(needs)}; most on a node of the "
-        f"cluster: {_listed(most)}; free in the cluster, beside what starting workers need: "
-        f"{_listed({name: free.get(name, 0.0) for name in needs})}. A node says what it has "
-        "with: ray start --resources='{\"NAME\": COUNT}'"
+        f"worker {number} waits for resources: it needs {listed(needs)} on one node; the cluster "
+        f"has {listed(ray.cluster_resources())}, of which {listed(ray.available_resources())} are "
+        "free. A node says what it has with: ray start --resources='{\"NAME\": COUNT}'"
     )
-
-
-def node_resources() -> list[dict[str, float]]:
-    """The resources of each node that is alive."""
-    return [dict(node["Resources"]) for node in imported().nodes() if node["Alive"]]
-
-
-def _listed(amounts: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "nothing"
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

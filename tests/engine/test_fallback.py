@@ -58,7 +58,7 @@ def test_graphs_as_parts_leave_slots_and_time_to_the_calls_inside_them() -> None
     silent = CollabGraph([failing("f")], name="silent")
     for first in (failing("silent"), silent):
         graph = CollabGraph([Fallback(first, inner)])
-        limits = Limits(concurrency=1, timeout=5)
+        limits = Limits(timeout=5)
         trace = in_virtual_time(asyncio.wait_for(graph.run(BLANK, limits=limits), 100))
         assert (trace.calls[0].error, trace.output) == (None, "silent/inner/y(silent/inner/x)")
         assert timeless(in_virtual_time(graph.replay(trace))) == timeless(trace)

@@ -1,4 +1,4 @@
-"""Time, slots and adapter versions of a run."""
+"""Time and adapter versions of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.engine.events import CallFinished, Event
-from swarm_ui.nodes import AgentNode, Fallback, MajorityVote, function_node
+from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
 
 # -- time -------------------------------------------------------------------------------------
 
@@ -54,14 +54,6 @@ def test_each_call_has_its_own_time_whatever_the_others_have(
         call = trace.calls[k]
         assert call.ended == (allowed + 0.5 if late and allowed is not None else seconds)
         assert (call.error is not None) is late
-
-
-def test_the_time_of_a_call_begins_when_it_has_a_slot() -> None:
-    nodes = [Sleeper(f"n{k}", 4) for k in range(3)]
-    graph = CollabGraph([*nodes, Sleeper("end")], [(n.id, "end") for n in nodes])
-    trace = in_virtual_time(graph.run(BLANK, limits=Limits(timeout=5, concurrency=1)))
-    assert [c.error for c in trace.calls] == [None] * 4
-    assert trace.calls[-1].ended == 12
 
 
 def test_when_the_runs_time_is_over_the_vote_counts_what_was_said() -> None:
@@ -172,52 +164,11 @@ def test_cancelling_a_run_with_open_calls_leaves_no_task_and_no_timer() -> None:
     [
         ({"timeout": 0}, "timeout must be > 0 seconds or None, got 0"),
         ({"run_timeout": -1.0}, "run_timeout must be > 0 seconds or None, got -1.0"),
-        ({"concurrency": 0}, "concurrency must be at least 1 or None, got 0"),
     ],
 )
 def test_limits_that_cannot_be_are_refused(wrong: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Limits(**wrong)  # type: ignore[arg-type]
-
-
-# -- slots ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slots", [1, 2, 5])
-def test_slots_are_shared_with_nested_graphs_which_hold_none_themselves(slots: int) -> None:
-    now = most = 0
-
-    class Busy(Sleeper):
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            nonlocal now, most
-            now += 1
-            most = max(most, now)
-            await asyncio.sleep(1)
-            now -= 1
-            return NodeReply()
-
-    def layer(name: str) -> CollabGraph:
-        nodes = [Busy(f"{name}{k}") for k in range(3)]
-        end = Busy("end")
-        return CollabGraph([*nodes, end], [(n.id, "end") for n in nodes], name=name)
-
-    inner = CollabGraph([layer("deep"), Busy("x"), Busy("end")], [("deep", "end"), ("x", "end")],
-                        name="inner")  # fmt: skip
-    graph = CollabGraph([inner, layer("other"), Busy("end")], [("inner", "end"), ("other", "end")])
-    in_virtual_time(graph.run(BLANK, limits=Limits(concurrency=slots)))
-    assert (now, most) == (0, slots)
-
-
-async def test_what_a_plain_node_runs_is_a_part_of_its_call() -> None:
-    inner = CollabGraph([Sleeper("x", 0.001), Sleeper("y")], [("x", "y")], name="inner")
-
-    @function_node
-    async def outer(inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        return await context.run(inner, inbox)
-
-    graph = CollabGraph([outer, Sleeper("end")], [("outer", "end")])
-    trace = await asyncio.wait_for(graph.run(BLANK, limits=Limits(concurrency=1)), 5)
-    assert [m.id for m in trace.messages] == ["outer:0", "outer:0/x:0", "outer:0/y:0", "end:0"]
 
 
 # -- who decides ------------------------------------------------------------------------------

@@ -10,17 +10,6 @@ import pytest
 
 from swarm_ui import ConfigError, MissingExtra
 from swarm_ui.rollout import ray_cluster, ray_rollouts
-from swarm_ui.rollout.cluster import fitting
-
-
-def test_workers_fit_on_nodes_and_not_across_them() -> None:
-    needs = {"CPU": 2, "GPU": 0.5, "emulator": 1}
-    small = {"CPU": 8.0, "GPU": 1.0, "emulator": 5.0}
-    assert fitting(needs, [small]) == 2
-    assert fitting(needs, [small, {"CPU": 2.0, "GPU": 4.0, "emulator": 1.0}]) == 3
-    assert fitting(needs, [{"CPU": 64.0}, {"GPU": 8.0, "emulator": 9.0}]) == 0
-    assert fitting({"CPU": 0.1}, [{"CPU": 1.0}]) == 10
-    assert fitting({"CPU": 0}, [{"CPU": 1.0}]) == 1  # a number must be given
 
 
 @pytest.mark.ray

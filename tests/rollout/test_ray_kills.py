@@ -24,7 +24,7 @@ from local_ray import local_ray, ray_environment
 from benchmarks.speed.paced import DECISIONS, Latencies, Tally, policy, work
 from benchmarks.speed.ray import PLACE
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import Job, RemoteWorker, Rollouts, ray_rollouts, rollout_many
+from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
 pytestmark = [
@@ -103,7 +103,7 @@ class Watch:
         self.losses += "played again" in told
 
     def running(self, rollouts: Rollouts) -> list[int]:
-        pids = [w.pid for w in rollouts.workers if isinstance(w, RemoteWorker)]
+        pids = [w.pid for w in rollouts.workers if isinstance(w, RayWorker)]
         found = sorted(pid for pid in pids if pid is not None)
         self.pids.update(found)
         return found

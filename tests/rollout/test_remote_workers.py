@@ -1,18 +1,16 @@
-"""Episodes in other processes, of this machine and of a cluster: equal, once each, never lost."""
+"""Episodes in the workers of a cluster: equal, once each, never lost."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from local_ray import SUPPORT, local_ray
+from local_ray import local_ray
 from mortal_worlds import (
     CRASHES,
     DIES_ALWAYS,
@@ -25,7 +23,6 @@ from mortal_worlds import (
     clicker,
     scribe,
     timeless,
-    unreadable_scribe,
     worlds_in,
 )
 
@@ -33,32 +30,22 @@ from swarm_ui import BudgetExceeded, CollabGraph, ConfigError, Episode, GraphPol
 from swarm_ui.rollout import (
     Job,
     PerWorker,
-    RemoteWorker,
-    Rollouts,
-    process_rollouts,
+    RayWorker,
     ray_rollouts,
     rollout_many,
 )
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc"),
+]
 
-RAY = (pytest.mark.ray, pytest.mark.slow)
-Open = Callable[..., Rollouts]
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     with local_ray(cpus=8, handset=32, page=4):
         yield
-
-
-@pytest.fixture(params=["processes", pytest.param("ray", marks=RAY)])
-def opened(request: pytest.FixtureRequest) -> Open:
-    """Opens rollouts in other processes."""
-    if request.param == "ray":
-        request.getfixturevalue("cluster")
-        return ray_rollouts
-    return process_rollouts
 
 
 def jobs(*seeds: int) -> list[Job]:
@@ -83,16 +70,16 @@ def within(seconds: float, true: Callable[[], bool]) -> bool:
 class Played:
     """Jobs that were played in two workers, and what was said about them."""
 
-    def __init__(self, opened: Open, folder: Path, asked: list[Job], losses: int = 3) -> None:
+    def __init__(self, folder: Path, asked: list[Job], losses: int = 3) -> None:
         self.told: list[str] = []
         self.numbers: list[int] = []
         self.episodes: dict[int, Episode] = {}
-        self._opened, self._folder, self._jobs, self._losses = opened, folder, asked, losses
+        self._folder, self._jobs, self._losses = folder, asked, losses
         asyncio.run(self._play())
 
     async def _play(self) -> None:
         world = partial(MortalWorld, str(self._folder))
-        async with self._opened(
+        async with ray_rollouts(
             world, workers=2, losses=self._losses, warn=self.told.append
         ) as rollouts:
             async for number, episode in rollouts.stream(clicker(), self._jobs):
@@ -101,13 +88,13 @@ class Played:
         self.losses = rollouts.losses
 
 
-def test_equal_seeds_give_the_episodes_of_the_local_run(opened: Open, tmp_path: Path) -> None:
+def test_equal_seeds_give_the_episodes_of_the_local_run(tmp_path: Path) -> None:
     asked = jobs(*range(12))
     world = partial(MortalWorld, str(tmp_path))
 
     async def both() -> tuple[list[Episode], list[list[Episode]]]:
         ours = await rollout_many(world, clicker(), asked, intervention=scribe)
-        async with opened(world, workers=2, slots=2) as remote:
+        async with ray_rollouts(world, workers=2, slots=2) as remote:
             # Two streams at once, and one that reuses the workers.
             some = [rollout_many(remote, clicker(), asked, intervention=scribe) for _ in range(2)]
             theirs = await asyncio.gather(*some)
@@ -125,22 +112,19 @@ def test_equal_seeds_give_the_episodes_of_the_local_run(opened: Open, tmp_path: 
 
 
 def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
-    opened: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = jobs(*range(4), DIES_ONCE, *range(4, 8))
-    done = Played(opened, tmp_path, asked)
+    done = Played(tmp_path, asked)
     assert sorted(done.numbers) == [*range(len(asked))]
     assert all(e.success and e.fault is None for e in done.episodes.values())
     assert done.losses == sum("played again" in line for line in done.told) == 1
-    if opened is ray_rollouts:
-        time.sleep(1.0)  # Ray tells of it in another thread
+    time.sleep(1.0)  # Ray tells of it in another thread
     assert capsys.readouterr().out == ""
 
 
-def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(
-    opened: Open, tmp_path: Path
-) -> None:
-    done = Played(opened, tmp_path, jobs(0, DIES_ALWAYS, 1, 2), losses=1)
+def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(tmp_path: Path) -> None:
+    done = Played(tmp_path, jobs(0, DIES_ALWAYS, 1, 2), losses=1)
     assert sorted(done.numbers) == [0, 1, 2, 3]
     lost = done.episodes[1]
     assert lost.success is None and lost.steps == ()
@@ -148,37 +132,28 @@ def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(
     assert all(done.episodes[k].success for k in (0, 2, 3))
 
 
-def test_errors_arrive_with_their_types(opened: Open, tmp_path: Path) -> None:
+def test_errors_arrive_with_their_types(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such task here"):
-        Played(opened, tmp_path, jobs(REFUSES))
+        Played(tmp_path, jobs(REFUSES))
     with pytest.raises(ZeroDivisionError):
-        Played(opened, tmp_path, jobs(CRASHES))
+        Played(tmp_path, jobs(CRASHES))
     with pytest.raises(BudgetExceeded) as caught:
-        asyncio.run(_spent(opened, tmp_path))
+        asyncio.run(_spent(tmp_path))
     assert [e.seed for e in caught.value.episodes] == [1, SPENDS]
     assert caught.value.episodes[1].fault.kind == "budget"
     assert not list(tmp_path.glob("open-*"))
 
 
-async def _spent(opened: Open, folder: Path) -> None:
-    async with opened(partial(MortalWorld, str(folder)), workers=1) as rollouts:
+async def _spent(folder: Path) -> None:
+    async with ray_rollouts(partial(MortalWorld, str(folder)), workers=1) as rollouts:
         await rollout_many(rollouts, clicker(), jobs(1, SPENDS))
 
 
-def test_an_answer_that_cannot_be_read_is_told(opened: Open, tmp_path: Path) -> None:
-    async def played() -> None:
-        async with opened(partial(MortalWorld, str(tmp_path)), workers=1, losses=0) as rollouts:
-            await rollout_many(rollouts, clicker(), jobs(1), intervention=unreadable_scribe)
-
-    with pytest.raises(ConfigError, match="answer of a worker cannot be read"):
-        asyncio.run(asyncio.wait_for(played(), 120))
-
-
-def test_leaving_cancels_the_episodes_and_closes_the_environments(
-    opened: Open, tmp_path: Path
-) -> None:
+def test_leaving_cancels_the_episodes_and_closes_the_environments(tmp_path: Path) -> None:
     async def play() -> None:
-        async with opened(partial(MortalWorld, str(tmp_path)), workers=2, slots=1) as rollouts:
+        async with ray_rollouts(
+            partial(MortalWorld, str(tmp_path)), workers=2, slots=1
+        ) as rollouts:
             await rollout_many(rollouts, clicker(), jobs(WAITS, WAITS))
 
     async def interrupted() -> None:
@@ -195,33 +170,6 @@ def test_leaving_cancels_the_episodes_and_closes_the_environments(
     assert within(20.0, lambda: not any(map(alive, pids)))
 
 
-_PLAYS = """
-import asyncio, sys
-from functools import partial
-from mortal_worlds import WAITS, MortalWorld, clicker
-from swarm_ui.rollout import process_rollouts, rollout_many
-
-async def main():
-    async with process_rollouts(partial(MortalWorld, sys.argv[1]), workers=1) as rollouts:
-        await rollout_many(rollouts, clicker(), [("count", WAITS)])
-
-asyncio.run(main())
-"""
-
-
-def test_processes_end_with_the_process_that_started_them(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
-    with subprocess.Popen([sys.executable, "-c", _PLAYS, str(tmp_path)], env=environment) as driver:
-        try:
-            assert within(60.0, lambda: any(tmp_path.glob("waiting-*")))
-        finally:
-            driver.kill()
-    (waiting,) = tmp_path.glob("waiting-*")
-    pid = int(waiting.name.split("-")[1])
-    assert within(20.0, lambda: not alive(pid))
-    assert not list(tmp_path.glob("open-*"))
-
-
 class Held(GraphPolicy):
     """A policy that cannot be sent."""
 
@@ -229,10 +177,10 @@ class Held(GraphPolicy):
         raise TypeError("it holds a GPU")
 
 
-def test_what_cannot_be_sent_is_made_in_each_worker(opened: Open, tmp_path: Path) -> None:
+def test_what_cannot_be_sent_is_made_in_each_worker(tmp_path: Path) -> None:
     async def play(policy: object) -> list[Episode]:
         world = PerWorker(partial(worlds_in, str(tmp_path)))
-        async with opened(world, workers=1) as rollouts:
+        async with ray_rollouts(world, workers=1) as rollouts:
             return await rollout_many(rollouts, policy, jobs(1, 2))  # type: ignore[arg-type]
 
     held = Held(CollabGraph.solo(Spender()))  # type: ignore[arg-type]
@@ -241,12 +189,7 @@ def test_what_cannot_be_sent_is_made_in_each_worker(opened: Open, tmp_path: Path
     assert [e.policy for e in asyncio.run(play(PerWorker(clicker)))] == ["clicker", "clicker"]
 
 
-# -- only Ray ---------------------------------------------------------------------------------
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_missing_resources_are_named_and_no_silent_wait(cluster: None, tmp_path: Path) -> None:
+def test_missing_resources_are_named_and_no_silent_wait(tmp_path: Path) -> None:
     told: list[str] = []
     needs = {"emulator": 1}
 
@@ -263,11 +206,7 @@ def test_missing_resources_are_named_and_no_silent_wait(cluster: None, tmp_path:
     assert "worker 0 does not play" in line
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
-    cluster: None, tmp_path: Path
-) -> None:
+def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(tmp_path: Path) -> None:
     needs = {"page": 2}
 
     async def play() -> tuple[int, int]:
@@ -275,18 +214,14 @@ def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
             partial(MortalWorld, str(tmp_path)), workers=3, resources=needs
         ) as rollouts:
             played = await rollout_many(rollouts, clicker(), jobs(*range(6)))
-            running = sum(isinstance(w, RemoteWorker) and bool(w.pid) for w in rollouts.workers)
+            running = sum(isinstance(w, RayWorker) and bool(w.pid) for w in rollouts.workers)
             return len(played), running
 
     played, workers = asyncio.run(play())
     assert played == 6 and 1 <= workers <= 2
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_without_a_number_there_are_as_many_workers_as_the_cluster_holds(
-    cluster: None, tmp_path: Path
-) -> None:
+def test_without_a_number_there_are_as_many_workers_as_the_cluster_holds(tmp_path: Path) -> None:
     async def play() -> list[Episode]:
         world = partial(MortalWorld, str(tmp_path))
         async with ray_rollouts(world, slots=8, resources={"handset": 8}) as fleet:
@@ -296,11 +231,7 @@ def test_without_a_number_there_are_as_many_workers_as_the_cluster_holds(
     assert all(episode.success for episode in asyncio.run(play()))
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_another_version_on_a_node_is_told(
-    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_on_a_node_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swarm_ui.rollout.ray.__version__", "9.9.9")
     with pytest.raises(ConfigError, match=r"this process 9\.9\.9"):
-        Played(ray_rollouts, tmp_path, jobs(1))
+        Played(tmp_path, jobs(1))

@@ -117,21 +117,3 @@ def timeless(episode: Episode) -> bytes:
 async def scribe(index: int, trace: Trace, environment: Environment) -> Intervention | None:
     """Notes what the episode does not contain: the process that played it."""
     return Intervention(credit_source="scribe", note=(index, os.getpid()))
-
-
-class Unreadable:
-    """A note that another process cannot read."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _refuse, ()
-
-
-def _refuse() -> object:
-    raise RuntimeError("it cannot be read")
-
-
-async def unreadable_scribe(
-    index: int, trace: Trace, environment: Environment
-) -> Intervention | None:
-    """Makes such a note."""
-    return Intervention(note=Unreadable())
