@@ -183,8 +183,6 @@ class NodeContext(msgspec.Struct):
         answer: Answer,
         *,
         number: int | None = None,
-        model: str = "",
-        tool: str = "",
         arguments: str = "",
         tolerant: bool = False,
         limited: bool = False,
@@ -200,7 +198,6 @@ class NodeContext(msgspec.Struct):
             heard: messages that the step depends on.
             answer: a node, or a function that answers like one.
             number: number of the step; ``None``: the next one.
-            model, tool: the name of the model that is asked, or of the tool that is called.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
             limited: the step has a time limit, like a node.
@@ -210,9 +207,8 @@ class NodeContext(msgspec.Struct):
             Exception: whatever ``answer`` raises, after it was recorded.
         """
         made: Call = await self.session.step(
-            self, name, heard, answer, number=number, model=model, tool=tool,
-            arguments=arguments, tolerant=tolerant, limited=limited,
-        )  # fmt: skip
+            self, name, heard, answer, number, arguments, tolerant, limited
+        )
         return made
 
     def left_out(self, id: str) -> bool:

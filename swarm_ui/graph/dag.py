@@ -13,7 +13,6 @@ from swarm_ui.graph.check import (
     check_heard,
     check_name,
     check_there,
-    check_unique,
     check_until,
     checked_edges,
     closes,
@@ -275,24 +274,6 @@ class Dag:
         """The same graph under another name, for use as a node of another graph."""
         return self._with(name=name)
 
-    def rename(self, names: Mapping[str, str]) -> Self:
-        """The graph with other names for some nodes."""
-
-        def pair(edge: Edge) -> Edge:
-            return names.get(edge[0], edge[0]), names.get(edge[1], edge[1])
-
-        for old in names:
-            self[old]  # raises if there is no such node
-        new = [names.get(name, name) for name in self.nodes]
-        check_unique(new)
-        return self._with(
-            nodes=dict(zip(new, self.nodes.values(), strict=True)),
-            edges=[pair(edge) for edge in self.edges],
-            output=names.get(self.output, self.output),
-            when={pair(edge): condition for edge, condition in self.when.items()},
-            delays={pair(edge): delay for edge, delay in self.delays.items()},
-        )
-
     def _with(
         self,
         *,
@@ -402,8 +383,8 @@ def _check_fits(graph: Dag, new: Dag) -> None:
     twice = next((name for name in new.nodes if name in graph.nodes), None)
     if twice is not None:
         raise GraphError(
-            f"{what}: two nodes are called '{twice}'. "
-            f"Rename one, as in graph.rename({{'{twice}': '{twice}_2'}})"
+            f"{what}: two nodes are called '{twice}'. Name one by a mapping {{name: node}}, or "
+            "nest a graph in the other with with_node()"
         )
     nest = "Nest one as a node of the other with with_node()"
     if new.rounds != graph.rounds or (graph.rounds > 1 and graph.closing and len(new) > 1):

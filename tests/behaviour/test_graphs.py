@@ -107,7 +107,7 @@ async def test_a_node_of_ones_own_runs_graphs_and_steps_inside_its_call() -> Non
                 CALLS.append("look")
                 return NodeReply(content="42")
 
-            found = (await context.step("look", inbox, look, tool="look")).message
+            found = (await context.step("look", inbox, look)).message
             replies = [await context.run(inner, [found], name) for name in ("first", "second")]
             return NodeReply(content=" ".join(reply.content for reply in replies))
 
