@@ -1,21 +1,17 @@
-"""Graphs in other forms: a fingerprint as JSON, networkx in both directions, and Mermaid."""
+"""Graphs in other forms: a fingerprint as JSON, networkx and Mermaid."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag, inner_graph
 from swarm_ui.node import Node, parts_of
 
 if TYPE_CHECKING:
     import networkx
-
-W = TypeVar("W", bound=Dag)
 
 
 def structure(graph: Dag) -> dict[str, Any]:
@@ -51,9 +47,6 @@ def to_json(graph: Dag) -> str:
     return json.dumps(structure(graph), ensure_ascii=False, separators=(",", ":"))
 
 
-# -- networkx -------------------------------------------------------------------------------------
-
-
 def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
     """The graph as a ``networkx.DiGraph``.
 
@@ -75,54 +68,6 @@ def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
     if graph.until is not None:
         digraph.graph["until"] = graph.until
     return digraph
-
-
-def from_networkx(
-    graph: type[W],
-    digraph: networkx.DiGraph[Any],
-    nodes: Mapping[str, Node],
-    output: str | None,
-    rounds: int | None,
-    name: str | None,
-) -> W:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
-    if not digraph.is_directed():
-        raise GraphError(
-            "the edges of an undirected graph do not say which node is the sender; use a "
-            "directed graph"
-        )
-    data = {(str(a), str(b)): found for a, b, found in digraph.edges(data=True)}
-    places = {edge: found.get("place") for edge, found in data.items()}
-    edges = sorted(data, key=lambda e: p if isinstance(p := places[e], int) else inf)
-    # Only to_networkx() writes all three; in other graphs they have other meanings.
-    ours = {"name", "output", "rounds"} <= digraph.graph.keys()
-    said: Mapping[str, Any] = digraph.graph if ours else {}
-    return graph(
-        _members(digraph, nodes),
-        edges,
-        output=said.get("output") if output is None else output,
-        rounds=said.get("rounds", 1) if rounds is None else rounds,
-        name=said.get("name", "team") if name is None else name,
-        when={edge: data[edge]["when"] for edge in edges if data[edge].get("when") is not None},
-        delays={edge: data[edge]["delay"] for edge in edges if data[edge].get("delay") is not None},
-        until=said.get("until"),
-    )
-
-
-def _members(digraph: networkx.DiGraph[Any], nodes: Mapping[str, Node]) -> dict[str, Node]:
-    """Nodes by the labels' text."""
-    members: dict[str, Node] = {}
-    for label, data in digraph.nodes(data=True):
-        name = str(label)
-        if name in members:
-            raise GraphError(f"two labels would both be called '{name}'; relabel one of them")
-        node = nodes.get(name, data.get("node"))
-        if node is None:
-            raise GraphError(
-                f"no node given for '{name}': set its 'node' attribute or pass nodes={{...}}"
-            )
-        members[name] = node
-    return members
 
 
 # -- Mermaid --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -11,6 +12,7 @@ from swarm_ui.engine import replay as recorded
 from swarm_ui.engine.events import Event, OnEvent, stream_of
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.tasks import run_blocking
+from swarm_ui.errors import GraphError
 from swarm_ui.graph import convert
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
@@ -200,7 +202,36 @@ class CollabGraph(Dag):
             output, rounds, name: ``None``: the values that :meth:`to_networkx` wrote; without them,
                 the only node without a listener, 1 and ``"team"``.
         """
-        return convert.from_networkx(cls, digraph, nodes, output, rounds, name)
+        if not digraph.is_directed():
+            raise GraphError(
+                "the edges of an undirected graph do not say which node is the sender; use a "
+                "directed graph"
+            )
+        members: dict[str, Node] = {}
+        for label, found in digraph.nodes(data=True):
+            node = nodes.get(str(label), found.get("node"))
+            if node is None or str(label) in members:
+                raise GraphError(
+                    f"expected one node for '{label}': set its attribute 'node' or pass "
+                    "nodes={...}, and use labels whose texts differ"
+                )
+            members[str(label)] = node
+        data = {(str(a), str(b)): found for a, b, found in digraph.edges(data=True)}
+        places = {edge: found.get("place") for edge, found in data.items()}
+        edges = sorted(data, key=lambda e: p if isinstance(p := places[e], int) else inf)
+        # Only to_networkx() writes all three; in other graphs they have other meanings.
+        ours = {"name", "output", "rounds"} <= digraph.graph.keys()
+        said: Mapping[str, Any] = digraph.graph if ours else {}
+        return cls(
+            members,
+            edges,
+            said.get("output") if output is None else output,
+            said.get("rounds", 1) if rounds is None else rounds,
+            said.get("name", "team") if name is None else name,
+            when={e: data[e]["when"] for e in edges if data[e].get("when") is not None},
+            delays={e: data[e]["delay"] for e in edges if data[e].get("delay") is not None},
+            until=said.get("until"),
+        )
 
     def _repr_svg_(self) -> str:
         # Drawing is imported only where something is drawn.

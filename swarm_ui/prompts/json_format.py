@@ -82,14 +82,13 @@ Reason: <one or two sentences: what the screen shows and why this action comes n
 Action: <one JSON object in one of the forms above>"""
 
 
-def decision_chat(decision: Decision, *, history: int = HISTORY) -> tuple[ChatMessage, ...]:
+def decision_chat(decision: Decision) -> tuple[ChatMessage, ...]:
     """The context of one role-free agent, which is asked for a reason and one action.
 
     The prompt offers the kinds of actions that the screen offers (``Observation.actions``).
 
     Args:
         decision: the screen and the messages that the agent received.
-        history: number of past executed actions to show.
     """
     screen = decision.observation
     forms = "\n".join(form for kind, form in _FORMS.items() if screen.offers(kind))
@@ -101,7 +100,7 @@ def decision_chat(decision: Decision, *, history: int = HISTORY) -> tuple[ChatMe
         f"goal is reached.\n\n{_DATA_RULE}\n\nActions, as JSON:\n{forms}\n\n"
         f"Guidance:\n{_guidance(screen)}{part}\n\n{_ANSWER_FORM}"
     )
-    parts = [context(screen, history=history, dropped=decision.dropped)]
+    parts = [context(screen, dropped=decision.dropped)]
     if decision.heard:
         parts.append("\n\n".join(_heard(heard) for heard in heard_messages(decision)))
         parts.append(

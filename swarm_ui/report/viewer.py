@@ -130,7 +130,7 @@ def _message(call: Call, step: StepRecord, drawn: CallPlaces) -> Json:
         "heard": _heard(call, step.trace),
         "box": [round(side) for side in drawn.boxes[call.id]],
         "lines": [drawn.curves.get((id, call.id), "") for id in call.heard],
-        "left_out": left_out(step.trace, call) or None,
+        "left_out": left_out(call) or None,
         "credit": _credit(message, step),
         "tokens": [call.usage.prompt_tokens, call.usage.completion_tokens],
         "seconds": _finite(call.ended - call.started),

@@ -33,7 +33,7 @@ import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.files import append_line, whole_lines, write_atomic
-from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
+from swarm_ui.trace.jsonl import write_jsonl
 from swarm_ui.trace.records import TRACE_VERSION, Episode
 
 RUN_VERSION = 1
@@ -191,10 +191,6 @@ class RunDirectory:
         path = self.traces / f"{name}.jsonl"
         write_jsonl(path, episodes)
         return path
-
-    def episodes(self, name: str) -> list[Episode]:
-        """The episodes of ``traces/<name>.jsonl``. Raises ``TraceError`` if unreadable."""
-        return read_jsonl(self.traces / f"{name}.jsonl")
 
     def _document(self, name: str) -> dict[str, object]:
         path = self.path / name

@@ -9,7 +9,7 @@ import msgspec
 
 from swarm_ui.action import Action, unfit
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.records import Call, Episode, StepRecord
 
 FailureClass = Literal["world_fault", "reply_not_parsed", "loop", "declaration", "other"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
@@ -34,10 +34,6 @@ FAILURE_RULES: Mapping[FailureClass, str] = {
 }
 """The rule of each class."""
 _REPEATS = 3
-_NAMED = 8
-"""Maximum number of named elements; the others are only counted."""
-_LABEL = 40
-"""Maximum number of characters of a label."""
 
 
 def failure_class(episode: Episode) -> FailureClass | None:
@@ -96,41 +92,11 @@ def unusable(step: StepRecord) -> bool:
     )
 
 
-def left_out(trace: Trace, call: Call) -> str:
-    """``call.completion.dropped`` as readable text; empty: nothing is left out.
-
-    Elements have the indices of the screen, not those of the agent.
-    """
+def left_out(call: Call) -> str:
+    """What the prompt of a call leaves out, counted; empty: nothing."""
     dropped = call.completion.dropped if call.completion else None
     if dropped is None:
         return ""
-    parts = []
-    if dropped.history:
-        parts.append(_count(dropped.history, "the oldest past action", "oldest past actions"))
-    if dropped.reasons:
-        said = {message.id: message for message in trace.messages}
-        heard = [call.heard[k] for k in dropped.reasons if k < len(call.heard)]
-        who = [f"{said[id].sender} (round {said[id].round + 1})" for id in heard if id in said]
-        reasons = _count(len(dropped.reasons), "the reason", "reasons")
-        parts.append(f"{reasons} of {', '.join(who)}" if who else reasons)
-    if dropped.elements:
-        named = [_element(trace, call, index) for index in dropped.elements[:_NAMED]]
-        more = ", …" if len(dropped.elements) > _NAMED else ""
-        count = _count(len(dropped.elements), "1 element", "elements")
-        parts.append(f"{count}: {', '.join(named)}{more}")
-    return "; ".join(parts)
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return one if number == 1 else f"{number} {several}"
-
-
-def _element(trace: Trace, call: Call, index: int) -> str:
-    """An element by the agent's index. The indices of a damaged trace may name none."""
-    if call.order is not None:
-        index = call.order[index] if 0 <= index < len(call.order) else -1
-    element = trace.observation.element(index)
-    if element is None:
-        return "(not on the screen)"
-    label = element.label or element.role
-    return f"“{label[: _LABEL - 1]}…” [{index}]" if len(label) > _LABEL else f"“{label}” [{index}]"
+    counts = {"past action": dropped.history, "reason": len(dropped.reasons)}
+    counts["element"] = len(dropped.elements)
+    return ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)

@@ -70,7 +70,7 @@ def test_graphs_of_other_programs_are_read() -> None:
     with pytest.raises(GraphError, match="directed"):
         CollabGraph.from_networkx(networkx.Graph([(1, 2)]), nodes)  # type: ignore[arg-type]
     digraph.add_node("1")
-    with pytest.raises(GraphError, match="relabel"):
+    with pytest.raises(GraphError, match="labels whose texts differ"):
         CollabGraph.from_networkx(digraph, nodes)
 
 

@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from report_samples import episode
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import (
@@ -116,14 +115,6 @@ def test_metrics_survive_a_torn_line_and_damage_in_the_middle_is_told(run: RunDi
     (run.path / "metrics.jsonl").write_bytes(b'{"a": 1}\nnonsense\n')
     with pytest.raises(TraceError, match=r"metrics\.jsonl"):
         run.metrics()
-
-
-def test_episodes_come_back_as_written(run: RunDirectory) -> None:
-    written = [episode("Ada"), episode("Grace", success=None)]
-    assert run.write_episodes("test", written) == run.traces / "test.jsonl"
-    assert run.episodes("test") == written
-    with pytest.raises(TraceError, match=r"other\.jsonl"):
-        run.episodes("other")
 
 
 def test_write_atomic_leaves_the_old_file_when_it_fails(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import trace as sample_trace
 
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure
@@ -111,47 +108,15 @@ def test_each_failed_episode_has_exactly_one_class(
 # -- what a prompt left out --------------------------------------------------------------------
 
 
-@pytest.fixture
-def shown() -> Trace:
-    return sample_trace("Ada", 0, random.Random(0))
-
-
-def dropping(dropped: Dropped | None = None, order: tuple[int, ...] | None = None) -> Call:
+@pytest.mark.parametrize(
+    ("dropped", "told"),
+    [
+        (None, ""),
+        (Dropped(), ""),
+        (Dropped(history=1), "1 past action"),
+        (Dropped(history=3, reasons=(1,), elements=(0, 5)), "3 past actions, 1 reason, 2 elements"),
+    ],
+)
+def test_what_a_prompt_left_out_is_counted(dropped: Dropped | None, told: str) -> None:
     said = Message(id="agent_2:1", sender="agent_2", round=1, content="")
-    made = Generation(prompt="", dropped=dropped)
-    return Call(message=said, completion=made, heard=("agent_2:0", "agent_1:1"), order=order)
-
-
-def test_whole_prompts_leave_nothing_out(shown: Trace) -> None:
-    assert left_out(shown, dropping()) == ""
-    assert left_out(shown, dropping(dropped=Dropped())) == ""
-
-
-def test_actions_reasons_and_elements_are_told(shown: Trace) -> None:
-    dropped = Dropped(history=3, reasons=(1,), elements=(0, 5))
-    assert left_out(shown, dropping(dropped=dropped)) == (
-        "3 oldest past actions; the reason of agent_1 (round 2); "
-        "2 elements: “Contacts” [0], “Grace Hopper” [5]"
-    )
-    order = (5, 4, 3, 2, 1, 0)
-    assert "“Grace Hopper” [5], “Contacts” [0]" in left_out(
-        shown, dropping(dropped=dropped, order=order)
-    )
-    assert left_out(shown, dropping(dropped=Dropped(history=1))) == "the oldest past action"
-
-
-def test_many_elements_and_long_labels_stay_short(shown: Trace) -> None:
-    long = msgspec.structs.replace(shown.observation.elements[0], text="x" * 5_000)
-    elements = (long,) * 300
-    screen = msgspec.structs.replace(shown.observation, elements=elements)
-    wide = msgspec.structs.replace(shown, observation=screen)
-    told = left_out(wide, dropping(dropped=Dropped(elements=tuple(range(300)))))
-    assert told.startswith("300 elements: “xxx") and told.endswith(", …") and len(told) < 500
-
-
-def test_numbers_of_a_damaged_trace_name_nothing(shown: Trace) -> None:
-    dropped = Dropped(reasons=(0, 7), elements=(99, -1))
-    told = left_out(shown, dropping(dropped=dropped, order=(0,)))
-    assert told == (
-        "2 reasons of agent_2 (round 1); 2 elements: (not on the screen), (not on the screen)"
-    )
+    assert left_out(Call(message=said, completion=Generation(prompt="", dropped=dropped))) == told
