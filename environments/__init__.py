@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         SENDING,
         ActionFilter,
         Confirm,
-        Recorder,
         Rule,
         Wrapper,
     )
@@ -68,7 +67,7 @@ _PLACES = {
     "recorded.autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),
     "wrappers": (
-        "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Confirm", "Recorder", "Rule",
+        "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Confirm", "Rule",
         "Wrapper",
     ),
     "check": ("check_environment", "contract_report"),
@@ -83,7 +82,7 @@ __all__ = [
     "ActionFilter", "AllowedHosts", "AndroidWorldEnvironment", "AndroidWorldProcess",
     "AutoWebBench", "Confirm", "CoordinationEnvironment", "Done", "Episodic", "GymView",
     "InventedPhone", "Mind2Web", "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment",
-    "ProcessEnvironment", "Recorder", "Rule", "SplitPhone", "Stateful",
+    "ProcessEnvironment", "Rule", "SplitPhone", "Stateful",
     "TeamView", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
     "check_environment", "contract_report", "find_browser", "from_gymnasium", "phone",
 ]  # fmt: skip

@@ -32,7 +32,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import SwarmError
 from swarm_ui.trace.jsonl import Anywhere
 from swarm_ui.trace.records import Episode
 
@@ -62,8 +62,6 @@ async def play_in_browser(
     seed: int = 0,
     *,
     path: Anywhere | None = None,
-    actor: str = "person",
-    port: int = 0,
     show: Callable[[str], object] = open_privately,
 ) -> Episode | None:
     """Let a person do a task on a page that shows the screenshot, or the boxes of the elements.
@@ -76,8 +74,6 @@ async def play_in_browser(
             if it is restorable.
         task, seed: the task and the seed of the episode.
         path: JSON lines file to append the episode to.
-        actor: name of the player in the record.
-        port: the port to serve on; 0: any free port.
         show: called with the address of the page; by default, it opens the page in a browser.
 
     Returns:
@@ -87,10 +83,10 @@ async def play_in_browser(
         Exception: what the environment raises, after the page was told. The actions before it are
             recorded as an episode that was given up.
     """
-    session = PlaySession(env, path, actor)
+    session = PlaySession(env, path)
     await session.begin(task, seed)
     try:
-        with _Server(session, port) as server:
+        with _Server(session) as server:
             show(server.address)
             await server.over.wait()
         if server.failure is not None:
@@ -114,17 +110,14 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, session: PlaySession, port: int) -> None:
+    def __init__(self, session: PlaySession) -> None:
         self._session, self._one_at_a_time = session, asyncio.Lock()
         self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
         self.failure: Exception | None = None
         """An error, after which the game cannot go on."""
         self.token = secrets.token_urlsafe(24)
         self.page, self.policy = _page()
-        try:
-            super().__init__((_HOST, port), _Handler)
-        except OSError as error:
-            raise ConfigError(f"cannot serve on port {port}: {error.strerror}") from error
+        super().__init__((_HOST, 0), _Handler)
         self.host = f"{_HOST}:{self.server_address[1]}"
         self.address = f"http://{self.host}/{self.token}/"
         serve = partial(self.serve_forever, poll_interval=0.05)

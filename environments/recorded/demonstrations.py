@@ -1,8 +1,8 @@
 """Episodes that a person has played, as demonstrations.
 
-The file is what ``swarm-ui play --out`` or a :class:`~swarm_ui.environments.wrappers.Recorder`
-writes. Only solved episodes are read. Each step shows the recorded screen; the recorded action is
-that of the expert and counts as the only right one, although another may have been as good.
+The file is what ``swarm-ui play --out`` writes. Only solved episodes are read. Each step shows the
+recorded screen; the recorded action is that of the expert and counts as the only right one,
+although another may have been as good.
 """
 
 from __future__ import annotations

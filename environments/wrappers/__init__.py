@@ -2,12 +2,11 @@
 
 They nest in any order, and keep the snapshots and grades of the inner environment::
 
-    env = Recorder(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), "episodes.jsonl")
+    env = Confirm(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), ask)
 """
 
 from __future__ import annotations
 
-from swarm_ui.environments.wrappers.recorder import Recorder
 from swarm_ui.environments.wrappers.rules import (
     DELETION,
     PAYMENT,
@@ -28,7 +27,6 @@ __all__ = [
     "Ask",
     "Confirm",
     "Question",
-    "Recorder",
     "Rule",
     "Wrapper",
 ]

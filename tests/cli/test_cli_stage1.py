@@ -80,7 +80,7 @@ def test_what_cannot_be_made(shell: Shell, line: str, said: str) -> None:
 def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:
     async def play(name: str, seed: int) -> None:
         phone = PhoneEnvironment()
-        session = PlaySession(phone, shell.folder / name, "person")
+        session = PlaySession(phone, shell.folder / name)
         await session.begin("contacts-add", seed)
         while not session.ended:
             await session.act(phone.expert())

@@ -16,7 +16,7 @@ from swarm_ui.errors import ConfigError, TraceError
 
 async def play(path: Path, task: str, seed: int, *, give_up: bool = False) -> PlaySession:
     phone = PhoneEnvironment()
-    session = PlaySession(phone, path, "person")
+    session = PlaySession(phone, path)
     await session.begin(task, seed)
     while not session.ended:
         await session.act(phone.expert())
@@ -50,7 +50,7 @@ async def test_a_played_episode_is_a_demonstration(tmp_path: Path) -> None:
 
 async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
     phone, path = PhoneEnvironment(), tmp_path / "mine.jsonl"
-    session = PlaySession(phone, path, "person")
+    session = PlaySession(phone, path)
     await session.begin("contacts-add", 7)
     await session.act(Action(action_type="navigate_home"))
     assert session.undo()
@@ -78,3 +78,12 @@ async def test_files_without_demonstrations(tmp_path: Path) -> None:
             read_demonstrations(tmp_path / name)
     with pytest.raises(TraceError, match="nowhere"):
         read_demonstrations(tmp_path / "nowhere.jsonl")
+
+
+async def test_nothing_is_played_if_it_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="create it first"):
+        PlaySession(PhoneEnvironment(), tmp_path / "nowhere" / "a.jsonl")
+    (tmp_path / "torn.jsonl").write_bytes(b'{"version": 1, "epi')
+    for path in (tmp_path, tmp_path / "torn.jsonl"):
+        with pytest.raises(TraceError):
+            PlaySession(PhoneEnvironment(), path)
