@@ -22,6 +22,7 @@ An environment need not derive from it: see :class:`swarm_ui.environment.Environ
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Awaitable, Coroutine, Sequence
 from difflib import get_close_matches
@@ -347,6 +348,15 @@ def missing(action: Action, screen: Observation) -> str:
     lacking = (index for index in action.targets if screen.element(index) is None)
     index = next(lacking, None)
     return "" if index is None else f"no element {index}; the screen has {len(screen.elements)}"
+
+
+def as_png(pixels: Any) -> bytes:
+    """An RGB array ``[height, width, 3]`` of bytes as a PNG."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
 
 
 def at_once(call: Coroutine[Any, Any, T]) -> T:

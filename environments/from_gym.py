@@ -6,7 +6,6 @@ episodes = await rollout_many(lake, team, [("FrozenLake-v1", seed) for seed in r
 
 from __future__ import annotations
 
-import io
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
-from swarm_ui.environments.base import Done, Episodic
+from swarm_ui.environments.base import Done, Episodic, as_png
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.observation import Element, Observation
 
@@ -109,7 +108,7 @@ class _Taken(Episodic):
             inputs = [
                 Element.button(self._label(int(n - self._space.start))) for n in self._numbers
             ]
-        png = _png(shown) if isinstance(shown, np.ndarray) else None
+        png = as_png(shown) if isinstance(shown, np.ndarray) else None
         return Observation(goal="", elements=(*lines, *inputs), png=png)
 
     def act(self, action: Action, element: Element) -> Done | str:
@@ -136,14 +135,6 @@ class _Taken(Episodic):
     def _label(self, number: int) -> str:
         known = self._labels or [str(action) for action in self._info.get("actions", ())]
         return known[number] if number < len(known) else f"action {number}"
-
-
-def _png(pixels: Any) -> bytes:
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    return out.getvalue()
 
 
 def _told(seen: object) -> str:

@@ -57,11 +57,10 @@ class _Player:
         make: Make,
         tasks: Sequence[str] | None,
         seeds: Sequence[int],
-        texts: Callable[[str], Sequence[str]],
         size: int,
     ) -> None:
         check_factory(make)
-        self._seeds, self._texts, self._size = seeds, texts, size
+        self._seeds, self._size = seeds, size
         self._offered: list[Action] = []
         self.screen: Observation | None = None
         text = spaces.Text(max_length=MOST_TEXT, min_length=0, charset=_CHARACTERS)
@@ -135,7 +134,7 @@ class _Player:
 
     def _infos(self, screen: Observation, note: str, *, over: bool) -> Infos:
         self.screen = screen
-        self._offered = [] if over else choices(screen, self._texts(screen.goal))
+        self._offered = [] if over else choices(screen, phrases(screen.goal))
         if len(self._offered) > self._size:
             raise ConfigError(
                 f"{self._env.name}: the screen offers {len(self._offered)} actions and there is "
@@ -176,7 +175,6 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         make: makes the environment.
         tasks: tasks to choose from; all by default.
         seeds: seeds of episodes to choose from.
-        texts: a function from the goal to the texts that may be typed.
         most_actions: size of the action space.
         render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot.
     """
@@ -189,12 +187,11 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         *,
         tasks: Sequence[str] | None = None,
         seeds: Sequence[int] = range(10_000),
-        texts: Callable[[str], Sequence[str]] = phrases,
         most_actions: int = 1_024,
         render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
         self.render_mode = render_mode
-        self._player = _Player(make, tasks, seeds, texts, most_actions)
+        self._player = _Player(make, tasks, seeds, most_actions)
         self.observation_space = self._player.space
         self.action_space = spaces.Discrete(most_actions)
 
@@ -233,7 +230,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     Args:
         make: makes the environment.
         agents: their number.
-        tasks, seeds, texts, most_actions: the same as in ``GymView``.
+        tasks, seeds, most_actions: the same as in ``GymView``.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "swarm_ui_team_v0", "render_modes": []}
@@ -246,7 +243,6 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         agents: int = 4,
         tasks: Sequence[str] | None = None,
         seeds: Sequence[int] = range(10_000),
-        texts: Callable[[str], Sequence[str]] = phrases,
         most_actions: int = 1_024,
     ) -> None:
         if agents < 1:
@@ -254,7 +250,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         self.possible_agents = [f"agent_{i}" for i in range(agents)]
         self.agents: list[str] = []
         self._rng = random.Random()
-        self._player = _Player(make, tasks, seeds, texts, most_actions)
+        self._player = _Player(make, tasks, seeds, most_actions)
         mask = spaces.Box(0, 1, (most_actions,), np.int8)
         space = {"observation": self._player.space, "action_mask": mask}
         self.observation_spaces = {name: spaces.Dict(space) for name in self.possible_agents}

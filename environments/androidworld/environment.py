@@ -23,8 +23,8 @@ from unittest import mock
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.screen import read_screen, to_png
-from swarm_ui.environments.base import Acted, Done, Episodic, missing
+from swarm_ui.environments.androidworld.screen import read_screen
+from swarm_ui.environments.base import Acted, Done, Episodic, as_png, missing
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
 
@@ -135,7 +135,7 @@ class AndroidWorldEnvironment(Episodic):
             goal=str(self._task.goal),
             elements=shown.elements,
             app=shown.app,
-            png=to_png(self._state.pixels) if self._screenshots else None,
+            png=as_png(self._state.pixels) if self._screenshots else None,
         )
 
     def misfit(self, action: Action, screen: Observation) -> str:

@@ -13,7 +13,6 @@ gets what a person would name:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -232,13 +231,3 @@ def _said(node: Any) -> str:
 def _resource(node: Any) -> str:
     """The name of a node in the app's code, such as "first name", for want of a label."""
     return str(node.view_id_resource_name).rpartition("/")[2].replace("_", " ")
-
-
-def to_png(pixels: Any) -> bytes:
-    """Upstream's RGB array ``[height, width, 3]`` as a PNG."""
-    from PIL import Image
-
-    height, width = pixels.shape[:2]
-    buffer = io.BytesIO()
-    Image.frombytes("RGB", (width, height), pixels.tobytes()).save(buffer, "PNG")
-    return buffer.getvalue()

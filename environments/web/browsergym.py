@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-import io
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
-from swarm_ui.environments.base import Acted, Done, Episodic
+from swarm_ui.environments.base import Acted, Done, Episodic, as_png
 from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
 from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
@@ -154,7 +153,7 @@ class BrowserGymEnvironment(Episodic):
             goal="",
             elements=tuple(element for element, _ in found),
             app=str(self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]),
-            png=_png(self._seen["screenshot"]) if self._screenshots else None,
+            png=as_png(self._seen["screenshot"]) if self._screenshots else None,
         )
 
     async def act(self, action: Action, element: Any) -> Acted:
@@ -299,12 +298,6 @@ def _bounds(shown: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
         return None
     x, y, width, height = shown["bbox"]
     return round(x), round(y), round(x + width), round(y + height)
-
-
-def _png(pixels: Any) -> bytes:
-    out = io.BytesIO()
-    importlib.import_module("PIL.Image").fromarray(pixels).save(out, "PNG")
-    return out.getvalue()
 
 
 def _always_launch(browser: str) -> None:

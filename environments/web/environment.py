@@ -117,6 +117,9 @@ class WebEnvironment(Episodic):
                     f"WebEnvironment: the browser does not allow {start}; it allows "
                     f"{self._browser.allowed}"
                 )
+        for one in tasks.values():
+            if one.storage_state is not None and not one.storage_state.is_file():
+                raise ConfigError(f"WebEnvironment: there is no file {one.storage_state}")
         self._tasks, self.tasks, self.budget = dict(tasks), tuple(tasks), budget
         self._view, self._uploads = view, uploads
         self._session: Session | None = None

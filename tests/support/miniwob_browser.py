@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
 from swarm_ui.environments.miniwob import MiniWobEnvironment, find_browser
 from swarm_ui.observation import Observation
 
@@ -28,30 +26,7 @@ def click(screen: Observation, label: str, role: str | None = None) -> Action:
     return Action(action_type="click", index=found[0].index, target=label)
 
 
-def quoted(goal: str) -> str:
-    """The first words of the goal that stand in double quotes."""
-    found = re.search(r'"(.*?)"', goal)
-    assert found is not None, goal
-    return found.group(1)
-
-
-def wanted(goal: str) -> list[str]:
-    """The names in 'Select A, B and click Submit.' or 'Select A from ...'."""
-    found = re.match(r"Select (.*?)(?: from .*)?(?: and click Submit\.)$", goal)
-    assert found is not None, goal
-    return [] if found.group(1) == "nothing" else found.group(1).split(", ")
-
-
 async def script(env: MiniWobEnvironment, expression: str) -> object:
     """Value of a JavaScript expression on the page of ``env``."""
     assert env.page is not None
     return await env.page.page.evaluate(f"() => ({expression})")
-
-
-async def play(env: MiniWobEnvironment, *actions: Action) -> Step:
-    """Do the actions; all but the last must leave the episode running."""
-    for action in actions[:-1]:
-        step = await env.step(action)
-        assert not step.ended, step
-        assert step.note == "", step
-    return await env.step(actions[-1])

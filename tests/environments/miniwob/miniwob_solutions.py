@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import miniwob_forms as forms
 import miniwob_mouse as hand
 from miniwob_player import Player
 
-from swarm_ui.action import Action
-from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.environments.miniwob import MiniWobEnvironment
 
 Solution = Callable[[Player], Awaitable[None]]
 
@@ -128,32 +125,3 @@ async def solve(env: MiniWobEnvironment, task: str, seed: int) -> Player:
     player = Player(env, await env.reset(task=task, seed=seed))
     await SOLUTIONS[task](player)
     return player
-
-
-async def replay(env: MiniWobEnvironment, task: str, seed: int, actions: list[Action]) -> float:
-    """The raw reward of the same acts once more."""
-    await env.reset(task=task, seed=seed)
-    for action in actions:
-        await env.step(action)
-    return env.raw_reward
-
-
-async def unsolved(browser: MiniWobBrowser, episodes: list[tuple[str, int]]) -> list[str]:
-    """What went wrong, in words; episodes of one task are played on one page."""
-    waiting = deque(sorted({task for task, _ in episodes}))
-    wrong: list[str] = []
-
-    async def play(env: MiniWobEnvironment) -> None:
-        while waiting:
-            task = waiting.popleft()
-            for seed in [seed for name, seed in episodes if name == task]:
-                try:
-                    player = await solve(env, task, seed)
-                except AssertionError as error:
-                    wrong.append(f"{task}, seed {seed}: {error}"[:500])
-                    continue
-                if player.step is None or player.step.reward != 1.0:
-                    wrong.append(f"{task}, seed {seed}: {env.raw_reward}, {player.actions}")
-
-    await asyncio.gather(*map(play, browser.environments))
-    return wrong

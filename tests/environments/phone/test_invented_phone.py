@@ -24,7 +24,6 @@ from swarm_ui.environments.phone.invented import (
     BLIND_DEVICES,
     UNSEEN,
     InventedPhone,
-    Wordings,
     blind_tasks,
 )
 from swarm_ui.environments.phone.invented.devices import invent
@@ -35,23 +34,6 @@ from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 
 # -- playing --------------------------------------------------------------------------------------
-
-SOLVED = [("many", TRAIN_SEEDS, 60), ("few", VALIDATION_SEEDS, 61), ("many", TEST_SEEDS, UNSEEN),
-          ("many", TEST_SEEDS, BLIND)]  # fmt: skip
-"""Wordings, seeds and first device: all tasks of one device for each."""
-
-
-@pytest.mark.parametrize(("wordings", "seeds", "first"), SOLVED)
-def test_solver_solves_every_task_within_its_steps(
-    wordings: Wordings, seeds: range, first: int
-) -> None:
-    phone = InventedPhone(devices=1, first=first, wordings=wordings)
-    for task, seed in draw_jobs(tuple(phone.tasks), len(phone.tasks), 1, seeds=seeds):
-        at_once(phone.reset(task=task, seed=seed))
-        distance, most = phone.distance(), phone.assign(task, seed).template.steps
-        for _ in range(distance):
-            step = at_once(phone.step(phone.expert()))
-        assert step.ended and step.reward == 1.0 and distance <= most + 1, (task, seed)
 
 
 def test_equal_numbers_give_equal_devices_whose_tasks_can_be_worded_otherwise() -> None:

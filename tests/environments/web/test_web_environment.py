@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import tempfile
@@ -55,6 +56,22 @@ async def test_login_and_an_episode_knows_nothing_of_the_last(
     await hand.act(Action(action_type="open_app", app_name=f"{shop.url}/account"))
     assert "Please sign in" in hand.labels
     assert (await hand.act(DONE)).reward == 0.0
+
+
+async def test_a_file_of_cookies_logs_a_user_in(
+    shop: Site, browser: WebBrowser, tmp_path: Path
+) -> None:
+    cookie = {"name": "sid", "value": "known", "domain": "127.0.0.1", "path": "/", "expires": -1,
+              "httpOnly": True, "secure": False, "sameSite": "Lax"}  # fmt: skip
+    path, url = tmp_path / "ada.json", f"{shop.url}/account"
+    task = WebTask(url=url, goal="Look", reward=lambda visit: True, storage_state=path)
+    with pytest.raises(ConfigError, match=r"ada\.json"):
+        WebEnvironment(tasks={"look": task}, browser=browser)
+    path.write_text(json.dumps({"cookies": [cookie], "origins": []}))
+    shop.sessions["known"] = "ada"
+    env = WebEnvironment(tasks={"look": task}, browser=browser)
+    assert "Hello ada" in render(await env.reset(task="look", seed=0))
+    await env.close()
 
 
 @pytest.mark.slow
@@ -341,19 +358,6 @@ async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another(sho
             await hand.act(Action(action_type="wait"))
         assert "The shop" in render(await hand.env.reset(task="do it", seed=0))
         assert await process_of(browser) != first
-
-
-@pytest.mark.slow
-async def test_a_page_that_hangs_is_a_fault(
-    shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop.pages["/hangs"] = "text/html", "<button onclick='for (;;);'>Hang</button>"
-    hand = await begin(browser, f"{shop.url}/hangs")
-    monkeypatch.setattr("swarm_ui.environments.web.browser.CALL_TIMEOUT", 1.0)
-    with pytest.raises(EnvironmentFault, match="no answer"):
-        await hand.do("Hang")
-    monkeypatch.undo()
-    assert "Hang" in render(await hand.env.reset(task="do it", seed=0))
 
 
 async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
