@@ -83,7 +83,5 @@ async def test_files_without_demonstrations(tmp_path: Path) -> None:
 async def test_nothing_is_played_if_it_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="create it first"):
         PlaySession(PhoneEnvironment(), tmp_path / "nowhere" / "a.jsonl")
-    (tmp_path / "torn.jsonl").write_bytes(b'{"version": 1, "epi')
-    for path in (tmp_path, tmp_path / "torn.jsonl"):
-        with pytest.raises(TraceError):
-            PlaySession(PhoneEnvironment(), path)
+    with pytest.raises(TraceError):
+        PlaySession(PhoneEnvironment(), tmp_path)
