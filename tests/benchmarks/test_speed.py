@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from tiny_causal import saved
 from benchmarks.speed import edges, engine, language_model, models, ray, worlds
 from benchmarks.speed.paced import Tally
 from benchmarks.speed.report import ROOT, Section, on_page, recorded, show
-from swarm_ui.environments.web import find_browser
 from swarm_ui.nodes import CausalModel
 from swarm_ui.trace.records import Episode
 
@@ -48,36 +46,26 @@ def test_a_page_shows_its_record(section: Section) -> None:
             on_page("a page without marks", section, record)
 
 
-def test_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "measured",
+    [
+        lambda: engine.tables(engine.measure(QUICK)),
+        lambda: edges.sample_tables(edges.measure_samples(QUICK)),
+        lambda: worlds.phone_tables(worlds.measure_phone(QUICK)),
+    ],
+    ids=["engine", "edges", "phone"],
+)
+def test_a_measurement_runs(measured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SIZES", (100,))
-    found = engine.measure(QUICK)
-    show(engine.tables(found))
-    assert all(us > 0 for us in found["us_per_node"].values()) and not found["missing"]
-
-
-def test_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "SIZES", (5,))
-    show(edges.sample_tables(edges.measure_samples(QUICK)))
+    show(measured())
+
+
+def test_edges_are_learned_and_decisions_timed() -> None:
     for method in ("score_credit", "score"):
         assert edges.learn("vote_3", method, 0, 800) is not None
-
-
-def test_worlds() -> None:
-    show(worlds.phone_tables(worlds.measure_phone(QUICK)))
     assert worlds.decision_seconds("leader", 4, constant=False, networks=1) > 0.0
-
-
-@pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium on this machine")
-@pytest.mark.parametrize("system", [worlds.ours, worlds.playwright])
-def test_web_pages(system: Any) -> None:
-    rate, cost = asyncio.run(worlds.web_sample(system, 0.5))
-    assert rate > 0 and cost > 0
-
-
-def test_base_agent() -> None:
-    model = models.team_model()
-    assert all(seconds > 0 for seconds in models.measure_forward(model, 1, 1).values())
+    assert all(models.measure_forward(models.team_model(), 1, 1).values())
 
 
 def test_language_model(folder: Path) -> None:

@@ -91,11 +91,14 @@ def test_stored_as_executed_and_clean(path: Path) -> None:
     assert notebook.metadata == refresh.METADATA
     assert all(cell.metadata == {} for cell in notebook.cells)
     assert refresh.cleaned(nbformat.from_dict(notebook)) == notebook
+    assert path.stat().st_size <= LARGEST
+    words = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", words) if "://" not in link]
+    assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_stored_is_small_and_names_no_machine(path: Path) -> None:
-    assert path.stat().st_size <= LARGEST
+def test_stored_names_no_machine(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     texts = [printed(notebook)] + [
         text
@@ -107,17 +110,6 @@ def test_stored_is_small_and_names_no_machine(path: Path) -> None:
     assert found == []
     assert [o for o in outputs(notebook) if o.get("name") == "stderr"] == []
     assert [o for o in outputs(notebook) if o.output_type == "error"] == []
-
-
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_links_lead_somewhere(path: Path) -> None:
-    words = "\n".join(
-        cell.source
-        for cell in nbformat.read(path, as_version=4).cells
-        if cell.cell_type == "markdown"
-    )
-    links = [link for link in re.findall(r"\]\(([^)#]+)", words) if "://" not in link]
-    assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
 # -- what they do ---------------------------------------------------------------------------------
