@@ -53,19 +53,6 @@ def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:
     assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
 
 
-def test_what_there_is_not_is_said_before_anything_starts(
-    shell: Shell, device: type[Device]
-) -> None:
-    for line, said in (
-        ("eval handset env.combinations=2", "combinations are those of a suite"),
-        ("eval autowebbench", "env.data=PATH"),
-        ("train autowebbench env.data=x", "'autowebbench' has only tests"),
-    ):
-        done = shell(line)
-        assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
-    assert device.seen == []
-
-
 def test_autowebbench_with_its_own_measures(shell: Shell) -> None:
     words = ["--split", SPLITS[0], "--split", SPLITS[2], f"env.data={synthetic()}"]
     done = shell("eval autowebbench -m script:mixed.txt --json --out r", *words)

@@ -13,33 +13,6 @@ from swarm_ui.experiment import Run
 RIGHT = f"eval {LAMP} light --model script:right.txt"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (f"{RIGHT} -a 2 --edges agent_0>agent_1,agent_1>agent_0",
-         "--edges: the edges form a cycle: agent_0 -> agent_1 -> agent_0"),
-        (f"{RIGHT} -a 2 --edges agent_0>agent_0", "--edges: the edges form a cycle"),
-        (f"{RIGHT} -a 2 --edges agent_0>agent_1,agent_0>agent_1", "is given twice"),
-        (f"{RIGHT} -a 2 --edges agent_0>agent_7", "no agent_7; the team has agent_0, agent_1"),
-        (f"{RIGHT} -a 1 --edges ring", "--edges: 'ring' is not SENDER>LISTENER"),
-        (f"{RIGHT} -a 1 --edges agent_5>agent_6", "there is no agent_5 and no agent_6; the team"),
-        (f"eval {LAMP} --model script:none.txt", "--model: cannot read the script 'none.txt'"),
-        (f"eval {LAMP} --model script:none.jsonl", "--model: none.jsonl: cannot be opened"),
-        (f"{RIGHT} -n 0", "greater than or equal to 1"),
-        ("eval phone --model script:right.txt -n 0", "greater than or equal to 1"),
-        (f"eval {LAMP} ligth --model script:right.txt", "no task 'ligth'; did you mean 'light'?"),
-        ("train phone --model script:right.txt", "'script:right.txt' cannot be trained"),
-        ("train phone -a 2 --edges agent_0>agent_1,agent_1>agent_0", "form a cycle"),
-        (f"train {LAMP} ligth", "no task 'ligth'; did you mean 'light'?"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_found_before_anything_is_written(shell: Shell, line: str, said: str) -> None:
-    for words in (f"{line} --dry-run", line, f"{line} --out r"):
-        done = shell(words)
-        assert done.code == 2 and said in " ".join(done.err.split()), (words, done.err)
-    assert not (shell.folder / "runs").exists() and not (shell.folder / "r").exists()
-
-
 def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:
     for shape in ("random", "chain", "star", "tree"):
         assert shell(f"{RIGHT} -a 1 --edges {shape} --dry-run").code == 0

@@ -42,22 +42,6 @@ def test_an_evaluation_reports_the_score_beside_the_success(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize(
-    "option", ["--agents 4", "--rounds 2", "--edges chain", "team.vote=majority"]
-)
-def test_a_team_cannot_be_chosen(shell: Shell, option: str) -> None:
-    did = shell(f"eval coordination leader-geometric-4 {option}")
-    assert did.code == 2
-    assert "each task of 'coordination' has its own agents, edges and rounds" in did.err
-
-
-def test_training_and_unknown_tasks_are_refused(shell: Shell) -> None:
-    did = shell("train coordination")
-    assert did.code == 2 and "'coordination' has only tests" in did.err
-    did = shell("eval coordination leader-geometric-17")
-    assert did.code == 2 and "did you mean 'leader-geometric-16'?" in did.err
-
-
-@pytest.mark.parametrize(
     ("split", "sizes", "seeds"),
     [("small", {4, 8, 16}, TEST_SEEDS), ("large", {50, 100}, TEST_SEEDS),
      ("validation", {4, 8, 16}, VALIDATION_SEEDS)],

@@ -116,29 +116,3 @@ def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:
     shown = shell(f"critic tiny {LAMP} out {few}")
     assert "outcome" in shown.out and "right steps of failed episodes count as wrong" in shown.err
     assert "--critic learned critic.folder=out/final" in " ".join(shown.err.split())
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("nowhere phone out", "no model 'nowhere'"),
-        ("base phone out", "'base' cannot be trained as a critic"),
-        ("tiny phon out", "did you mean 'phone'?"),
-        ("tiny autowebbench out env.data=x", "is for tests only"),
-        ("tiny phone phone out", "an environment is named twice"),
-        ("tiny phone out --episodes 0", "--episodes"),
-        ("tiny phone out --epochs 0", "epochs"),
-        ("tiny phone out finetune.learning_rate=-1", "learning_rate"),
-        ("tiny phone out --agent nobody", "no model 'nobody'"),
-        ("tiny phone out --start nobody", "'nobody'"),
-        ("tiny phone full", "is not empty and holds no critic"),
-        ("tiny phone", "name a model, at least one environment"),
-    ],
-)
-def test_what_cannot_be_learned(shell: Shell, line: str, said: str) -> None:
-    for name in ("tiny", "full"):
-        (shell.folder / name).mkdir()
-        (shell.folder / name / "config.json").write_text("{}")
-    done = shell(f"critic {line}")
-    assert done.code == 2 and said in " ".join(done.err.split()), done.err
-    assert not (shell.folder / "out").exists()

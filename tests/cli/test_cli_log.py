@@ -124,13 +124,3 @@ def test_a_wrong_logger_is_found_before_anything_is_written(
         done = code(f"eval {LAMP} -n 2 --model script:right.txt run.log={log} {more}")
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
     assert not (code.folder / "runs").exists()
-
-
-def test_loggers_that_send_need_consent_in_a_strangers_folder(code: Shell) -> None:
-    assert code(f"eval {LAMP} -n 1 --model script:right.txt --out r").code == 0
-    path = code.folder / "r/config.json"
-    document = json.loads(path.read_text())
-    document["config"]["run"]["log"] = ["wandb"]
-    path.write_text(json.dumps(document))
-    done = code("eval --resume r")
-    assert done.code == 2 and "send settings and metrics to wandb" in " ".join(done.err.split())

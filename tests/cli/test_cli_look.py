@@ -80,11 +80,6 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:
     assert "the decision is different; 2 of 3 calls were made again" in shown.out
 
 
-def test_another_model_answers_again(shell: Shell) -> None:
-    shell(TEAM)
-    assert shell("replay r model.name=script:wrong.txt --json").json["asked"] == 2
-
-
 def test_replay_says_what_there_is_not(shell: Shell) -> None:
     shell(TEAM)
     for line, said in (
@@ -143,11 +138,6 @@ def test_doctor_reads_whatever_a_browser_prints(
     browser.chmod(0o755)
     monkeypatch.setenv("SWARM_UI_BROWSER", str(browser))
     assert shell("doctor").code == 0
-
-
-def test_play_knows_what_was_meant(shell: Shell) -> None:
-    done = shell("play phone contacts-ad")
-    assert done.code == 2 and "did you mean 'contacts-add'?" in done.err
 
 
 @pytest.mark.parametrize(

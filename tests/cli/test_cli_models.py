@@ -72,17 +72,6 @@ def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
     assert not (shell.folder / "runs").exists()
 
 
-def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:
-    run = shell.folder / "run"
-    assert shell(f"eval {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
-    config = run / "config.json"
-    text = config.read_text().replace("script:right.txt", "some-org/some-model")
-    config.write_text(text.replace('"code"', '"local"'))
-    done = shell(f"eval --resume {run}")
-    assert done.code == 2
-    assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
-
-
 def test_a_pulled_model_acts_in_the_chosen_format(shell: Shell, cache: Path) -> None:
     save_llama(cache / "models" / "tiny")
     done = shell(f"eval {LAMP} light -n 1 --model tiny model.prompt_format=compact --out run "

@@ -103,16 +103,6 @@ def test_a_full_disk_after_the_episodes_is_one_line(
     assert shell("eval --trust --resume", "a run").code == 0
 
 
-def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> None:
-    run = played(shell)
-    file = run / "traces/episodes.jsonl"
-    file.write_bytes(file.read_bytes()[:-20])
-    done = shell("view r --no-open")
-    assert done.code == 0, done.err
-    page = (run / "report.html").read_text(encoding="utf-8")
-    assert "Episodes of episodes.jsonl after the first 2" in page and "2 episodes." in page
-
-
 def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:
     """As a run leaves it that was killed while it wrote, or that still writes."""
     run = played(shell)
@@ -132,12 +122,6 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:
     written = shell("config", "a file.toml")
     (line,) = [line for line in written.err.splitlines() if line.startswith("next: ")]
     assert shlex.split(line)[-3:] == ["--config", "a file.toml", "--dry-run"]
-
-
-@pytest.mark.parametrize(("line", "said"), [("eval phone --seed -1 -n 1 --dry-run", "--seed")])
-def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:
-    done = shell(line)
-    assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("setting", ["team.agents.x=4", "timber.agents=4"])

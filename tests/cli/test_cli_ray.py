@@ -89,13 +89,3 @@ def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(shell: Shell, clust
     import ray
 
     assert ray.available_resources()["CPU"] == 4.0  # no worker was left behind
-
-
-def test_a_place_that_there_is_not_is_a_mistake_of_the_settings(shell: Shell) -> None:
-    for place, said in (
-        ("cluster", "expected 'local', 'ray'"),
-        ("ray://head:10001", "is an address of the Ray Client"),
-    ):
-        done = shell(f"eval {LAMP} -n 2 --model script:right.txt --out r --on {place}")
-        assert (done.code == 2 and f"--on: {said}" in done.err) or said in done.err
-        assert not (shell.folder / "r").exists()

@@ -165,20 +165,28 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:
     assert "there is no folder 'nowhere'" in shell("compare a nowhere").err
 
 
-def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:
-    for line, said in (
-        ("eval phone contacts-ad", "did you mean 'contacts-add'?"),
-        ("eval phone team.agent=4", "team.agent: no such setting; did you mean 'team.agents'?"),
-        ("eval phone --split nope", "it has parameters"),
-        ("eval phone -m nobody", "no model 'nobody'"),
-        ("eval phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
-        ("eval mind2web", "env.data=PATH"),
-        (f"eval {LAMP} -m script:none.txt", "cannot read the script"),
-        ("eval cli_world:nothing -m script:right.txt", "'cli_world:nothing' cannot be used"),
-    ):
-        done = shell(line)
-        assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
-    assert not (shell.folder / "runs").exists()
+@pytest.mark.parametrize(
+    ("section", "change", "said"),
+    [
+        ("run", {"log": ["wandb"]}, "send settings and metrics to wandb"),
+        ("env", {"wrap": ["os:abort"]}, "import and call 'os:abort' (a wrapper)"),
+        ("model", {"kind": "local", "name": "some-org/some-model"},
+         "download 'some-org/some-model' from the Hugging Face Hub"),
+    ],
+)  # fmt: skip
+def test_a_strangers_folder_needs_consent(
+    shell: Shell, section: str, change: dict[str, object], said: str
+) -> None:
+    assert shell(f"eval {LAMP} light --model script:right.txt --out r").code == 0
+    path = shell.folder / "r/config.json"
+    document = json.loads(path.read_text())
+    document["config"][section] |= change
+    path.write_text(json.dumps(document))
+    done = shell("eval --resume r")
+    assert done.code == 2 and said in " ".join(done.err.split()), done.err
+
+
+def test_a_folder_that_is_not_empty_is_refused(shell: Shell) -> None:
     (shell.folder / "full").mkdir()
     (shell.folder / "full/file").touch()
     assert "not empty" in shell(f"eval {LAMP} -m script:right.txt --out full").err

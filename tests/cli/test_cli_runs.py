@@ -239,20 +239,6 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
     assert later.left is None and later.total == 60
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_keeps_the_number_of_its_episodes(shell: Shell) -> None:
-    process = slow_run()
-    try:
-        wait_until(process, Path("runs/one/progress.json").is_file)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    finally:
-        process.kill()
-    found = told(shell, "runs/one")
-    assert (found["state"], found["total"], found["left"]) == ("interrupted", 60, None)
-    assert 0 < found["done"] < 60
-
-
 def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
     config = {
         "made_by": "swarm-ui",

@@ -59,24 +59,6 @@ def test_levels_reasons_and_other_settings(shell: Shell) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("phone", "name the folder of the corpus with --out"),
-        ("fridge -o d", "no environment 'fridge'"),
-        ("autowebbench env.data=x -o d", "is for tests only and must not be used for training"),
-        ("demonstrations -o d", "needs your copy of the data: env.data=PATH"),
-        ("phone recipes-star -o d", "would leak a test split into training"),
-        ("phone --model base -o d", "reads screens only"),
-        ("phone --model nobody -o d", "no model 'nobody'"),
-        (f"{LAMP} -o d", "cannot solve its own tasks"),
-    ],
-)
-def test_what_cannot_be_made(shell: Shell, line: str, said: str) -> None:
-    done = shell(f"synthesize {line}")
-    assert done.code == 2 and said in " ".join(done.err.split()), done.err
-
-
 def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:
     async def play(name: str, seed: int) -> None:
         phone = PhoneEnvironment()
@@ -172,20 +154,3 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:
     assert about["prompt_format"] == "compact" and about["base_model"] == "tiny"
     again = shell(f"finetune tiny c out {quick} finetune.seed=6")
     assert again.code == 2 and "config.seed: 0 then," in again.err
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("nowhere c out", "no model 'nowhere'"),
-        ("tiny nowhere out", "no corpus in 'nowhere'"),
-        ("tiny c out finetune.epochs=-1 finetune.foo=1", "finetune.foo: no such setting"),
-        ("tiny", "name a model, at least one corpus"),
-    ],
-)
-def test_what_cannot_be_fine_tuned(shell: Shell, line: str, said: str) -> None:
-    pytest.importorskip("trl")
-    (shell.folder / "tiny").mkdir()
-    (shell.folder / "tiny" / "config.json").write_text("{}")
-    done = shell(f"finetune {line}")
-    assert done.code == 2 and said in " ".join(done.err.split()), done.err

@@ -36,18 +36,22 @@ class Broken(Wrapper):
 """
 
 
-def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:
-    assert shell("train phone --dry-run --json").json["edges"] == "redraw"
-    assert shell("train phone --edges none --dry-run --json").json["edges"] == "fixed"
-    kept = "train phone --edges chain --learn-edges fixed --dry-run --json"
-    assert shell(kept).json["edges"] == "fixed"
-
-
-@pytest.mark.parametrize("how", ["redraw", "learned"])
-def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:
-    done = shell(f"train phone --edges chain --learn-edges {how} --dry-run")
-    assert done.code == 2
-    assert "'chain' would not be used" in done.err
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("", {"place": "local", "credit": "scripted", "team": "2 agents, 1 round"}),
+        ("--learn-edges redraw", {"edges": "redraw"}),
+        ("--edges none --learn-edges fixed", {"edges": "fixed"}),
+        ("--on ray:head:6379 place.workers=3", {"place": "ray:head:6379"}),
+        ("--critic outcome", {"credit": "outcome"}),
+        ("critic.kind=outcome", {"credit": "outcome"}),
+        ("--critic llm critic.model=judge critic.model.url=http://x/v1", {"credit": "llm judge"}),
+    ],
+)
+def test_a_dry_run_tells_what_is_chosen(
+    shell: Shell, options: str, told: dict[str, object]
+) -> None:
+    assert shell(f"{_SMALL} {options} --dry-run --json").json.items() >= told.items()
 
 
 @pytest.mark.slow
@@ -126,12 +130,6 @@ def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None
     assert not any(call.temperature for call in episode.steps[0].trace.calls)
 
 
-def test_an_environment_of_tests_is_not_trained_on(shell: Shell) -> None:
-    assert shell("train mind2web env.data=here --dry-run").code == 0
-    done = shell("train autowebbench env.data=here --dry-run")
-    assert done.code == 2 and "only tests" in done.err
-
-
 def test_a_critic_and_a_loss_of_ones_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     (shell.folder / "own_learning.py").write_text(OWN, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -176,59 +174,6 @@ def loss(model, batch):
     Path("asked.txt").touch()
     return rft_loss(model, batch)
 """
-
-
-def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:
-    done = shell(f"{_SMALL} --model script:right.txt --out t")
-    assert done.code == 2 and "cannot be trained" in done.err
-    assert not (shell.folder / "t").exists()
-    wrong = shell("train phone --method dp team.agents=0")
-    assert wrong.code == 2 and "method" in wrong.err
-    assert "team.agents" in wrong.err
-
-
-def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:
-    told = shell(f"{_SMALL} --dry-run --json").json
-    assert told["place"] == "local"
-    told = shell(f"{_SMALL} --on ray:head:6379 place.workers=3 --dry-run --json").json
-    assert told["place"] == "ray:head:6379"
-    done = shell(f"{_SMALL} --on rays --dry-run")
-    assert done.code == 2 and "expected 'local', 'ray'" in " ".join(done.err.split())
-
-
-def test_a_dry_run_tells_the_credit(shell: Shell) -> None:
-    assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted"
-    for outcome in ("--critic outcome", "critic.kind=outcome"):
-        told = shell(f"{_SMALL} --dry-run {outcome} --json").json
-        assert told["credit"] == "outcome" and told["team"] == "2 agents, 1 round"
-    told = shell(
-        f"{_SMALL} --dry-run --critic llm critic.model=judge critic.model.url=http://x/v1 --json"
-    )
-    assert told.json["credit"] == "llm judge"
-
-
-@pytest.mark.parametrize(
-    "options, expected",
-    [
-        ("critic.teacher=scripted MINIWOB", "has no solver for it"),
-        ("--critic learned", "no learned critic in ''"),
-        ("--critic learned critic.folder=smollm2-phone", "no learned critic in 'smollm2-phone'"),
-        ("--critic learned critic.folder=nowhere", "no learned critic in 'nowhere'"),
-        ("critic.model=script:right.txt", "nobody asks this model"),
-        ("--critic llm critic.model=nobody", "no model 'nobody'"),
-        ("--critic wrong", "expected scripted, llm, learned, outcome"),
-        ("team.temperatures=[0.2,0.5,0.8]", "each of 2 agents, got 3"),
-    ],
-)
-def test_a_wrong_critic_is_refused_before_anything_is_done(
-    shell: Shell, options: str, expected: str
-) -> None:
-    line = f"{_SMALL} {options} --out t"
-    if options.endswith("MINIWOB"):
-        line = line.replace(" MINIWOB", "").replace("train phone", "train miniwob")
-    done = shell(line)
-    assert done.code == 2 and expected in " ".join(done.err.split())
-    assert not (shell.folder / "t").exists()
 
 
 @pytest.mark.slow

@@ -64,7 +64,8 @@ def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
 
 def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
     done = code(f"eval {LAMP} --model script:right.txt env.wrap=user_wrappers:Breaks --out r")
-    assert done.code == 3 and "the wrapper broke" in done.err
+    assert done.code == 3
+    assert "ValueError: the wrapper broke (user_wrappers.py:8)" in " ".join(done.err.split())
     again = code("eval --resume r --trust")
     assert again.code == 3 and "the wrapper broke" in again.err
     other = code("eval --resume r --trust env.wrap=action-filter")
@@ -92,23 +93,6 @@ def test_a_wrong_wrapper_is_found_before_anything_is_written(
         assert done.code == 2 and said in " ".join(done.err.split()), done.err
         assert "Traceback" not in done.err
     assert not (code.folder / "runs").exists()
-
-
-def test_a_wrapper_that_raises_is_a_fault_that_names_the_line(code: Shell) -> None:
-    done = code(f"eval {LAMP} --model script:right.txt env.wrap=user_wrappers:Breaks --out r")
-    assert done.code == 3
-    assert "ValueError: the wrapper broke (user_wrappers.py:8)" in " ".join(done.err.split())
-
-
-def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
-    assert code("eval phone contacts-add --model script:wait.txt env.max_steps=1 --out r").code == 1
-    path = code.folder / "r/config.json"
-    document = json.loads(path.read_text())
-    for wrap, said in (("os:abort", "import and call 'os:abort' (a wrapper)"),):
-        document["config"]["env"]["wrap"] = [wrap]
-        path.write_text(json.dumps(document))
-        done = code("eval --resume r")
-        assert done.code == 2 and said in " ".join(done.err.split()), done.err
 
 
 async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> None:

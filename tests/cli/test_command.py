@@ -44,43 +44,14 @@ def test_every_command_explains_itself(shell: Shell, command: str) -> None:
     assert "Example: swarm-ui" in done.out
 
 
-def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:
-    done = shell("paly")
-    assert done.code == 2 and done.out == ""
-    assert "No such command 'paly'" in done.err and "play" in done.err
-
-
-def test_an_unknown_option_is_wrong_usage(shell: Shell) -> None:
-    done = shell("eval phone --agnts 4")
-    assert done.code == 2 and "--agnts" in done.err and "swarm-ui eval --help" in done.err
-
-
 def test_a_mistake_is_one_json_object_too(shell: Shell) -> None:
     done = shell("eval fridge --json")
     assert done.code == done.json["exit"] == 2
     assert done.json["ok"] is False and "no environment 'fridge'" in done.json["message"]
 
 
-def test_play_lists_tasks_and_names_what_it_does_not_know(shell: Shell) -> None:
+def test_play_lists_tasks(shell: Shell) -> None:
     assert "contacts-add" in shell("play phone").out.splitlines()
-    done = shell("play fridge")
-    assert done.code == 2 and "no environment 'fridge'" in done.err
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (ConfigError("x"), 2),
-        (TraceError("x"), 2),
-        (EnvironmentFault("x"), 3),
-        (ModelError("x"), 4),
-        (BudgetExceeded("x"), 4),
-        (LearningError("x"), 5),
-    ],
-)
-def test_exit_codes_tell_whose_fault_it_was(error: Exception, code: int) -> None:
-    assert exits.code_of(error) == code  # type: ignore[arg-type]
-    assert code in exits.MEANINGS
 
 
 def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,11 +88,12 @@ def test_the_core_does_not_need_typer() -> None:
         (NodeTimeout("late", node="a", round=0, run="r"), 4),
         (LearningError("nan"), 5),
         (ConfigError("wrong"), 2),
+        (TraceError("damaged"), 2),
     ],
 )
 def test_an_error_and_the_fault_that_records_it_end_a_command_with_one_code(
     error: SwarmError, code: int
 ) -> None:
     failure = Failure.of(error)
-    assert exits.code_of(error) == exits.code_of(failure) == code
+    assert exits.code_of(error) == exits.code_of(failure) == code and code in exits.MEANINGS
     assert set(get_args(FailureKind)) == set(exits._CODES)
