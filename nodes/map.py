@@ -17,7 +17,6 @@ from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 
 Over = Callable[[Message], Sequence[str]]
-Gather = Callable[[Sequence[Message]], str]
 
 
 def json_items(message: Message) -> list[str]:
@@ -38,19 +37,13 @@ def json_items(message: Message) -> list[str]:
     return [e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in found]
 
 
-def json_array(messages: Sequence[Message]) -> str:
-    """The contents as a JSON array; ``null`` for a failed run."""
-    said = [message.content if message.error is None else None for message in messages]
-    return json.dumps(said, ensure_ascii=False)
-
-
 class Map:
     """Runs a graph once for every item, all at the same time within the limits of the run.
 
     The items are those of all messages that the node receives from others, in the order of the
     inbox. An item is the goal of its run, and the first nodes of the graph receive it as a message.
-    The answer holds the results in the order of the items. It fails if a received message is a
-    failure, or if all runs fail.
+    The answer is a JSON array of the results in the order of the items, ``null`` for a failed run.
+    It fails if a received message is a failure, or if all runs fail.
 
     The trace holds a message for every item, ``"summaries:0/item:2"``, and those of its run,
     ``"summaries:0/item:2/writer:0"``. In a replay, items can be changed or left out by their id.
@@ -59,23 +52,13 @@ class Map:
         ``CollabGraph([planner]) >> Map("summaries", CollabGraph([writer]))``
     """
 
-    def __init__(
-        self,
-        id: str,
-        graph: Dag,
-        *,
-        over: Over = json_items,
-        gather: Gather = json_array,
-        most: int = 100,
-    ) -> None:
+    def __init__(self, id: str, graph: Dag, *, over: Over = json_items, most: int = 100) -> None:
         """
         Args:
             id: name of the node.
             graph: the graph to run, once for each item.
             over: gives the items of a message as texts; default: the entries of a JSON array. It is
                 called again in every replay, so it must depend only on the message.
-            gather: makes the content of the answer from the last messages of the runs, in the order
-                of the items; default: a JSON array of their contents, ``null`` for a failed run.
             most: maximum number of items; with more the call fails.
         """
         check_name(id)
@@ -84,8 +67,7 @@ class Map:
                 f"Map('{id}'): expected a graph, got a {type(graph).__name__}; "
                 "CollabGraph([node]) makes one of a node"
             )
-        self.id, self.graph = id, graph
-        self.over, self.gather, self.most = over, gather, most
+        self.id, self.graph, self.over, self.most = id, graph, over, most
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -95,7 +77,7 @@ class Map:
     def with_node(self, node: Node, *, name: str) -> Map:
         """The same with one node of the graph replaced."""
         graph = self.graph.with_node(node, name=name)
-        return Map(self.id, graph, over=self.over, gather=self.gather, most=self.most)
+        return Map(self.id, graph, over=self.over, most=self.most)
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         items = await self._items(inbox, context)
@@ -106,7 +88,8 @@ class Map:
         failed, error = [m.error for m in answers if m.error is not None], None
         if failed and len(failed) == len(answers):
             error = f"all {len(failed)} runs failed; the first: {failed[0]}"
-        return NodeReply(content=self.gather(answers), error=error)
+        said = [message.content if message.error is None else None for message in answers]
+        return NodeReply(content=json.dumps(said, ensure_ascii=False), error=error)
 
     async def _items(self, inbox: Sequence[Message], context: NodeContext) -> list[Message]:
         """A message for every item, in order, with the changes of a replay."""

@@ -123,17 +123,3 @@ def _vote(team: Team, model: ChatModel) -> Node:
             "Use vote='majority'"
         )
     return ProbabilityVote("vote")
-
-
-def solo(
-    kind: type[G],
-    model: ChatModel,
-    adapter: str | None,
-    temperature: float | None,
-    view: AgentView,
-    max_tokens: int | None,
-    timeout: float | None,
-) -> G:
-    """Make a graph with a single agent; see :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""
-    agent = AgentNode("agent_0", model, adapter, temperature, view, max_tokens, timeout)
-    return kind([agent], name="solo")

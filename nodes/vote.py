@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import exp, fsum
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import msgspec
 
@@ -20,8 +20,6 @@ from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
 
 K = TypeVar("K", bound=Hashable)
 """Picks one of several candidates of equal weight, in the order of the weights."""
-VotingRule = Literal["exact", "hierarchical"]
-_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 
 
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
@@ -38,34 +36,27 @@ class MajorityVote:
 
     Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
     rule; its released code draws at random. Agents that abstain are not counted. Raises
-    ``ConfigError`` for an unknown ``scope`` or ``rule``.
+    ``ConfigError`` for an unknown ``scope``.
     """
 
     id: str = "vote"
     scope: Scope = "last"
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
-    rule: VotingRule = "exact"
-    """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
 
     def __post_init__(self) -> None:
-        for name, choices in (("scope", Scope), ("rule", VotingRule)):
-            value, known = getattr(self, name), get_args(choices)
-            if value not in known:
-                raise ConfigError(
-                    f"vote '{self.id}': {name} must be one of {', '.join(map(repr, known))}, got "
-                    f"{value!r}"
-                )
+        if self.scope not in (known := get_args(Scope)):
+            raise ConfigError(
+                f"vote '{self.id}': scope must be one of {', '.join(map(repr, known))}, got "
+                f"{self.scope!r}"
+            )
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
         if not proposals:
             return _nothing(inbox)
-        acts, seed = candidates(proposals), context.run_seed
-        counts = Counter(action.key for action in proposals)
+        acts, counts = candidates(proposals), Counter(action.key for action in proposals)
         weights = {key: float(counts[key]) for key in acts}
-        if self.rule == "hierarchical":
-            return _decided(acts, weights, hierarchical(proposals, seed))
-        return _decided(acts, weights, winner(weights, seed))
+        return _decided(acts, weights, winner(weights, context.run_seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,7 @@ def _decided(
     return NodeReply(content=action.json(), action=action, ballot=ballot)
 
 
-# -- voting rules; none of them depends on the order of the proposals --------------------------
+# -- counting, which does not depend on the order of the proposals ------------------------------
 
 
 def winner(weights: Mapping[K, float], seed: int) -> K:
@@ -159,24 +150,3 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
         for key, counts in wordings.items()
     }
     return dict(sorted(chosen.items(), key=lambda item: item[1].json()))
-
-
-def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The rule ``"exact"``: the action that was proposed most often wins."""
-    return winner(Counter(action.key for action in proposals), seed)
-
-
-def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The rule of the paper's released code. Of the proposals, it keeps those with the most common
-    action type, of these the ones with the most common element, and of these the ones with the most
-    common text. Then the most common action wins."""
-    left = list(proposals)
-    levels: tuple[Callable[[Action], str | int | None], ...] = (
-        lambda action: action.action_type,
-        lambda action: action.index if action.action_type in _POINTING else None,
-        lambda action: action.text if action.action_type == "input_text" else None,
-    )
-    for level in levels:
-        most = winner(Counter(level(action) for action in left), seed)
-        left = [action for action in left if level(action) == most]
-    return exact(left, seed)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 _FRAGMENT = 8
 """Length of the shortest part of a secret that is recognised: a server may echo only a part."""
@@ -35,22 +34,6 @@ def without_credentials(url: str) -> str:
         return f"{parts.scheme}://{_HIDDEN}"
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
-
-
-def basic_credentials(url: str) -> str:
-    """User and password of an address, as HTTP's basic authentication sends them."""
-    parts = urlsplit(url)
-    return b64encode(
-        f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
-    ).decode()
-
-
-def secrets_of(url: str) -> list[str]:
-    """The password and the query of an address, in each form in which they are sent."""
-    parts = urlsplit(url)
-    credentials = basic_credentials(url) if parts.password else ""
-    given = (parts.password or "", parts.query)
-    return [secret for secret in (*given, *map(unquote, given), credentials) if secret]
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

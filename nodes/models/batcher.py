@@ -4,8 +4,7 @@ When no coroutine of the event loop can continue without an answer, the queue is
 batches, first come, first served. No clock is involved, so with in-process environments the batches
 are the same in every run.
 
-A batch is computed in a thread of its own, so that the event loop goes on, and connections with it;
-or in the loop's thread if that thread uses the network itself at the moment (``inline``).
+A batch is computed in a thread of its own, so that the event loop goes on, and connections with it.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from swarm_ui.errors import ModelError
-from swarm_ui.model import Completion
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -26,25 +23,6 @@ Answer = TypeVar("Answer")
 _IDLE_TURNS = 12
 """Turns of the event loop without a new item before a batch is closed. This is more than the turns
 between a finished forward and the next request of the same episode."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a model has done since it was made."""
-
-    calls: int = 0
-    scored: int = 0
-    batches: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    """Wall time spent inside the model."""
-
-    def count(self, done: Sequence[Completion]) -> None:
-        """Add answered calls."""
-        self.calls += len(done)
-        self.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
-        self.completion_tokens += sum(each.usage.completion_tokens for each in done)
 
 
 class Batcher(Generic[Item, Answer]):
@@ -55,7 +33,6 @@ class Batcher(Generic[Item, Answer]):
         answer: Callable[[Sequence[Item]], Sequence[Answer]],
         *,
         length: Callable[[Item], int] = lambda item: 1,
-        inline: Callable[[], bool] = lambda: False,
         max_rows: int = 64,
         max_tokens: int = 65_536,
     ) -> None:
@@ -63,11 +40,10 @@ class Batcher(Generic[Item, Answer]):
         Args:
             answer: called with a batch; returns the answers in order.
             length: the number of tokens of an item.
-            inline: whether ``answer`` must be called in the thread of the event loop now.
             max_rows, max_tokens: the most of a batch, all rows as long as the longest; a longer
                 item is a batch of its own.
         """
-        self._answer, self._length, self._inline = answer, length, inline
+        self._answer, self._length = answer, length
         self._max_rows, self._max_tokens = max_rows, max_tokens
         self._queue: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -123,11 +99,8 @@ class Batcher(Generic[Item, Answer]):
     async def _serve(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
         items, waiting = zip(*batch, strict=True)
         try:
-            if self._inline():
-                answers = self._answer(items)
-            else:
-                loop = asyncio.get_running_loop()
-                answers = await loop.run_in_executor(self._thread, self._answer, items)
+            loop = asyncio.get_running_loop()
+            answers = await loop.run_in_executor(self._thread, self._answer, items)
             answered = list(zip(waiting, answers, strict=True))
         except Exception as error:
             for done in waiting:

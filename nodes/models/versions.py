@@ -73,13 +73,6 @@ class VersionBook(Generic[Held]):
             self._drop_unneeded(f"{name}@{old}")
         return version
 
-    def retire(self, name: str) -> None:
-        """Remove a name; its current version stays while it is leased. Raises ``ModelError`` if
-        there is no such name."""
-        version = self.current(name)
-        del self.numbers[name]
-        self._drop_unneeded(version)
-
     def current(self, name: str) -> str:
         """The current version of a name. Raises ``ModelError`` if there is no such name."""
         if name not in self.numbers:

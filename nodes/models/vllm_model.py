@@ -16,7 +16,7 @@ from uuid import uuid4
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
+from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
 from swarm_ui.nodes.models.versions import VersionBook, not_sent, parsed_version
@@ -68,8 +68,6 @@ class VLLMModel:
         self._book = VersionBook[Any]()
         """vLLM's LoRA request of each version that can be asked."""
         self.lease, self.release = self._book.lease, self._book.release
-        self._kept: set[str] = set()
-        """Versions that stay until :meth:`unload_version`."""
         self._held: dict[str, Any] = {}
         """LoRA requests that the engine holds, by version."""
         self._ids = count(1)
@@ -86,11 +84,6 @@ class VLLMModel:
         """The names of the adapters."""
         return tuple(self._book.numbers)
 
-    @property
-    def loaded(self) -> tuple[str, ...]:
-        """The versions that the engine holds, such as ``"agent_2@7"``."""
-        return tuple(self._book)
-
     # -- requests -----------------------------------------------------------------------------
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -100,10 +93,6 @@ class VLLMModel:
         with at_leased_versions(self, requests) as exact:
             asked = [(request, self._read(request)) for request in exact]
             return await together([self._complete(*each) for each in asked])
-
-    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
-        """The tokens of a chat as the model reads them."""
-        return self._reader.prompt(chat).ids
 
     async def close(self) -> None:
         """Stop the engine. It cannot be used again."""
@@ -147,26 +136,13 @@ class VLLMModel:
 
     async def load_version(self, version: str, folder: Path) -> None:
         """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
-        It stays until :meth:`unload_version`. Raises ``ConfigError`` if the engine refuses the
-        adapter, or this is no version."""
+        It stays until another one does so and no run leases it. Raises ``ConfigError`` if the
+        engine refuses the adapter, or this is no version."""
         name, number = parsed_version(version)
         async with self._changing:  # one at a time, so that none is added twice
             if version not in self._book:
                 self._held[version] = await self._added(version, folder)
             self._book.publish(name, self._held[version], number)
-            if version not in self._kept:
-                self._kept.add(self._book.lease(version))
-        await self._remove()
-
-    async def unload_version(self, version: str) -> None:
-        """Remove a version when no run leases it; no error if it is not there. Raises
-        ``ConfigError`` if this is no version."""
-        name, number = parsed_version(version)
-        if version in self._kept:
-            self._kept.discard(version)
-            self._book.release(version)
-        if self._book.numbers.get(name) == number:
-            self._book.retire(name)
         await self._remove()
 
     async def _added(self, name: str, folder: Path) -> Any:
@@ -174,7 +150,7 @@ class VLLMModel:
 
         id = next(self._ids)
         # A new name and id each time: vLLM's prefix caches are keyed by the name, its slots by the
-        # id, and a version that was unloaded may come back with other weights.
+        # id, and a version that was removed may come back with other weights.
         lora = LoRARequest(f"{name}-{id}", id, str(folder.resolve()))
         try:
             await self._engine.add_lora(lora)

@@ -220,14 +220,11 @@ def endpoint_client(
 
 
 def scripted(path: Path) -> Any:
-    """Replies from a text file, one on each line, repeated; or those recorded in a trace file."""
+    """Replies from a text file, one on each line, repeated."""
     from itertools import cycle
 
     from swarm_ui.nodes.models.scripted import ScriptedModel
-    from swarm_ui.trace.jsonl import read_jsonl
 
-    if path.suffix == ".jsonl":
-        return ScriptedModel.from_trace(read_jsonl(path))
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

@@ -50,7 +50,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import OpenAIModel
-    from swarm_ui.nodes.models.acting.ray_model import RayModel
+    from swarm_ui.nodes.models.acting.published import ModelCopy
 
 OpenRollouts = Callable[[str, Opened], Rollouts]
 """``(split, opened) -> rollouts``: plays in the open environments of this process, or in those of
@@ -209,7 +209,7 @@ async def _server(
                           "asks the server itself; leave them out, or use --on local")  # fmt: skip
     async with AsyncExitStack() as stack:
         stack.enter_context(spending(engine, RunDirectory(run)))
-        model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=1)
+        model = ActorModel(engine, learner, run.resolve() / _SERVED)
         stack.push_async_callback(model.close)
         await model.check()
         yield model
@@ -269,7 +269,7 @@ async def open_shared_model(
 
 
 @asynccontextmanager
-async def _counted(section: Endpoint, budget: Budget) -> AsyncIterator[RayModel]:
+async def _counted(section: Endpoint, budget: Budget) -> AsyncIterator[ModelCopy]:
     """A model at an endpoint in one actor, which all workers ask, so that its limits hold for all
     of them together. What ``budget`` has counted counts; afterwards it counts their calls too."""
     from swarm_ui.nodes import hold_model
@@ -280,7 +280,7 @@ async def _counted(section: Endpoint, budget: Budget) -> AsyncIterator[RayModel]
         yield held
     finally:
         with suppress(ModelUnavailable):  # the actor is lost
-            calls, tokens = await held.used()
+            calls, tokens = await held.place.used()
             budget.count(Usage(prompt_tokens=tokens - spent[1]), calls - spent[0])
         await held.close()
 
@@ -292,7 +292,7 @@ def _client(section: Endpoint, calls: int, tokens: int) -> ChatModel:
 
 
 @asynccontextmanager
-async def _held(config: Config) -> AsyncIterator[RayModel]:
+async def _held(config: Config) -> AsyncIterator[ModelCopy]:
     """The model of this process, held by an actor, which ends with the block."""
     from swarm_ui.nodes import hold_model
 

@@ -173,9 +173,10 @@ class CollabGraph(Dag):
         timeout: float | None = None,
     ) -> Self:
         """A single agent, ``agent_0``: the control for every team."""
-        from swarm_ui.nodes.team import solo
+        from swarm_ui.nodes.agent import AgentNode
 
-        return solo(cls, model, adapter, temperature, view, max_tokens, timeout)
+        agent = AgentNode("agent_0", model, adapter, temperature, view, max_tokens, timeout)
+        return cls([agent], name="solo")
 
     # -- other forms --------------------------------------------------------------------------
 

@@ -43,7 +43,6 @@ REFUSED = [
     *((name, {name: value}) for name, value in BEYOND.items()),
     ("rank_pattern", {"rank_pattern": {ENDLESS: 4}}),
     ("does not fit", {"r": 10**9}),  # compared with the weights before memory is taken
-    ("does not fit", {"rank_pattern": {"q_proj": 10**9}}),
 ]
 
 

@@ -1,11 +1,11 @@
-"""Votes: counting, ties, the paper's hierarchical rule, probabilities by hand."""
+"""Votes: counting, ties, probabilities by hand."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf, log
 
 import pytest
@@ -25,7 +25,7 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.nodes import MajorityVote, ProbabilityVote, function_node
-from swarm_ui.nodes.vote import candidates, exact, hierarchical
+from swarm_ui.nodes.vote import candidates, winner
 
 
 def type_text(index: int, text: str, target: str | None = None) -> Action:
@@ -35,8 +35,6 @@ def type_text(index: int, text: str, target: str | None = None) -> Action:
 def tap(index: int, target: str | None = None) -> Action:
     return Action(action_type="click", index=index, target=target)
 
-
-Rule = Callable[[Sequence[Action], int], object]
 
 ACTS = st.lists(
     st.one_of(
@@ -50,31 +48,23 @@ ACTS = st.lists(
 
 
 @given(ACTS, st.integers(0, 10**9), st.randoms())
-@pytest.mark.parametrize("rule", [exact, hierarchical])
-def test_no_rule_depends_on_who_stands_where(
-    rule: Rule, acts: list[Action], seed: int, rng: random.Random
+def test_no_vote_depends_on_who_stands_where(
+    acts: list[Action], seed: int, rng: random.Random
 ) -> None:
     mixed = list(acts)
     rng.shuffle(mixed)
-    assert rule(acts, seed) == rule(mixed, seed)
+    assert voted(acts, seed) == voted(mixed, seed)
     assert candidates(acts) == candidates(mixed)
 
 
+def voted(acts: Sequence[Action], seed: int) -> object:
+    return winner(Counter(action.key for action in acts), seed)
+
+
 def test_ties_follow_the_seed_evenly() -> None:
-    acts = [tap(0), tap(1), tap(2)]
-    wins = Counter(exact(acts, seed) for seed in range(3000))
+    wins = Counter(voted([tap(0), tap(1), tap(2)], seed) for seed in range(3000))
     assert len(wins) == 3
     assert all(900 < count < 1100 for count in wins.values())
-
-
-def test_the_hierarchical_rule_can_differ_from_the_exact_one() -> None:
-    back = Action(action_type="navigate_back")
-    acts = [back, back, tap(1), tap(2), tap(2, "same act"), type_text(0, "x")]
-    assert {exact(acts, s) for s in range(50)} == {back.key, tap(2).key}
-    # click is the most common type, element 2 the most common among clicks
-    assert {hierarchical(acts, s) for s in range(50)} == {tap(2).key}
-    texts = [type_text(1, "a"), type_text(1, "b"), type_text(1, "b"), type_text(2, "a"), back, back]
-    assert {hierarchical(texts, s) for s in range(50)} == {type_text(1, "b").key}
 
 
 def team(replies: Sequence[str], **options: object) -> Trace:

@@ -59,7 +59,7 @@ async def trained(
     """The weights, and all episodes. ``playing``: in other processes; ``None``: in this one."""
     learner, episodes = causal("llama", "compact"), list[Episode]()
     engine = engine or OpenAIModel("base", f"{server.address}/v1", max_retries=1, timeout=20.0)
-    model = ActorModel(engine, learner, folder / "served", kept=1)
+    model = ActorModel(engine, learner, folder / "served")
     team = CollabGraph.collaborative(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperature=1.0
     )

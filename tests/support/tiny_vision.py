@@ -20,39 +20,31 @@ from transformers import (
     LlavaForConditionalGeneration,
     LlavaProcessor,
     PreTrainedModel,
-    Qwen2VLConfig,
-    Qwen2VLForConditionalGeneration,
-    Qwen2VLImageProcessorPil,
     SmolVLMConfig,
     SmolVLMForConditionalGeneration,
 )
 
-KINDS = ["llava", "idefics3", "smolvlm", "qwen2_vl"]
-_IMAGE = {"llava": "<image>", "idefics3": "<image>", "smolvlm": "<image>",
-          "qwen2_vl": "<|image_pad|>"}  # fmt: skip
+KINDS = ["llava", "idefics3", "smolvlm"]
+_IMAGE = "<image>"
 _MARKS = {
     "llava": [],
     "idefics3": ["<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
     + [f"<row_{r}_col_{c}>" for r in (1, 2) for c in (1, 2)],
-    "qwen2_vl": ["<|vision_start|>", "<|vision_end|>", "<|video_pad|>"],
 }
 _MARKS["smolvlm"] = _MARKS["idefics3"]
 
 
-def template(kind: str) -> str:
-    """A chat template that reads turns of several parts."""
-    around = ("<|vision_start|>", "<|vision_end|>") if kind == "qwen2_vl" else ("", "")
-    return (
-        "{% for m in messages %}<|{{ m.role }}|>{% for part in m.content %}"
-        "{% if part.type == 'image' %}" + around[0] + _IMAGE[kind] + around[1] + "{% else %}"
-        "{{ part.text }}{% endif %}{% endfor %}{{ eos_token }}{% endfor %}"
-        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-    )
+# A chat template that reads turns of several parts.
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{% for part in m.content %}"
+    "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}"
+    "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
 
 
 def processor(kind: str) -> Any:
-    words: Any = tokenizer(template(kind))
-    words.add_special_tokens({"additional_special_tokens": [_IMAGE[kind], *_MARKS[kind]]})
+    words: Any = tokenizer(TEMPLATE)
+    words.add_special_tokens({"additional_special_tokens": [_IMAGE, *_MARKS[kind]]})
     more = {"chat_template": words.chat_template}
     if kind == "llava":
         sizes = {"shortest_edge": 24}, {"height": 24, "width": 24}
@@ -61,41 +53,15 @@ def processor(kind: str) -> Any:
             pictures, words, patch_size=8, vision_feature_select_strategy="default",
             num_additional_image_tokens=1, **more,
         )  # fmt: skip
-    if kind == "qwen2_vl":
-        pictures = Qwen2VLImageProcessorPil(
-            patch_size=4, merge_size=2, temporal_patch_size=2,
-            size={"shortest_edge": 64, "longest_edge": 1024},
-        )  # fmt: skip
-        return QwenReader(pictures, words)
     pictures = Idefics3ImageProcessorPil(
         size={"longest_edge": 32}, max_image_size={"longest_edge": 16}, do_image_splitting=True
     )
     return Idefics3Processor(pictures, words, image_seq_len=4, **more)
 
 
-class QwenReader:
-    """Does what Qwen2VLProcessor does with pictures, which itself needs torchvision."""
-
-    image_token = _IMAGE["qwen2_vl"]
-
-    def __init__(self, image_processor: Any, tokenizer: Any) -> None:
-        self.image_processor, self.tokenizer = image_processor, tokenizer
-        self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
-        self.chat_template = tokenizer.chat_template
-
-    def __call__(self, text: str, images: Any = None, **settings: Any) -> dict[str, torch.Tensor]:
-        sights = self.image_processor(images=images, return_tensors="pt") if images else {}
-        for grid in sights.get("image_grid_thw", []):
-            many = "<|placeholder|>" * (int(grid.prod()) // self.image_processor.merge_size**2)
-            text = text.replace(self.image_token, many, 1)
-        text = text.replace("<|placeholder|>", self.image_token)
-        read = self.tokenizer(text, **settings)
-        return {**read, **sights}
-
-
 def network(kind: str, reader: Any) -> PreTrainedModel:
     """With random weights that are large enough to give decided answers."""
-    words, image = len(reader.tokenizer), reader.tokenizer.convert_tokens_to_ids(_IMAGE[kind])
+    words, image = len(reader.tokenizer), reader.tokenizer.convert_tokens_to_ids(_IMAGE)
     ends: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
     language: dict[str, Any] = {
         "vocab_size": words, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
@@ -119,22 +85,6 @@ def network(kind: str, reader: Any) -> PreTrainedModel:
                     vision_feature_layer=-1,
                 )
             )
-        elif kind == "qwen2_vl":
-            rotation = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
-            made = Qwen2VLForConditionalGeneration(
-                Qwen2VLConfig(
-                    text_config=language | {"rope_parameters": rotation},
-                    vision_config={
-                        "depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2,
-                        "mlp_ratio": 2, "patch_size": 4, "spatial_merge_size": 2,
-                        "temporal_patch_size": 2, "in_channels": 3,
-                    },
-                    image_token_id=image,
-                    video_token_id=image + 3,
-                    vision_start_token_id=image + 1,
-                    vision_end_token_id=image + 2,
-                )
-            )  # fmt: skip
         else:
             config, build = (
                 (Idefics3Config, Idefics3ForConditionalGeneration)

@@ -17,29 +17,24 @@ process published (:meth:`ActorModel.publish`).
 from __future__ import annotations
 
 import shutil
-import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import replacing_folder
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.published import PublishedCopy, save_version
-from swarm_ui.nodes.models.batcher import Counters
+from swarm_ui.nodes.models.acting.published import ModelCopy, shared
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.versions import not_sent
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-    from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
+    from swarm_ui.nodes.models.transformers.chat_reader import ChatReader
 
 
 class ActorModel:
@@ -55,42 +50,26 @@ class ActorModel:
         learner: holds the adapters.
         folder: where versions are saved for the server, which reads them from there. Each training
             run needs a separate folder.
-        constrained: whether replies to decisions are restricted to the actions that are possible on
-            the screen; ``None``: those in the compact format are.
-        kept: the versions of this many calls of :meth:`publish` stay on the server.
     """
 
-    def __init__(
-        self,
-        engine: OpenAIModel,
-        learner: CausalModel,
-        folder: Path,
-        *,
-        constrained: bool | None = None,
-        kept: int = 2,
-    ) -> None:
+    def __init__(self, engine: OpenAIModel, learner: CausalModel, folder: Path) -> None:
         self.name = engine.name
         self._engine, self.learner, self._folder = engine, learner, folder.resolve()
-        self._constrained = constrained
-        self.counters = Counters()
         # The learner scores with the same weights, and knows the versions.
         self.score, self.lease, self.release = learner.score, learner.lease, learner.release
-        self._last: deque[dict[str, str]] = deque(maxlen=kept)
-        """The versions of the last calls of :meth:`publish`."""
+        self._server = Server(uuid4().hex, engine, learner.codec.reader, self._folder)
+        self._published: dict[str, str] = {}
+        """The versions of the last call of :meth:`publish`."""
         self._written: set[str] = set()
-        self._key = uuid4().hex
-        self._asking, self._since = 0, 0.0
 
     def __repr__(self) -> str:
         return f"ActorModel({self._engine!r}, trained in this process)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self._last:
+        if not self._published:
             raise not_sent(f"the learner of '{self.name}'")
-        current = self._last[-1]
-        prompts = self.learner.prompt_reader(sorted(current.values()))
-        sent = self._engine, prompts, self._folder, current, self._constrained
-        return _received, (self._key, *sent)
+        formats = self._formats([None, *self._published.values()])
+        return ModelCopy, (self._server, self.name, False, self._published, formats)
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -123,15 +102,12 @@ class ActorModel:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. Versions that the server does not have yet are
         loaded first."""
-        with at_leased_versions(self, requests) as exact, self._timed():
-            prompts = [self.learner.prompt(request) for request in exact]
+        with at_leased_versions(self, requests) as exact:
             for version in _versions(exact):
                 self._write(version)
-            done = await ask_engine(
-                self._engine, exact, prompts, self._folder, constrained=self._constrained
-            )
+            formats = self._formats([request.adapter for request in exact])
+            done = await self._server.ask("generate", formats, exact)
             await self._tidy()
-        self.counters.count(done)
         return done
 
     async def close(self) -> None:
@@ -147,21 +123,20 @@ class ActorModel:
             await self._engine.close()
 
     def publish(self) -> Mapping[str, str]:
-        """Write the current weights, and give the version of each adapter. The versions of the last
-        ``kept`` calls stay on the server. Raises ``ConfigError`` if one cannot be written."""
-        current = {name: self.lease(name) for name in self.adapters}
-        for version in current.values():
+        """Write the current weights, and give the version of each adapter. They stay on the server
+        until the next call. Raises ``ConfigError`` if one cannot be written."""
+        self._published = {name: self.lease(name) for name in self.adapters}
+        for version in self._published.values():
             self._write(version)
             self.release(version)
-        self._last.append(current)
-        return dict(current)
+        return dict(self._published)
 
     async def prepare(self) -> None:
         """Load published versions that the server lacks, for example after it was restarted, and
         unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
         served = {model.name: model.root for model in await engine.served()}
-        for version in sorted(self._needed()):
+        for version in sorted(self._published.values()):
             if engine.loaded.get(version) not in served:
                 await engine.load_version(version, self._folder / version)
         await self._tidy()
@@ -170,8 +145,8 @@ class ActorModel:
             if left and name not in engine.loaded.values():
                 await engine.unload_version(name)
 
-    def _needed(self) -> set[str]:
-        return {version for current in self._last for version in current.values()}
+    def _formats(self, versions: Sequence[str | None]) -> dict[str | None, str]:
+        return {version: self.learner.format_of(version) for version in versions}
 
     def _write(self, version: str) -> None:
         """Write a version for the server if it is not there."""
@@ -180,7 +155,7 @@ class ActorModel:
         place = self._folder / version
         try:
             with replacing_folder(place) as made:
-                save_version(version, self.learner, made)
+                self.learner.save_version(version, made)
             place.chmod(0o755)  # the reader may be another user
         except OSError as error:
             raise ConfigError(
@@ -191,111 +166,73 @@ class ActorModel:
 
     async def _tidy(self) -> None:
         """Remove the versions that are neither published nor current nor leased."""
-        for version in self._written - self._needed():
+        for version in self._written - {*self._published.values()}:
             if not self.learner.has_version(version):
                 self._written.discard(version)
                 await self._engine.unload_version(version)
                 shutil.rmtree(self._folder / version, ignore_errors=True)
 
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """Count the wall time in which at least one request is under way."""
-        if not self._asking:
-            self._since = time.perf_counter()
-        self._asking += 1
-        try:
-            yield
-        finally:
-            self._asking -= 1
-            if not self._asking:
-                self.counters.seconds += time.perf_counter() - self._since
 
-
-class ActorCopy(PublishedCopy):
-    """An :class:`ActorModel` in another process, which asks the server itself, with a key from its
-    own environment. It can be pickled for further processes. A version that the server has lost is
-    loaded again, from the folder of the learner's process.
+class Server:
+    """A server that answers for a learner: a
+    :class:`~swarm_ui.nodes.models.acting.published.Place`. Other processes ask it themselves, with
+    a key from their own environment. A version that it lost is loaded again, from the folder of the
+    learner's process.
     """
 
-    def __init__(
-        self,
-        key: str,
-        engine: OpenAIModel,
-        prompts: ChatReader,
-        folder: Path,
-        current: Mapping[str, str],
-        constrained: bool | None,
-    ) -> None:
-        """``key``: identifies the actor model, so that a process has one client for it.
-        ``prompts``: makes the prompts of the published versions, as the learner does."""
-        super().__init__(current)
-        self.name = engine.name
-        self._key, self._engine, self._prompts, self._folder = key, engine, prompts, folder
-        self._constrained = constrained
+    def __init__(self, key: str, engine: OpenAIModel, reader: ChatReader, folder: Path) -> None:
+        """``key``: identifies it, so that a process has one client for it, with one limit on
+        concurrent calls. ``reader``: makes the prompts, as the learner does."""
+        self._engine = shared(key, engine)
+        if self._engine is not engine:
+            self._engine.know_loaded(engine)
+        self._sent = key, self._engine, reader, folder
 
     def __reduce__(self) -> tuple[Any, ...]:
-        sent = self._engine, self._prompts, self._folder, self.current, self._constrained
-        return _received, (self._key, *sent)
+        return Server, self._sent
 
     async def close(self) -> None:
         """Close the connections of this process."""
         await self._engine.close()
 
-    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
-        prompts = [self._prompts.published(request) for request in requests]
-        return await ask_engine(
-            self._engine, requests, prompts, self._folder, constrained=self._constrained
-        )
-
-
-_ENGINES: WeakValueDictionary[str, OpenAIModel] = WeakValueDictionary()
-"""Clients of this process by the key of an actor model. They and their limit on concurrent calls
-belong to the process, because a team is sent again in every iteration."""
-
-
-def _received(key: str, engine: OpenAIModel, *others: Any) -> ActorCopy:
-    known = _ENGINES.setdefault(key, engine)
-    known.know_loaded(engine)
-    return ActorCopy(key, known, *others)
-
-
-async def ask_engine(
-    engine: OpenAIModel,
-    requests: Sequence[Request],
-    prompts: Sequence[ChatPrompt],
-    folder: Path,
-    *,
-    constrained: bool | None,
-) -> list[Completion]:
-    """The replies of a server to requests for exact versions, which it loads from a folder if it
-    lacks them. ``prompts``: those of the requests, as the learner reads them."""
-    asked = [
-        msgspec.structs.replace(
-            request,
-            decision=None,
-            chat=prompt.turns,
-            # As the learner samples; the defaults of the server may be others.
-            temperature=request.temperature or 0.0,
-            max_tokens=request.reply_tokens,
-            tools=(),  # they are in the text of the chat, as the learner reads them
-            pattern=decision_pattern(prompt.decision, prompt.prompt_format, constrained)
-            or request.pattern,
-        )
-        for request, prompt in zip(requests, prompts, strict=True)
-    ]
-    versions = _versions(requests)
-    for version in versions - {*engine.loaded}:
-        await engine.load_version(version, folder / version)
-    try:
-        replies = await engine.generate(asked)
-    except AdapterLost:  # the server was restarted
-        for version in versions:
+    async def ask(
+        self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
+    ) -> list[Completion]:
+        """The replies to requests. ``files``: the prompt format of each version."""
+        _, _, reader, folder = self._sent
+        engine, versions = self._engine, _versions(requests)
+        if unknown := versions - files.keys():
+            known = ", ".join(version for version in files if version) or "none"
+            raise ModelError(f"no adapter '{min(unknown)}' is published; there are: {known}")
+        prompts = [reader.read(request, files[request.adapter]) for request in requests]
+        asked = [
+            msgspec.structs.replace(
+                request,
+                decision=None,
+                chat=prompt.turns,
+                # As the learner samples; the defaults of the server may be others.
+                temperature=request.temperature or 0.0,
+                max_tokens=request.reply_tokens,
+                tools=(),  # they are in the text of the chat, as the learner reads them
+                pattern=decision_pattern(prompt.decision, prompt.prompt_format, None)
+                or request.pattern,
+            )
+            for request, prompt in zip(requests, prompts, strict=True)
+        ]
+        for version in versions - {*engine.loaded}:
             await engine.load_version(version, folder / version)
-        replies = await engine.generate(asked)
-    return [
-        msgspec.structs.replace(reply, adapter=request.adapter, model=engine.name, **prompt.told())
-        for reply, prompt, request in zip(replies, prompts, requests, strict=True)
-    ]
+        try:
+            replies = await engine.generate(asked)
+        except AdapterLost:  # the server was restarted
+            for version in versions:
+                await engine.load_version(version, folder / version)
+            replies = await engine.generate(asked)
+        return [
+            msgspec.structs.replace(
+                reply, adapter=request.adapter, model=engine.name, **prompt.told()
+            )
+            for reply, prompt, request in zip(replies, prompts, requests, strict=True)
+        ]
 
 
 def _versions(requests: Sequence[Request]) -> set[str]:

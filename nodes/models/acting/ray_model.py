@@ -10,18 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import Request
-from swarm_ui.nodes.models.acting.published import (
-    About,
-    Factory,
-    Files,
-    HeldModel,
-    PublishedCopy,
-    ScoringCopy,
-)
+from swarm_ui.nodes.models.acting.published import Factory, HeldModel, ModelCopy
 from swarm_ui.rollout.cluster import connected, imported, reason
 
 _NEEDED_FOR = "a model held by an actor"
@@ -35,67 +28,36 @@ class ActorLost(ModelUnavailable):
     """An actor or its node was lost, or cannot be reached."""
 
 
-class RayModel(PublishedCopy):
-    """Asks the actor that holds a model; made by :func:`hold_model`.
+class Actor:
+    """A Ray actor that holds a model: a :class:`~swarm_ui.nodes.models.acting.published.Place`.
 
-    It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
-    can be sent to other processes. It has no weights. Limits and the budget of the model hold for
-    all processes together. Ray restarts a lost actor, and repeats its calls; if it was lost too
-    often, calls raise ``ModelUnavailable``.
+    Limits and the budget of the model hold for all processes together. Ray restarts a lost actor,
+    and repeats its calls; if it was lost too often, calls raise ``ModelUnavailable``.
     """
 
-    def __init__(
-        self,
-        actor: Any,
-        about: About,
-        current: Mapping[str, str] | None = None,
-        files: Mapping[str, Files] | None = None,
-    ) -> None:
-        """``current``: version of each adapter; ``None``: those with which the model was loaded.
-        ``files``: of versions that the actor may lack."""
-        super().__init__(about.adapters if current is None else current)
-        self.name = about.name
-        self._actor, self._about, self._files = actor, about, files or {}
-        self._where = f"the model '{about.name}', which an actor holds"
-        self._own = True
+    def __init__(self, actor: Any, where: str, own: bool = True) -> None:
+        """``own``: whether closing this object ends the actor."""
+        self.actor, self._where, self._own = actor, where, own
 
-    def __repr__(self) -> str:
-        return f"RayModel({self._where})"
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Actor, (self.actor, self._where, False)
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self._actor, self._about, self.current, self._files
-
-    def __setstate__(self, sent: tuple[Any, ...]) -> None:
-        RayModel.__init__(self, *sent)
-        self._own = False
-
-    def with_versions(self, current: Mapping[str, str], files: Mapping[str, Files]) -> Self:
-        """The same actor, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end it."""
-        other = type(self)(self._actor, self._about, current, files)
-        other._own = False
-        return other
+    async def ask(
+        self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
+    ) -> Any:
+        """See :meth:`swarm_ui.nodes.models.acting.published.HeldModel.ask`."""
+        ref = self.actor.ask.remote(method, files, requests, *others)
+        return await answered(ref, self._where)
 
     async def used(self) -> tuple[int, int]:
         """Calls and tokens that the budget of the model counts."""
-        found: tuple[int, int] = await answered(self._actor.used.remote(), self._where)
+        found: tuple[int, int] = await answered(self.actor.used.remote(), self._where)
         return found
 
     async def close(self) -> None:
-        """End the actor. In a process that the model was sent to, nothing happens."""
+        """End the actor. In a process that this object was sent to, nothing happens."""
         if self._own:
-            connected(_NEEDED_FOR).kill(self._actor)
-
-    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
-        ref = self._actor.ask.remote(method, self._files, requests, *others)
-        return await answered(ref, self._where)
-
-
-class RayScoringModel(RayModel, ScoringCopy):
-    """A held model that can also compute the probability of a given reply.
-
-    It is a :class:`~swarm_ui.model.ScoringModel`.
-    """
+            connected(_NEEDED_FOR).kill(self.actor)
 
 
 async def hold_model(
@@ -103,19 +65,18 @@ async def hold_model(
     *,
     gpus: float = 0.0,
     cpus: float = 1.0,
-    resources: Mapping[str, float] | None = None,
     restarts: int = 3,
-) -> RayModel:
+) -> ModelCopy:
     """Start an actor that holds a model, and return the model that asks it.
 
     Args:
         factory: makes the model in the actor; it is sent there. Files that it reads must be on
             the machine of the actor.
-        gpus, cpus, resources: what Ray reserves; ``gpus`` may be a fraction.
+        gpus, cpus: what Ray reserves; ``gpus`` may be a fraction.
         restarts: how often a lost actor is restarted.
 
     Returns:
-        The model; a :class:`RayScoringModel` if it has ``score``. Close it in this process.
+        The model, which has no weights and can be sent to other processes. Close it in this one.
 
     Raises:
         ConfigError: this process is not connected to a cluster, the cluster has no room for the
@@ -123,14 +84,14 @@ async def hold_model(
         MissingExtra: Ray is not installed.
     """
     ray = connected(_NEEDED_FOR)
-    needs = {"num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {})}
+    needs = {"num_gpus": gpus, "num_cpus": cpus}
     kind = ray.remote(HeldModel).options(
         **needs, max_restarts=restarts, max_task_retries=restarts, max_concurrency=_CALLS
     )
     actor = kind.remote(factory)
     try:
         await asyncio.wait_for(answered(actor.ready.remote(), _NEEDED_FOR), _PATIENCE)
-        about: About = await answered(actor.about.remote(), _NEEDED_FOR)
+        name, scores, adapters = await answered(actor.about.remote(), _NEEDED_FOR)
     except BaseException as failure:  # nothing stays behind
         ray.kill(actor)
         if isinstance(failure, ActorLost):
@@ -144,7 +105,8 @@ async def hold_model(
                 "the Ray cluster. Ask for less, or add machines"
             ) from None
         raise
-    return (RayScoringModel if about.scores else RayModel)(actor, about)
+    where = f"the model '{name}', which an actor holds"
+    return ModelCopy(Actor(actor, where), name, scores, adapters, {})
 
 
 async def answered(ref: Any, who: str) -> Any:

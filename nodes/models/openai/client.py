@@ -13,19 +13,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from typing import Any, TypeVar
 
+import msgspec
 import openai
 from asyncio_throttle.throttler import Throttler
 
-from swarm_ui.addresses import (
-    basic_credentials,
-    is_address,
-    redacted,
-    secrets_of,
-    without_credentials,
-)
+from swarm_ui.addresses import is_address, redacted, without_credentials
 from swarm_ui.budget import Budget, Hold, Price
 from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
@@ -35,6 +29,7 @@ from swarm_ui.nodes.models.openai.failures import NEVER_CONNECTED, RequestReject
 from swarm_ui.nodes.models.openai.options import RateLimits
 from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream
 
+T = TypeVar("T")
 OPENAI_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
 _CONNECT_SECONDS = 5.0
@@ -50,6 +45,8 @@ class ChatCall:
 
     where: str
     """The model, for errors."""
+    body: Mapping[str, Any]
+    """The arguments of openai's ``chat.completions.create``."""
     most: Usage
     """The most tokens that an attempt may use."""
     longest: int | None
@@ -100,20 +97,13 @@ class _Connection:
     """The client and the slots of one event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        parts, timeout = urlsplit(endpoint.url), endpoint.timeout
-        host = parts.netloc.rpartition("@")[2]
-        # No compression, so that a small body cannot become a large one. The password is sent as
-        # httpx would send it, but is not part of the address, which httpx writes to its log.
-        headers = {"Accept-Encoding": "identity"}
-        if parts.username or parts.password:
-            headers["Authorization"] = f"Basic {basic_credentials(endpoint.url)}"
         self.client = openai.AsyncOpenAI(
             api_key=endpoint.checked_key() or "none",
-            base_url=urlunsplit((parts.scheme, host, parts.path, "", "")),
-            default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            base_url=endpoint.url,
             max_retries=endpoint.max_retries,
-            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, timeout)),
-            default_headers=headers,
+            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, endpoint.timeout)),
+            # No compression, so that a small body cannot become a large one.
+            default_headers={"Accept-Encoding": "identity"},
             http_client=_AdmittedHttp(endpoint),
         )
         self.slots = asyncio.Semaphore(endpoint.limits.concurrency)
@@ -134,22 +124,20 @@ class Endpoint:
 
     model: str
     url: str
-    key: str | None
     key_env: str
     limits: RateLimits
     budget: Budget
     max_retries: int
     timeout: float
-    key_sent: bool = False
-    """Whether the key was an argument in the process that sent this endpoint here."""
     _connections: dict[asyncio.AbstractEventLoop, _Connection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not is_address(self.url):
+        shown = without_credentials(self.url)
+        if not is_address(self.url) or shown != self.url.rstrip("/"):
             raise ConfigError(
-                "OpenAIModel: expected a base_url such as http://localhost:8000/v1, got "
-                f"'{without_credentials(self.url)}'. In a password, write %2F for '/', %3F for '?' "
-                "and %23 for '#'"
+                "OpenAIModel: expected a base_url such as http://localhost:8000/v1, without a "
+                f"password or a query, which would be shown in messages, got '{shown}'. Put a key "
+                f"into the environment variable {self.key_env}"
             )
 
     @property
@@ -158,30 +146,10 @@ class Endpoint:
         return f"model '{self.model}' at {without_credentials(self.url)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without secrets: the key and an address with a password stay here."""
-        shown = without_credentials(self.url) == self.url.rstrip("/")
-        if not shown and self.url != os.environ.get(URL_VARIABLE):
-            raise ConfigError(
-                f"{self.where}: its base_url contains a password or a query, which is never "
-                f"sent to workers. Put the whole address into {URL_VARIABLE} in the environment "
-                "of every worker and of this process, and leave base_url out"
-            )
-        given = self.key_sent or self.key is not None
-        url = self.url if shown else ""
-        return vars(self) | {"url": url, "key": None, "key_sent": given, "_connections": {}}
+        """The fields without the connections, which hold the key."""
+        return vars(self) | {"_connections": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.url = self.url or os.environ.get(URL_VARIABLE, "")
-        if not self.url:
-            raise ConfigError(
-                f"model '{self.model}': its address contains a password, which is never "
-                f"sent to workers; set {URL_VARIABLE} in the environment of every worker"
-            )
-
-    async def chat(
-        self, body: Mapping[str, Any], call: ChatCall, said: Callable[[str], object] | None
-    ) -> ChatReply:
+    async def chat(self, call: ChatCall, said: Callable[[str], object] | None) -> ChatReply:
         """Make one chat completion. With ``said``, it is streamed, and ``said`` is called with each
         piece of its text. If it breaks off after some pieces, the next attempt gives no pieces.
 
@@ -194,7 +162,7 @@ class Endpoint:
         async with connection.slots:
             while True:
                 try:
-                    return await self._attempt(connection, body, call, said)
+                    return await self._attempt(connection, call, said)
                 except Exception as error:
                     broken_off = call.hold is not None
                     failed = self._failure(error, "a chat completion", call.attempts)
@@ -208,18 +176,14 @@ class Endpoint:
                 await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (call.attempts - 1)))
 
     async def _attempt(
-        self,
-        connection: _Connection,
-        body: Mapping[str, Any],
-        call: ChatCall,
-        said: Callable[[str], object] | None,
+        self, connection: _Connection, call: ChatCall, said: Callable[[str], object] | None
     ) -> ChatReply:
         """One reply, after as many attempts as are left until one is answered."""
         client = connection.client.with_options(max_retries=self.max_retries - call.attempts)
         token = _CALL.set(call)
         try:
             create: Any = client.chat.completions.create
-            response = await create(**body, **({} if said is None else {"stream": True}))
+            response = await create(**call.body, **({} if said is None else {"stream": True}))
         finally:
             _CALL.reset(token)
         if said is None:
@@ -244,8 +208,13 @@ class Endpoint:
             call.hold = None
 
     async def ask(
-        self, route: str, body: Mapping[str, object] | None, wanted: str, **options: Any
-    ) -> str:
+        self,
+        route: str,
+        body: Mapping[str, object] | None,
+        wanted: str,
+        kind: type[T],
+        **options: Any,
+    ) -> T:
         """The answer of another route of the server.
 
         Args:
@@ -253,19 +222,23 @@ class Endpoint:
                 ``"//"``, relative to the root of the server, without ``/v1``.
             body: sent as JSON; ``None``: a GET request.
             wanted: a description of the answer, for the error.
+            kind: the type of the JSON document that it is; ``str``: words.
             options: other options of the client for this request.
 
         Raises:
             ModelUnavailable: no attempt succeeded; a later one may.
             RequestRejected: the server rejected it.
+            ModelError: the answer is another one.
         """
         client = (await self._connected()).client.with_options(**options)
         base = str(client.base_url).rstrip("/")
         url = f"{base.removesuffix('/v1') if route.startswith('//') else base}/{route.lstrip('/')}"
         try:
             if body is None:
-                return await client.get(url, cast_to=str)
-            return await client.post(url, cast_to=str, body=dict(body))
+                text = await client.get(url, cast_to=str)
+            else:
+                text = await client.post(url, cast_to=str, body=dict(body))
+            return text if kind is str else msgspec.json.decode(text, type=kind)  # type: ignore[return-value]
         except Exception as error:
             failed = self._failure(error, wanted)
             if failed is None:
@@ -288,7 +261,7 @@ class Endpoint:
     def _failure(self, error: Exception, wanted: str, attempts: int = 0) -> ModelError | None:
         """The error for a failure of the last attempt; ``None`` if the endpoint did not cause it.
         ``attempts``: how many were made; 0: not counted."""
-        explained = failures.explained(error, "api_key" if self.key else self.key_env)
+        explained = failures.explained(error, self.key_env)
         if explained is None:
             return None
         tries = f" after {attempts} attempt{'s' * (attempts > 1)}" if attempts else ""
@@ -298,10 +271,10 @@ class Endpoint:
         return ModelUnavailable(text)
 
     def _redacted(self, text: str) -> str:
-        return redacted(text, [self._key(), *secrets_of(self.url)])
+        return redacted(text, [self._key()])
 
     def _key(self) -> str:
-        return (os.environ.get(self.key_env, "") if self.key is None else self.key).strip()
+        return os.environ.get(self.key_env, "").strip()
 
     async def _connected(self) -> _Connection:
         """The connection of the running event loop."""
@@ -315,18 +288,13 @@ class Endpoint:
         return self._connections[loop]
 
     def checked_key(self) -> str:
-        """The key. Raises ``ConfigError`` or ``ModelError`` if it is needed and not there, or
-        cannot be sent."""
+        """The key. Raises ``ModelError`` if it is needed and not there, or cannot be sent."""
         key = self._key()
         where = f"{self.where}: expected a key in the environment variable {self.key_env}"
-        if not key and self.key_sent:
-            raise ConfigError(
-                f"{where} of this worker, got none; api_key was an argument, which is never sent "
-                f"to workers. Set {self.key_env} on every machine, and leave api_key out"
-            )
         if not key and self.url == OPENAI_URL:
             raise ModelError(
-                f"{where}, got none. Set it, or give the base_url of an endpoint that needs no key"
+                f"{where}, got none. Set it on every machine that asks, or give the base_url of "
+                "an endpoint that needs no key"
             )
         if not all("!" <= letter <= "~" for letter in key):
             raise ModelError(

@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -32,7 +32,6 @@ from swarm_ui.prompts import (
 
 _CHECK_SECONDS, _LIST_SECONDS = 5.0, 30.0
 """Seconds to wait for the list of models. A server that is busy with a batch answers late."""
-R = TypeVar("R")
 _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
 
 
@@ -58,30 +57,19 @@ class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
-class _Prepared(NamedTuple):
-    """A request as it is sent, without the fields that the server refuses."""
-
-    body: dict[str, Any]
-    """The arguments of openai's ``chat.completions.create``."""
-    call: ChatCall
-    prompt: str
-    decision: Decision | None
-    """The decision without the parts that the prompt omits."""
-
-
 class OpenAIModel:
     """A model on an OpenAI-compatible endpoint.
 
     It is a :class:`~swarm_ui.model.StreamingModel`. An adapter is served under its own name, as in
     vLLM. All agents that share it share its limits and its budget, which counts what was used. The
-    key is never part of a message, a
-    repr or a trace, and is not sent to other processes, which read it from their environment.
+    key is never part of a message, a repr or a trace, and is not sent to other processes, which
+    read it from their environment.
 
     Args:
         model: name of the model on the endpoint.
         base_url: address up to ``/v1``; the default is ``OPENAI_BASE_URL``, then OpenAI's.
-        api_key: the key; ``None``: it is read from the environment when the first request is sent.
-        api_key_env: environment variable with the key. With a ``base_url``, a key is optional.
+        api_key_env: environment variable with the key, which is read when the first request is
+            sent. With a ``base_url``, a key is optional.
         limits: requests that may be sent.
         budget: limits of calls, tokens and money, and the prices of models. A request that could
             exceed it is not sent. A prompt may have as many tokens as bytes
@@ -94,7 +82,7 @@ class OpenAIModel:
         timeout: seconds for one attempt; of a stream, to the next data.
 
     Raises:
-        ConfigError: a value is out of range, a name or the key is empty, or the budget limits money
+        ConfigError: a value is out of range, a name is empty, or the budget limits money
             and has no price for the model.
     """
 
@@ -103,7 +91,6 @@ class OpenAIModel:
         model: str,
         base_url: str | None = None,
         *,
-        api_key: str | None = None,
         api_key_env: str = "OPENAI_API_KEY",
         limits: RateLimits | None = None,
         budget: Budget | None = None,
@@ -111,9 +98,9 @@ class OpenAIModel:
         max_retries: int = 4,
         timeout: float = 60.0,
     ) -> None:
-        named = {"model": model, "api_key_env": api_key_env, "api_key": api_key}
-        if empty := [name for name, text in named.items() if text is not None and not text.strip()]:
-            raise ConfigError(f"OpenAIModel: {empty[0]} is an empty text; expected a name or a key")
+        named = {"model": model, "api_key_env": api_key_env}
+        if empty := [name for name, text in named.items() if not text.strip()]:
+            raise ConfigError(f"OpenAIModel: {empty[0]} is an empty text; expected a name")
         if not max_retries >= 0 or not timeout > 0:
             raise ConfigError(
                 f"OpenAIModel: expected max_retries >= 0 and timeout > 0 seconds, got {max_retries}"
@@ -126,7 +113,6 @@ class OpenAIModel:
         self._endpoint = Endpoint(
             model,
             base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL,
-            key=api_key,
             key_env=api_key_env,
             limits=self.limits,
             budget=self.budget,
@@ -151,7 +137,7 @@ class OpenAIModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings, without secrets. Raises ``ConfigError`` if each process would count only
-        its own calls, or would not know the address."""
+        its own calls."""
         if self.limited:
             raise ConfigError(
                 f"{self._endpoint.where}: each copy in another process would count its rate limit "
@@ -202,20 +188,20 @@ class OpenAIModel:
         if the server does not answer, or has no such route."""
         turns = [{"role": turn.role, "content": turn.content} for turn in chat]
         body = {"model": self.name, "messages": turns, "add_generation_prompt": True}
-        text = await self._endpoint.ask("//tokenize", body, "the tokens of a chat")
-        return self._read(text, _Tokens, "the tokens of a chat").tokens
+        found = await self._endpoint.ask("//tokenize", body, "the tokens of a chat", _Tokens)
+        return found.tokens
 
     async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
         there is no answer within ``seconds``, or the key is refused."""
-        wanted = "a list of models"
+        options = {"max_retries": 0, "timeout": seconds}
         try:
-            text = await self._endpoint.ask("models", None, wanted, max_retries=0, timeout=seconds)
+            found = await self._endpoint.ask("models", None, "a list of models", _Served, **options)
         except RequestRejected as rejection:
             if rejection.status == 404:
                 return ()
             raise
-        return self._read(text, _Served, wanted).data
+        return found.data
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
@@ -262,7 +248,7 @@ class OpenAIModel:
         name = self._loaded.get(version) or f"{version}-{_digest(folder)}"
         body = {"lora_name": name, "lora_path": str(folder)}
         try:
-            await self._endpoint.ask("load_lora_adapter", body, f"to load '{name}'")
+            await self._endpoint.ask("load_lora_adapter", body, f"to load '{name}'", str)
         except RequestRejected as rejection:
             if rejection.status == 404:  # also for a folder that it cannot read, and says so
                 raise ModelError(f"{rejection}; {_NO_ROUTE}") from rejection
@@ -275,8 +261,8 @@ class OpenAIModel:
         ``ModelUnavailable`` if the server does not answer."""
         name = self._loaded.pop(version, version)
         try:
-            body = {"lora_name": name}
-            await self._endpoint.ask("unload_lora_adapter", body, f"to unload '{name}'")
+            wanted = f"to unload '{name}'"
+            await self._endpoint.ask("unload_lora_adapter", {"lora_name": name}, wanted, str)
         except RequestRejected as rejection:
             if rejection.status != 404:  # a restarted server has forgotten it
                 raise
@@ -290,17 +276,16 @@ class OpenAIModel:
         pieces of its text as they arrive."""
         refused: dict[str, RequestRejected] = {}
         while True:
-            body, call, prompt, decision = self._prepared(
-                request, self._refused | {*refused}, stream=said is not None
-            )
+            without = self._refused | {*refused}
+            call, prompt, decision = self._prepared(request, without, stream=said is not None)
             try:
-                reply = await self._endpoint.chat(body, call, said)
+                reply = await self._endpoint.chat(call, said)
             except RequestRejected as rejection:
                 if rejection.status == 404 and request.adapter in self._loaded:
                     raise AdapterLost(f"{rejection}; load '{request.adapter}' again") from None
                 # Without a limit, a reply could exceed the budget.
                 needed = (self._options.token_field,) if self._counts_tokens else ()
-                field = rejection.field(body, needed)
+                field = rejection.field(call.body, needed)
                 if field is None:
                     raise
                 refused[_key(field, request)] = rejection
@@ -311,7 +296,7 @@ class OpenAIModel:
                 prompt=prompt,
                 usage=reply.usage or _guessed(reply, call),
                 logprob=reply.logprob,
-                model=reply.model or body["model"],
+                model=reply.model or call.body["model"],
                 adapter=request.adapter,
                 prompt_format=self._options.prompt_format if decision else "json",
                 dropped=decision.dropped if decision else None,
@@ -325,7 +310,11 @@ class OpenAIModel:
                 warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
         self._refused |= {*refused}
 
-    def _prepared(self, request: Request, without: Collection[str], *, stream: bool) -> _Prepared:
+    def _prepared(
+        self, request: Request, without: Collection[str], *, stream: bool
+    ) -> tuple[ChatCall, str, Decision | None]:
+        """A request as it is sent, ``without`` the fields that the server refuses; its prompt; and
+        its decision without the parts that the prompt omits."""
         options, where = self._options, self._endpoint.where
         by_field = "tools" not in without and request.decision is None
         tools = request.tools if by_field else ()
@@ -360,7 +349,7 @@ class OpenAIModel:
         prices = self.budget.prices
         price = prices.get(served) or prices.get(request.adapter or "") or prices.get(self.name)
         longest = most.completion_tokens if options.token_field in body else None
-        return _Prepared(body, ChatCall(where, most, longest, price), prompt, decision)
+        return ChatCall(where, body, most, longest, price), prompt, decision
 
     def _chat(
         self, request: Request, *, with_tools: bool, worded: bool
@@ -388,14 +377,6 @@ class OpenAIModel:
                 "Set ChatOptions(vision=True) if this model accepts images"
             )
         return decision, chat
-
-    def _read(self, text: str, kind: type[R], wanted: str) -> R:
-        try:
-            return msgspec.json.decode(text, type=kind)
-        except (ValueError, RecursionError) as error:
-            advice = "check that this is an OpenAI-compatible endpoint"
-            got = f"{text[:80]!r} ({error})"
-            raise ModelError(self._endpoint.error("no answer", wanted, got, advice)) from None
 
 
 def _digest(folder: Path) -> str:

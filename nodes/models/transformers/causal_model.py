@@ -7,13 +7,11 @@ versions are in :mod:`swarm_ui.nodes.models.transformers.in_process_model`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -91,13 +89,19 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 same prefix and adapter version reuse them. 0: nothing is kept.
 
         Raises:
-            ConfigError: network and tokenizer do not fit together, there is no end token, the
-                format does not exist, or ``prompt_tokens`` is not positive.
+            ConfigError: the network has experts or no key-value cache, network and tokenizer do not
+                fit together, there is no end token, the format does not exist, or ``prompt_tokens``
+                is not positive.
         """
         if "past_key_values" not in accepts(network):
             raise ConfigError(
                 f"{type(network).__name__} has no key-value cache; a model here must be a causal "
                 "transformer (AutoModelForCausalLM)"
+            )
+        if any(part.rpartition(".")[2] == "experts" for part, _ in network.named_modules()):
+            raise ConfigError(
+                f"{type(network).__name__} has experts, which read the tokens of any rows, so that "
+                "their adapters could not be those of a row; serve it, and use OpenAIModel"
             )
         name = name or Path(network.name_or_path or "").name or type(network).__name__
         limits = {
@@ -121,7 +125,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         """The codec, the layers that get an adapter, and the part that they are in. ``settings``:
         of the reader."""
         reader = ChatReader(tokenizer=tokenizer, **settings)
-        return ChatCodec(network, reader, constrained=constrained), _adaptable(network), ""
+        return ChatCodec(network, reader, constrained=constrained), "all-linear", ""
 
     @classmethod
     def from_pretrained(
@@ -222,9 +226,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"{', '.join(map(repr, options)) or 'none'} with the tokens {list(wanted)}"
             )
         with self._read(requests) as (exact, prompts):
-            found = await self._ask(self._choose, exact, prompts, [wanted] * len(exact))
-        self.counters.scored += len(requests)
-        return found
+            return await self._ask(self._choose, exact, prompts, [wanted] * len(exact))
 
     def _choose(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[tuple[float, ...]]:
         out: dict[int, tuple[float, ...]] = {}
@@ -233,29 +235,3 @@ class CausalModel(InProcessModel[ChatPrompt]):
             prompts = {k: jobs[k].prompt for k in own}
             out |= self.decoder.probabilities(routing, prompts, options)
         return [out[k] for k in range(len(jobs))]
-
-    def prompt_reader(self, versions: Sequence[str]) -> ChatReader:
-        """An object that makes prompts in other processes, for these adapter versions and the base
-        model. Raises ``ConfigError`` if there is no such version."""
-        formats = {version: self.format_of(version) for version in (None, *versions)}
-        return replace(self.codec.reader, formats=formats)
-
-
-def _adaptable(network: PreTrainedModel) -> Sequence[str] | str:
-    """The layers that get an adapter, as peft's ``target_modules``.
-
-    In a network with experts, all feed-forward layers are left out: an expert reads the tokens of
-    any rows, so that its adapter could not be that of a row.
-    """
-    names = [name.split(".") for name, _ in network.named_modules()]
-    with_experts = {name[-2] for name in names if name[-1] == "experts"}
-    if not with_experts:
-        return "all-linear"
-    head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    return [
-        name
-        for name, part in network.named_modules()
-        if isinstance(part, nn.Linear)
-        and part is not head
-        and with_experts.isdisjoint(name.split("."))
-    ]

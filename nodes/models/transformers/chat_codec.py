@@ -64,7 +64,6 @@ class ChatCodec:
             seed=request.seed,
             max_tokens=min(request.reply_tokens, room),
             grammar=self._grammar(request, prompt),
-            shift=prompt.shift,
         )
 
     def completion(self, prompt: ChatPrompt, new: Continuation) -> Completion:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -34,9 +34,6 @@ class ChatPrompt:
     prompt_format: str = "json"
     decision: Decision | None = None
     """The decision of the request; ``None``: the request was a chat."""
-    shift: int = 0
-    """Position of the first new token minus the number of tokens, where pictures are counted in
-    another way."""
 
     def told(self) -> dict[str, Any]:
         """What a completion says of its prompt."""
@@ -62,8 +59,6 @@ class ChatReader:
     prompt_tokens: int | None = None
     """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context.
     Raises ``ConfigError`` if it is not positive."""
-    formats: Mapping[str | None, str] = field(default_factory=dict)
-    """Prompt format of the published versions; ``None``: of the base model."""
     content: Any = "x"
     """An example of the content of a turn, in the form that the chat template reads."""
     marks: re.Pattern[str] = field(init=False)
@@ -78,14 +73,6 @@ class ChatReader:
         takes = system or not _accepts(self.tokenizer, alone)
         object.__setattr__(self, "_takes_system", takes)
         object.__setattr__(self, "marks", _control_marks(self.tokenizer, self.content))
-
-    def published(self, request: Request) -> ChatPrompt:
-        """The prompt of a request for a published version or the base model. Raises
-        ``ModelError`` if the model cannot answer it."""
-        if request.adapter not in self.formats:
-            known = ", ".join(version for version in self.formats if version) or "none"
-            raise ModelError(f"no adapter '{request.adapter}' is published; there are: {known}")
-        return self.read(request, self.formats[request.adapter])
 
     def read(self, request: Request, prompt_format: str) -> ChatPrompt:
         """The prompt of a request. The prompt of a decision is shortened if it is too long. Raises

@@ -226,10 +226,10 @@ class Decoder:
         """Tokens, mask and positions of a forward, ``[rows, span]``, padded on the left."""
         ids, mask, positions = [], [], []
         for row, count, length in zip(rows, counts, lengths, strict=True):
-            gap, begin = span - count, length + row.row.shift
+            gap = span - count
             ids.append([self._pad_id] * gap + row.feed[:count])
             mask.append([0] * gap + [1] * count)
-            positions.append([max(0, begin + place - gap) for place in range(span)])
+            positions.append([max(0, length + place - gap) for place in range(span)])
         whole = torch.tensor([ids, mask, positions], device=self._network.device)
         return whole[0], whole[1], whole[2]
 

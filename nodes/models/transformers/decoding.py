@@ -26,8 +26,12 @@ Allowed = Sequence[int] | Tensor
 the logits."""
 
 
-class Cursor(Protocol):
-    """A position in a grammar."""
+class Grammar(Protocol):
+    """Restricts replies, and a position in one. Many rows may begin with one at the same time."""
+
+    def begin(self) -> Grammar:
+        """The position before the first token of a reply."""
+        ...
 
     def allowed(self) -> Allowed:
         """The tokens that may come next, at least one."""
@@ -35,14 +39,6 @@ class Cursor(Protocol):
 
     def take(self, token: int) -> None:
         """Append an allowed token that does not end the reply."""
-        ...
-
-
-class Grammar(Protocol):
-    """Restricts replies. Many rows may use one grammar at the same time."""
-
-    def begin(self) -> Cursor:
-        """The position before the first token of a reply."""
         ...
 
 
@@ -60,9 +56,6 @@ class Row:
     sparse: bool = True
     """Whether noise is drawn for the allowed tokens only, if they are listed: suitable for large
     vocabularies; the samples differ."""
-    shift: int = 0
-    """Position of the first new token minus the number of tokens before it; not 0 where pictures
-    are counted in another way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ _OVERHEAD_GPU = 2000
 class Pictures(Protocol):
     """Makes the inputs of a network from ids that stand for words and parts of pictures."""
 
-    def inputs(self, ids: Tensor, positions: Tensor | None) -> dict[str, Tensor]:
-        """The inputs for ids ``[rows, tokens]``. ``positions``: of the tokens, counted without
-        regard to pictures; ``None``: from 0 on."""
+    def inputs(self, ids: Tensor) -> dict[str, Tensor]:
+        """The inputs for ids ``[rows, tokens]``: ``input_ids`` or ``inputs_embeds``."""
         ...
 
 
@@ -44,9 +43,10 @@ def forward(
 ) -> Tensor:
     """Logits after each of the ``last`` tokens, ``[rows, last, words]``, in float32. ``options``:
     the tokens whose logits are wanted; ``None``: all."""
-    placed = {"position_ids": positions} if "position_ids" in accepts(network) else {}
-    given = {"input_ids": ids} | placed if pictures is None else pictures.inputs(ids, positions)
-    given |= {"attention_mask": attention}
+    given = {"input_ids": ids} if pictures is None else pictures.inputs(ids)
+    given["attention_mask"] = attention
+    if "position_ids" in accepts(network):
+        given["position_ids"] = positions
     if options is not None:
         return _option_logits(network, given, cache, options)
     if "logits_to_keep" in accepts(network):
@@ -87,7 +87,7 @@ def token_logprobs(
     """
     body: Any = network.base_model
     read = ids[:, :-1]
-    given = {"input_ids": read} if pictures is None else pictures.inputs(read, None)
+    given = {"input_ids": read} if pictures is None else pictures.inputs(read)
     hidden = body(use_cache=False, **given).last_hidden_state
     marked = (replies[:, 1:] > 0).to(hidden.device)
     head, adapted = _head(network)

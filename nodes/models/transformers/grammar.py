@@ -84,7 +84,7 @@ class ReplyGrammars:
 
 class ReplyGrammar:
     """A set of replies, which many rows may use at the same time, and a position in one reply; see
-    :class:`~swarm_ui.nodes.models.transformers.decoding.Cursor`."""
+    :class:`~swarm_ui.nodes.models.transformers.decoding.Grammar`."""
 
     def __init__(self, matcher: Any, words: int, device: torch.device) -> None:
         self._matcher, self._words, self._device = matcher, words, device

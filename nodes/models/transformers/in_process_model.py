@@ -12,7 +12,6 @@ tokens and tokens into replies: that of the tiny agents
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from transformers import PreTrainedModel
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
-from swarm_ui.nodes.models.batcher import Batcher, Counters
+from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoder import Decoder
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures, token_logprobs
@@ -143,7 +142,6 @@ class InProcessModel(Generic[P]):
         self.activate, self.reference = lora.activate, lora.reference
         self.metadata, self.format_of = lora.metadata, lora.format_of
         self.base_weights, self.base_fingerprint = lora.base_weights, lora.base_fingerprint
-        self.counters = Counters()
         self._merged = tiny
         self.decoder = Decoder(
             network,
@@ -156,7 +154,6 @@ class InProcessModel(Generic[P]):
         self._batcher: Batcher[Job, Any] = Batcher(
             self._answer,
             length=lambda job: len(job.prompt) + (len(job.what) if job.kind == self._score else 0),
-            inline=lora.in_use_here,
         )
 
     def __repr__(self) -> str:
@@ -219,25 +216,21 @@ class InProcessModel(Generic[P]):
         also if the adapter is replaced before the answer is ready.
         """
         with self._read(requests) as (exact, prompts):
-            with self._timed():
-                # Before they join a batch, so that a request without a possible reply fails alone.
-                rows = [self.codec.row(*pair) for pair in zip(exact, prompts, strict=True)]
+            # Before they join a batch, so that a request without a possible reply fails alone.
+            rows = [self.codec.row(*pair) for pair in zip(exact, prompts, strict=True)]
             new = await self._ask(self._generate, exact, prompts, rows)
-        done = [
+        return [
             msgspec.structs.replace(
                 self.codec.completion(prompt, said), model=self.name, adapter=request.adapter
             )
             for request, prompt, said in zip(exact, prompts, new, strict=True)
         ]
-        self.counters.count(done)
-        return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
         with self._read(requests) as (exact, prompts):
-            with self._timed():
-                said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
+            said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
             here = [k for k, ids in enumerate(said) if ids is not None]
             scores = iter(
                 await self._ask(
@@ -247,7 +240,6 @@ class InProcessModel(Generic[P]):
                     [said[k] for k in here],
                 )
             )
-        self.counters.scored += len(requests)
         return [-math.inf if ids is None else next(scores) for ids in said]
 
     async def close(self) -> None:
@@ -265,9 +257,7 @@ class InProcessModel(Generic[P]):
     def _read(self, requests: Sequence[Request]) -> Iterator[tuple[list[Request], list[P]]]:
         """Requests for exact versions, which are leased in the block, and their prompts."""
         with at_leased_versions(self, requests) as exact:
-            with self._timed():
-                prompts = [self.prompt(request) for request in exact]
-            yield exact, prompts
+            yield exact, [self.prompt(request) for request in exact]
 
     async def _ask(
         self,
@@ -277,6 +267,11 @@ class InProcessModel(Generic[P]):
         what: Sequence[Any],
     ) -> list[Any]:
         """The answers to questions of one kind, in the next batch."""
+        if self.lora.in_use_here():
+            raise ModelError(
+                f"'{self.name}' is in training or in use in this thread; ask it after the block of "
+                "activate(), reference() or routed()"
+            )
         return await self._batcher.ask([
             Job(kind, self.lora.frozen(request.adapter), prompt.ids, each)
             for request, prompt, each in zip(requests, prompts, what, strict=True)
@@ -289,7 +284,7 @@ class InProcessModel(Generic[P]):
         adapter are adjacent."""
         found: dict[int, Any] = {}
         rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
-        with self.lora.exclusive(), self._timed():
+        with self.lora.exclusive():
             if self.lora.base_changed():
                 self.forget_prompts()
             for kind in dict.fromkeys(job.kind for job in jobs):
@@ -299,7 +294,6 @@ class InProcessModel(Generic[P]):
                 )
                 own = [jobs[k] for k in order]
                 adapters = [job.adapter for job in own]
-                self.counters.batches += 1
                 with (
                     self.lora.routed(adapters, merged=self._merged) as routing,
                     torch.inference_mode(),
@@ -313,15 +307,6 @@ class InProcessModel(Generic[P]):
     def _score(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[float]:
         prompts = [job.prompt for job in jobs]
         return self.decoder.score(routing, prompts, [job.what for job in jobs])
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """A block whose wall time counts as time in the model."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.counters.seconds += time.perf_counter() - begun
 
     # -- training -----------------------------------------------------------------------------
 

@@ -60,8 +60,6 @@ class _Live:
     """The weights as a list: their state is asked for with every request."""
     seen: object = None
     """The :func:`_state` of the weights when they were last compared with a version."""
-    training: int = 0
-    """Blocks of :meth:`LoraNetwork.activate` that it is in."""
 
 
 class LoraNetwork:
@@ -72,8 +70,7 @@ class LoraNetwork:
 
     **Versions** answer requests. ``"agent_2@7"`` always means the same weights. A lease of
     ``"agent_2"`` publishes the live weights as the next version if they have changed, as a copy in
-    the type of the base's weights. Between the beginning and the end of :meth:`activate`, it does
-    not: requests get the weights from before.
+    the type of the base's weights.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
     saved and loaded with it. An adapter that was trained on other base weights is not loaded.
@@ -239,9 +236,11 @@ class LoraNetwork:
         (folder / VERSIONS_FILE).write_text(json.dumps(self.book.numbers), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
-        """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
-        server loads them. Raises ``ModelError`` if the version is neither current nor leased."""
-        write_adapter(folder, self.book[version].adapter.weights, self.network)
+        """Write one version, such as ``"agent_2@7"``, in peft's own format with metadata, as a
+        server loads it. Raises ``ModelError`` if the version is neither current nor leased."""
+        adapter, metadata = self.book[version]
+        write_adapter(folder, adapter.weights, self.network)
+        write_metadata(folder, metadata.saved_with(self.name, self.base_fingerprint()))
 
     def _read(self, folder: Path, name: str) -> tuple[PlainAdapter, AdapterMetadata]:
         """An adapter in a folder, after checking that it fits this model."""
@@ -269,7 +268,7 @@ class LoraNetwork:
     ) -> str:
         with self._changing(), torch.random.fork_rng(devices=[]):
             self._delete(name)
-            self._add(name, adapter.config(), metadata)
+            self._add(name, adapter.config, metadata)
             self._fill(name, adapter.weights)
             return self._publish(name, number)
 
@@ -355,13 +354,13 @@ class LoraNetwork:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """A block that changes adapters. Raises ``ConfigError`` if one is in training."""
+        """A block that changes adapters. Raises ``ConfigError`` if this thread uses the network."""
+        if self.in_use_here():
+            raise ConfigError(
+                f"'{self.name}' is in training or in use in this thread; add or load adapters "
+                "before or after it"
+            )
         with self.exclusive():
-            if training := [name for name, live in self._live.items() if live.training]:
-                raise ConfigError(
-                    f"'{', '.join(sorted(training))}' is in training; add or load adapters before "
-                    "or after it"
-                )
             yield
 
     # -- versions -----------------------------------------------------------------------------
@@ -379,9 +378,10 @@ class LoraNetwork:
         return None if version is None else self.book[version].adapter
 
     def _refresh(self, name: str) -> None:
-        """Publish the live weights of an adapter if they differ from the current version."""
+        """Publish the live weights of an adapter if they differ from the current version, and are
+        not in training."""
         live = self._live[name]
-        if not live.training and live.seen != _state(live.parameters):
+        if not self.in_use_here() and live.seen != _state(live.parameters):
             number = self.book.numbers.get(name)
             if number is None or self._freeze(name) is not self.book[f"{name}@{number}"].adapter:
                 self._publish(name, None)
@@ -418,23 +418,19 @@ class LoraNetwork:
 
     @contextmanager
     def activate(self, name: str) -> Iterator[nn.Module]:
-        """Training mode: forwards of :attr:`module` use the live weights of one adapter.
-
-        Until the context ends, requests are answered with the weights from before it.
-        """
-        live = self._known(name)
+        """Training mode: forwards of :attr:`module` use the live weights of one adapter. Until the
+        context ends, requests of other threads wait, and those of this one are an error."""
+        self._known(name)
+        self._refresh(name)
         with self.exclusive():
             network: Any = self._network
-            self._refresh(name)
             network.set_adapter(name)
             self._settle()
             network.train()
-            live.training += 1
             try:
                 yield network
             finally:
                 network.train(False)
-                live.training -= 1
 
     @contextmanager
     def reference(self) -> Iterator[nn.Module]:
@@ -455,19 +451,12 @@ class LoraNetwork:
         self, adapters: Sequence[FrozenAdapter | None], *, merged: bool = False
     ) -> Iterator[LoraRouting]:
         """A context in which each row of a batch goes through its own frozen adapter (equal ones
-        adjacent), in evaluation mode. ``merged``: each is merged into a copy of the layers."""
-        training = self.network.training
-        if training:
-            self.network.train(False)
-        try:
-            rows = [None if adapter is None else adapter.weights for adapter in adapters]
-            whole = {id(a.weights): a.merged_with(self._layers) for a in adapters if a and merged}
-            names = ["" if adapter is None else adapter.digest for adapter in adapters]
-            with self.exclusive(), LoraRouting(self._layers, rows, whole or None, names) as routing:
-                yield routing
-        finally:
-            if training:
-                self.network.train(True)
+        adjacent). ``merged``: each is merged into a copy of the layers."""
+        rows = [None if adapter is None else adapter.weights for adapter in adapters]
+        whole = {id(a.weights): a.merged_with(self._layers) for a in adapters if a and merged}
+        names = ["" if adapter is None else adapter.digest for adapter in adapters]
+        with self.exclusive(), LoraRouting(self._layers, rows, whole or None, names) as routing:
+            yield routing
 
     def base_changed(self) -> bool:
         """Whether a weight of the base model changed since the last call. What was computed with

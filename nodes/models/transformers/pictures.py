@@ -14,7 +14,6 @@ and versions, and are computed once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -48,10 +47,8 @@ class _Picture:
     expansion: list[int]
     """Token ids of the picture in a prompt: those of its vectors, with tokens of the vocabulary
     between them."""
-    offsets: Tensor
-    """Positions of its vectors minus a count of tokens, ``[3, vectors]``."""
-    shift: int
-    """Positions minus token count, for the tokens after the picture."""
+    vectors: int
+    """Number of its vectors."""
 
 
 class PictureTokens:
@@ -71,8 +68,6 @@ class PictureTokens:
         self._network, self._processor, self.image_id = network, processor, image_id
         self._body: Any = network.model
         self._readable = frozenset(signature(self._body.get_image_features).parameters)
-        self._rotates = hasattr(self._body, "get_rope_index")
-        """Whether the network numbers the rows and columns of pictures, as Qwen2-VL does."""
         self._known: OrderedDict[int, _Picture] = OrderedDict()
         """By hash; the one that was used last is at the end."""
         self._vectors = lru_cache(_VECTORS)(self._computed)
@@ -88,37 +83,21 @@ class PictureTokens:
             self._known.popitem(last=False)
         return self._known[number].expansion
 
-    def shift(self, ids: Sequence[int]) -> int:
-        """Position minus number of tokens, after a prompt."""
-        places = (divmod(id_ - self.vocabulary, _MOST) for id_ in ids)
-        return sum(self._picture(number).shift for number, place in places if number >= 0 == place)
-
-    def inputs(self, ids: Tensor, positions: Tensor | None) -> dict[str, Tensor]:
+    def inputs(self, ids: Tensor) -> dict[str, Tensor]:
         """See :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures`. Raises ``ModelError``
         if a picture is not known any more."""
         seen = ids >= self.vocabulary
         if not bool(seen.any()):
-            return {"input_ids": ids} | ({} if positions is None else {"position_ids": positions})
+            return {"input_ids": ids}
         embeddings: Any = self._network.get_input_embeddings()
         embedded: Tensor = embeddings(ids.masked_fill(seen, self.image_id))
         wanted = ids[seen] - self.vocabulary
         numbers, places = wanted // _MOST, wanted % _MOST
         vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
-        offsets, shifts = ids.new_zeros((3, len(wanted))), torch.zeros_like(wanted)
         for number in set(numbers.tolist()):
-            picture, own = self._picture(number), numbers == number
+            own = numbers == number
             vectors[own] = self._vectors(number)[places[own]].to(vectors.dtype)
-            offsets[:, own] = picture.offsets.to(ids)[:, places[own]]
-            shifts[own & (places == picture.offsets.shape[1] - 1)] = picture.shift
-        given = {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
-        if self._rotates:
-            start = (
-                torch.arange(ids.shape[1], device=ids.device) if positions is None else positions
-            )
-            after = torch.zeros_like(ids).masked_scatter(seen, shifts)
-            own_offsets = ids.new_zeros((3, *ids.shape)).masked_scatter(seen, offsets)
-            positions = start + own_offsets + (after.cumsum(1) - after)
-        return given if positions is None else given | {"position_ids": positions}
+        return {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
 
     # -- pictures -----------------------------------------------------------------------------
 
@@ -131,16 +110,11 @@ class PictureTokens:
         return self._known[number]
 
     def _added(self, png: bytes, number: int) -> _Picture:
-        words, inputs = self._processed(png)
+        words, _ = self._processed(png)
         here = [k for k, word in enumerate(words) if word == self.image_id]
         for place, k in enumerate(here):
             words[k] = self.vocabulary + number * _MOST + place
-        offsets, shift = torch.zeros((3, len(here)), dtype=torch.long), 0
-        if self._rotates:
-            ids, grid = torch.full((1, len(here)), self.image_id), inputs["image_grid_thw"]
-            at, shift = self._body.get_rope_index(ids, torch.ones_like(ids), image_grid_thw=grid)
-            offsets = at[:, 0] - torch.arange(len(here))
-        return _Picture(png, words, offsets, int(shift))
+        return _Picture(png, words, len(here))
 
     def _processed(self, png: bytes) -> tuple[list[int], dict[str, Tensor]]:
         """The tokens of a picture, without ids of vectors, and the input of the vision part."""
@@ -173,9 +147,9 @@ class PictureTokens:
             seen = self._body.get_image_features(**there, return_dict=True).pooler_output
         network.train(training)
         vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
-        if len(vectors) != picture.offsets.shape[1]:
+        if len(vectors) != picture.vectors:
             raise ModelError(
-                f"the processor makes {picture.offsets.shape[1]} tokens for a picture, and the "
+                f"the processor makes {picture.vectors} tokens for a picture, and the "
                 f"network {len(vectors)} vectors; the two do not belong together"
             )
         return vectors

@@ -24,7 +24,7 @@ from swarm_ui.nodes.models.transformers.pictures import PictureTokens
 from swarm_ui.nodes.models.versions import not_sent
 from swarm_ui.prompts import picture_name, with_picture
 
-KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
+KINDS = ("idefics3", "llava", "smolvlm")
 """``model_type`` of the networks that were tested. Others may need more than vectors in the place
 of pictures, such as another attention, and would answer wrongly without an error."""
 
@@ -35,6 +35,9 @@ class PictureReader(ChatReader):
 
     pictures: PictureTokens
     image_token: str
+
+    def __reduce__(self) -> NoReturn:
+        raise not_sent(f"the model '{self.name}'")
 
     def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
         chat, png = super().written(prompt_format, decision), decision.observation.png
@@ -59,15 +62,14 @@ class PictureReader(ChatReader):
             ids += self.pictures.expand(next(rest)) if image else [token]
         names = [f"[{picture_name(png)}]" for png in pictures]
         shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
-        return ChatPrompt(ids, shown, turns=turns, shift=self.pictures.shift(ids))
+        return ChatPrompt(ids, shown, turns=turns)
 
 
 class VisionModel(CausalModel):
     """A vision-language model with its processor, chat template and named adapters.
 
     Decisions are shown with their screenshot (``Observation.png``), if there is one. Adapters
-    change linear layers of the language part only. Prompts are read whole: the store of recent
-    prompts does not carry the positions that follow a picture.
+    change linear layers of the language part only.
     """
 
     loaders = (AutoModelForImageTextToText, AutoProcessor, "vision-language model")
@@ -77,15 +79,14 @@ class VisionModel(CausalModel):
         Args:
             network: a network of one of :data:`KINDS`.
             processor: a processor of transformers, with a tokenizer and a chat template.
-            settings: name, prompt_format, prompt_tokens and constrained, see ``CausalModel``.
-                Tokens of pictures count like all others.
+            settings: see ``CausalModel``. Tokens of pictures count like all others.
 
         Raises:
             ConfigError: the network or the processor is of another kind, or the two do not fit
                 together.
         """
         self.processor = processor
-        super().__init__(network, processor, prefix_bytes=0, **settings)
+        super().__init__(network, processor, **settings)
 
     def _parts(
         self, network: PreTrainedModel, tokenizer: Any, constrained: bool | None, **settings: Any
@@ -114,10 +115,6 @@ class VisionModel(CausalModel):
         ]
         codec = ChatCodec(network, reader, constrained=constrained, pictures=pictures)
         return codec, targets, inside
-
-    def prompt_reader(self, versions: Sequence[str]) -> NoReturn:
-        """Raises ``ConfigError``: only the process of the model reads pictures."""
-        raise not_sent(f"the model '{self.name}'")
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and processor (adapters: ``save_adapters``).

@@ -167,19 +167,13 @@ def adding() -> tuple[ScriptedModel, list[int], CollabGraph]:
     return model, added, graph(model, plus)
 
 
-def test_a_trace_replays_without_a_call_and_its_model_can_be_played_back() -> None:
+def test_a_trace_replays_without_a_call() -> None:
     model, added, team = adding()
     trace = team.run_sync("add")
     assert added == [1, 4, 7] and trace.message("calc:0").content == "10 it is"
     model.requests.clear()
     again = asyncio.run(team.replay(trace))
     assert again == trace and not model.requests and added == [1, 4, 7]
-
-    def plus(a: int) -> int:
-        return a + 3
-
-    recorded = graph(ScriptedModel.from_trace(trace), plus).run_sync("add")
-    assert recorded.messages == trace.messages
 
 
 def test_a_run_that_is_continued_repeats_no_tool(tmp_path: Path) -> None:

@@ -1,18 +1,20 @@
-"""Agents that ask a server while their adapters are trained here, against a stand-in for vLLM."""
+"""Agents that ask a server while their adapters are trained here, against a stand-in for vLLM;
+also from other processes, which ask the versions that the learner's process loads."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import cloudpickle
 import pytest
 from local_models import disturb, newest
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import (
     ChatMessage,
     Request,
@@ -20,6 +22,7 @@ from swarm_ui.model import (
     VersionedModel,
 )
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
+from swarm_ui.nodes.models.acting.published import ModelCopy
 
 NAMES = ("agent_0", "agent_1")
 
@@ -53,7 +56,6 @@ async def test_each_version_is_loaded_once_and_named_alike_in_traces(
         names = {call.adapter for call in trace.calls if call.adapter}
         assert names == {learner.lease(name) for name in NAMES} == set(model.loaded)
         assert len(set(server.asked)) == 2
-        assert model.counters.calls == 4 and model.counters.prompt_tokens > 0
         await model.close()
         assert server.adapters == {} and list(tmp_path.iterdir()) == []
 
@@ -93,25 +95,6 @@ async def test_training_makes_new_versions_and_leased_ones_stay(
         await model.close()
 
 
-async def test_layers_of_other_ranks_and_scales_become_alike(tmp_path: Path) -> None:
-    """Servers know one rank and one scale for an adapter."""
-    one, config = causal("llama"), tmp_path / "first" / "agent" / "adapter_config.json"
-    one.add_adapter("agent", rank=4, alpha=8)
-    disturb(one, "agent", seed=1)
-    one.save_adapters(tmp_path / "first")
-    fields = json.loads(config.read_text())
-    config.write_text(json.dumps({**fields, "alpha_pattern": {"q_proj": 3.0}}))
-    two = causal("llama")
-    version = two.load_adapter(tmp_path / "first" / "agent", "agent")
-    two.save_version(version, tmp_path / "second")
-    three = causal("llama")
-    three.load_adapter(tmp_path / "second", "agent")
-    replies = ['{"action_type":"click","target":"Save","index":0}']
-    scores = [(await m.score([ask("agent")], replies))[0] for m in (one, two, three)]
-    assert scores[1] == pytest.approx(scores[2], abs=1e-4)
-    assert scores[0] != pytest.approx(scores[1], abs=1e-3)
-
-
 async def test_an_engine_that_reads_chats_in_another_way_is_refused(
     learner: CausalModel, tmp_path: Path
 ) -> None:
@@ -128,3 +111,84 @@ async def test_an_engine_that_reads_chats_in_another_way_is_refused(
         with pytest.raises(ConfigError, match="the same model and chat template on both sides"):
             await model.check()
         await model.close()
+
+
+# -- in other processes ---------------------------------------------------------------------------
+
+
+def sent(model: ActorModel) -> ModelCopy:
+    copy = pickle.loads(cloudpickle.dumps(model))
+    assert isinstance(copy, ModelCopy)
+    return copy
+
+
+def names(served: Iterable[str]) -> list[str]:
+    """Served names without the hash of the weights."""
+    return [name.rpartition("-")[0] for name in served]
+
+
+async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: Path) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        versions = model.publish()
+        await model.prepare()
+        copy = sent(model)
+        assert isinstance(copy, VersionedModel) and not isinstance(copy, ScoringModel)
+        asked = [ask("agent_0"), ask(versions["agent_1"]), ask(None)]
+        there, here = await copy.generate(asked), await model.generate(asked)
+        assert there == here and [r.adapter for r in there] == [*versions.values(), None]
+        chat = Request(chat=(ChatMessage("user", "yes or no?"),))  # as a critic asks
+        assert await copy.generate([chat]) == await model.generate([chat])
+        with pytest.raises(ModelError, match=r"no adapter 'agent_9'.*agent_0@1, a"):
+            await copy.generate([ask("agent_9")])
+        assert names(server.loads) == ["agent_0@1", "agent_1@1"]
+        again = pickle.loads(cloudpickle.dumps(copy))  # a worker may send it on
+        assert await again.generate(asked) == there
+        for each in (again, copy, model):
+            await each.close()
+        assert server.adapters == {} and not list(tmp_path.iterdir())
+
+
+async def test_published_versions_stay_until_the_next_are(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        seen = []
+        for number in range(3):
+            model.publish()
+            await model.prepare()
+            await model.prepare()  # before each graph
+            seen.append({name for name in names(server.adapters) if name.startswith("agent_0")})
+            disturb(learner, "agent_0", seed=9 + number)
+        assert seen == [{f"agent_0@{k}"} for k in (1, 2, 3)]
+        assert names(server.loads) == ["agent_0@1", "agent_1@1", "agent_0@2", "agent_0@3"]
+        await model.close()
+
+
+async def test_a_restarted_server_gets_the_versions_again(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        model.publish()
+        await model.prepare()
+        copy = sent(model)
+        server.restart()  # without its adapters
+        await copy.generate([ask("agent_0")])  # it loads what it needs
+        assert len(server.adapters) == 1
+        await model.prepare()
+        assert len(server.adapters) == 2
+        server.dead = True
+        with pytest.raises(ModelUnavailable):
+            await model.prepare()
+        server.dead = False
+        # The process was killed, and the run is continued.
+        disturb(learner, "agent_0", seed=7)
+        resumed = served_by(server, learner, tmp_path)
+        resumed.publish()
+        await resumed.prepare()
+        assert set(names(server.adapters)) == {"agent_0@2", "agent_1@1"}
+        await copy.close()
+        await resumed.close()
+        assert server.adapters == {}

@@ -6,11 +6,9 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_ui.errors import ModelError
 from swarm_ui.nodes.models.batcher import Batcher
 
 
@@ -63,25 +61,6 @@ def test_whoever_stays_gets_its_answers_and_whoever_goes_leaves_nothing(
     assert echo.idle()
     asked = [item for each in echo.batches for item in each]
     assert len(asked) == len(set(asked))  # nothing twice
-
-
-def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> None:
-    class Broken(Echo):
-        def answer(self, items: Sequence[int]) -> list[int]:
-            if 13 in items:
-                raise ModelError("no luck")
-            return super().answer(items)
-
-    echo = Broken(max_rows=4)
-
-    async def run() -> None:
-        first = asyncio.create_task(echo.queue.ask(range(10, 20)))
-        with pytest.raises(ModelError, match="no luck"):
-            await first
-        assert echo.idle()  # its other items are not worth asking any more
-        assert await echo.queue.ask([1]) == [10]
-
-    asyncio.run(run())
 
 
 async def test_the_event_loop_goes_on_while_a_batch_is_computed() -> None:

@@ -14,7 +14,6 @@ from transformers import AutoModelForCausalLM
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Decision, Request
-from swarm_ui.nodes import LocalModel
 from swarm_ui.observation import Observation
 
 
@@ -45,19 +44,11 @@ async def test_a_screen_without_a_possible_action_fails_alone() -> None:
     assert good == await untrained().generate([request])
 
 
-def test_saved_adapters_load_here_and_in_plain_peft(tmp_path: Path) -> None:
+def test_saved_adapters_load_in_plain_peft(tmp_path: Path) -> None:
     model = with_adapters()
     disturb(model, "agent_1", seed=3)
     model.save(tmp_path / "base")
     model.save_adapters(tmp_path / "adapters")
-    again = LocalModel.load(tmp_path / "base")
-    again.load_adapters(tmp_path / "adapters")
-    asked = [
-        msgspec.structs.replace(r, adapter=f"agent_{i % 3}") for i, r in enumerate(requests(9))
-    ]
-    first, second = answers(model, asked), answers(again, asked)
-    assert [c.text for c in first] == [c.text for c in second]
-    assert [c.adapter for c in second][:3] == ["agent_0@0", "agent_1@1", "agent_2@0"]
     base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
     plain = peft.PeftModel.from_pretrained(base, str(tmp_path / "adapters" / "agent_1"))
     loaded = [p for key, p in plain.named_parameters() if "lora" in key]

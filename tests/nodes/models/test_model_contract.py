@@ -32,7 +32,7 @@ from swarm_ui.nodes import LocalModel, OpenAIModel, ScriptedModel, VisionModel
 
 LABELS = ("Save", "Back", "Send", "Open", "Save all of the files", "Go")
 NAMES = (None, "agent_0", "agent_1")
-IN_PROCESS = ("tiny", "llama", "gpt2", "mistral", "llava", "qwen2_vl")
+IN_PROCESS = ("tiny", "llama", "gpt2", "mistral", "llava")
 
 
 def asked(adapter: str | None = None, **settings: Any) -> list[Request]:
@@ -164,11 +164,6 @@ async def test_a_team_plays_with_it_and_its_trace_holds_all_that_it_said(model: 
     trace = await team.run(screen().observation, seed=1)
     calls = [call for call in trace.calls if call.prompt]
     assert len(calls) == 4 and all(call.usage.prompt_tokens for call in calls)
-    recorded = ScriptedModel.from_trace(trace)
-    again = await CollabGraph.collaborative(agents=2, rounds=2, model=recorded, max_tokens=6).run(
-        screen().observation, seed=1
-    )
-    assert [m.content for m in again.messages] == [m.content for m in trace.messages]
 
 
 # -- models in this process -------------------------------------------------------------------
@@ -239,15 +234,12 @@ async def test_questions_together_have_the_answers_of_questions_alone(local: Any
 
 async def test_what_is_saved_answers_as_before(local: Any, tmp_path: Path) -> None:
     before = await local.generate(asked("agent_1"))
-    if local.name != "qwen2_vl":
-        local.save(tmp_path / "model")
+    local.save(tmp_path / "model")
     local.save_adapters(tmp_path / "adapters")
     version = local.lease("agent_1")
     local.save_version(version, tmp_path / "version")
     if isinstance(local, LocalModel):
         again: Any = LocalModel.load(tmp_path / "model")
-    elif local.name == "qwen2_vl":  # its processor needs torchvision
-        again = bare(local.name)
     else:
         again = type(local).from_pretrained(tmp_path / "model")
     again.load_adapters(tmp_path / "adapters")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 import torch
-from local_models import answers, asking, requests, with_adapters
+from local_models import with_adapters
 from peft import PeftModel
 
 from swarm_ui.nodes import LocalModel
@@ -34,24 +32,6 @@ def test_logits_are_those_of_pefts_own_mixed_batch(model: LocalModel, tokens: in
                 got = base(input_ids=ids[list(order)]).logits
             assert torch.allclose(got, wanted[list(order)], atol=1e-4)
         assert not torch.allclose(wanted[0], network.get_base_model()(input_ids=ids).logits[0])
-
-
-def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = with_adapters(2)
-    model.add_adapter("copy", rank=4, alpha=8, copy_from="agent_0")
-    seen: list[int] = []
-    select = LoraRouting.select_rows
-
-    def noting(routing: LoraRouting, rows: Sequence[int]) -> None:
-        select(routing, rows)
-        seen.append(len(routing.parts))
-
-    monkeypatch.setattr(LoraRouting, "select_rows", noting)
-    asked = [*asking("agent_0", requests(4)), *asking("copy", requests(4))]
-    both = answers(model, asked)
-    assert set(seen) == {1}
-    assert [c.text for c in both[:4]] == [c.text for c in both[4:]]
-    assert {c.adapter for c in both} == {"agent_0@0", "copy@0"}
 
 
 @pytest.mark.parametrize("tokens", [1, 8, 40])

@@ -88,23 +88,6 @@ def test_a_wrong_file_is_refused_and_not_kept(
     assert left_over(cache) == []
 
 
-CHILD = """
-import resource, sys
-from pathlib import Path
-import pretrained_samples as samples
-from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.pretrained.pull import pull
-what, largest = sys.argv[1], int(sys.argv[2])
-if largest:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-try:
-    pull(samples.stand_in(b"weights " * 4096), file=Path(sys.argv[3]),
-         convert=getattr(samples, what))
-except ConfigError as error:
-    sys.exit(str(error))
-"""
-
-
 def test_a_model_that_was_not_pulled_names_the_command() -> None:
     with pytest.raises(ConfigError, match=r"not on this machine; run: swarm-ui models pull tiny$"):
         model_folder("tiny")

@@ -22,9 +22,10 @@ from ray_callers import Caller, greeter, no_weights
 from swarm_ui import CollabGraph
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
+from swarm_ui.model import ScoringModel
 from swarm_ui.nodes import OpenAIModel, RateLimits, hold_model
 from swarm_ui.nodes.models.acting import ray_model
-from swarm_ui.nodes.models.acting.ray_model import RayScoringModel
+from swarm_ui.nodes.models.acting.published import ModelCopy
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -59,12 +60,12 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
 ) -> None:
     local = with_adapters()
     files = {"agent_9@7": saved(local, "agent_2@0", tmp_path)}
-    model = await hold_model(with_adapters, cpus=0.1, resources={"accelerator": 0.5})
-    assert isinstance(model, RayScoringModel)
+    model = await hold_model(with_adapters, cpus=0.1)
+    assert isinstance(model, ScoringModel)
     names = ["agent_0", "agent_1@0", None, "agent_9@7"]
     asked = [asking(name, requests(6)) for name in names]
     versions = {**(model.current or {}), "agent_9": "agent_9@7"}
-    named = model.with_versions(versions, files)
+    named = ModelCopy(model.place, model.name, True, versions, files)
     there = await asyncio.gather(
         *(c.generate.remote(named, some) for c, some in zip(callers, asked, strict=True))
     )
@@ -90,9 +91,9 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
     files = {"agent_2@7": saved(local, "agent_2@0", tmp_path)}
     model = await hold_model(untrained, cpus=0.1, restarts=2)
     asked = asking("agent_2@7", requests(4))
-    named = model.with_versions({"agent_2": "agent_2@7"}, files)
+    named = ModelCopy(model.place, model.name, True, {"agent_2": "agent_2@7"}, files)
     first = await callers[0].generate.remote(named, asked)
-    os.kill(await model._actor.ready.remote(), signal.SIGKILL)
+    os.kill(await model.place.actor.ready.remote(), signal.SIGKILL)
     again = await callers[0].generate.remote(named, asked)
     assert [text for text, _, _ in again] == [text for text, _, _ in first]
     await model.close()
@@ -103,7 +104,7 @@ async def test_a_model_that_is_lost_for_good_is_unavailable_and_never_an_empty_r
 ) -> None:
     model = await hold_model(greeter, cpus=0.1, restarts=0)
     assert [text for text, *_ in await callers[0].generate.remote(model, requests(1))] == ["hi"]
-    os.kill(await model._actor.ready.remote(), signal.SIGKILL)
+    os.kill(await model.place.actor.ready.remote(), signal.SIGKILL)
     failure = await callers[1].fails.remote(model, requests(1))
     assert failure.kind == "unavailable" and "does not answer" in failure.message
     assert "\n" not in failure.message
@@ -120,8 +121,8 @@ async def test_the_errors_of_a_factory_and_of_a_cluster_say_what_to_do(
     with pytest.raises(ConfigError, match=r"same code installed on every.*test_ray_model"):
         await hold_model(_not_on_the_machines, cpus=0.1)
     monkeypatch.setattr(ray_model, "_PATIENCE", 2.0)
-    with pytest.raises(ConfigError, match=r"room for .*'accelerator': 2.0"):
-        await hold_model(no_weights, cpus=0.1, resources={"accelerator": 2.0})
+    with pytest.raises(ConfigError, match=r"room for .*'num_cpus': 99"):
+        await hold_model(no_weights, cpus=99)
 
 
 async def test_all_workers_together_make_exactly_the_calls_of_the_budget(
@@ -133,7 +134,7 @@ async def test_all_workers_together_make_exactly_the_calls_of_the_budget(
         counts = await asyncio.gather(*(c.spend.remote(model, 2) for c in callers))
         assert len(server.requests) == sum(counts) == 50
         assert all(counts)
-        assert await model.used() == (50, 50 * 18)
+        assert await model.place.used() == (50, 50 * 18)
         at = [seen.at for seen in server.requests]
         assert max(at) - min(at) > 0.95  # 30 in each second
         await model.close()

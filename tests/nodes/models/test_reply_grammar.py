@@ -86,19 +86,6 @@ def test_every_reply_is_an_action_that_is_possible(form: str) -> None:
         assert possible(completion.text, request.decision, form), completion.text
 
 
-def test_a_batch_gives_the_replies_of_single_calls_with_the_model_s_own_logprob() -> None:
-    """Also of the tokens that are read several at a time."""
-    questions, one, free = asked(14, max_tokens=200), model("compact"), model("compact")
-    together = answers(one, questions)
-    apart = [answers(one, [question])[0] for question in questions]
-    assert [c.text for c in together] == [c.text for c in apart]
-    for question, a, b in zip(questions, together, apart, strict=True):
-        assert a.logprob == pytest.approx(b.logprob, abs=1e-3)
-        if not a.sampled:
-            prompt, reply = free.encode(question.decision, a.text)  # type: ignore[arg-type]
-            assert len(reply) == a.usage.completion_tokens and len(prompt) == a.usage.prompt_tokens
-
-
 def test_tokens_without_an_alternative_take_no_forward_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -50,44 +50,20 @@ async def test_a_model_of_an_endpoint_is_rebuilt_from_its_settings() -> None:
         await copy.close()
 
 
-@pytest.mark.parametrize("given", [True, False])
-async def test_the_key_is_never_sent(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Loopback() as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "" if given else SECRET)
-        model = OpenAIModel("tiny", server.url, api_key=SECRET if given else None)
+        monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+        model = OpenAIModel("tiny", server.url)
         await model.generate([ask()])
         team = CollabGraph.collaborative(agents=2, rounds=1, model=model)
         message = cloudpickle.dumps([model, team, GraphPolicy(team)])
         assert SECRET.encode() not in message and b"0123456789" not in message
         await model.close()
-        copy = pickle.loads(message)[0]
-        if given:
-            with pytest.raises(ConfigError, match="never sent to workers"):
-                await copy.generate([ask()])
-            assert len(server.requests) == 1
-            copy = sent(sent(model))  # a worker may send it on
-            with pytest.raises(ConfigError, match="leave api_key out"):
-                await copy.generate([ask()])
         monkeypatch.setenv("OPENAI_API_KEY", "the-worker's-own")
+        copy = pickle.loads(message)[0]
         await copy.generate([ask()])
         assert server.requests[-1].authorization == "Bearer the-worker's-own"
         await copy.close()
-
-
-def test_an_address_with_a_password_comes_from_the_environment_of_each(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    url = "http://user:passw0rd-of-mine@127.0.0.1:9/v1"
-    with pytest.raises(ConfigError, match="OPENAI_BASE_URL in the environment of every") as found:
-        sent(OpenAIModel("tiny", url))
-    assert "passw0rd" not in str(found.value)
-    monkeypatch.setenv("OPENAI_BASE_URL", url)
-    message = cloudpickle.dumps(OpenAIModel("tiny"))
-    assert b"passw0rd" not in message
-    assert repr(pickle.loads(message)) == "OpenAIModel(model 'tiny' at http://127.0.0.1:9/v1)"
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    with pytest.raises(ConfigError, match="set OPENAI_BASE_URL in the environment of every worker"):
-        pickle.loads(message)
 
 
 @pytest.mark.parametrize(

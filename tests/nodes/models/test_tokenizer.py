@@ -59,27 +59,6 @@ def test_the_grammar_allows_every_right_action(seed: int) -> None:
         assert allows(CODEC.grammar(prompt), free, reply, CODEC.eos_id), lesson.action
 
 
-def test_the_grammar_allows_nothing_on_a_disabled_element_and_no_typing_into_a_button() -> None:
-    screen = Observation(
-        goal="press it",
-        elements=(
-            Element(index=0, role="button", text="Save", enabled=False),
-            Element(index=1, role="button", text="Go"),
-        ),
-        actions=("click", "input_text"),
-    )
-    prompt = CODEC.encode(Decision(observation=screen))
-    for action in (
-        Action(action_type="click", index=0),
-        Action(action_type="input_text", index=1, text="it"),
-        Action(action_type="status", goal_status="complete"),
-    ):
-        reply = CODEC.reply(prompt, action)
-        assert not allows(CODEC.grammar(prompt), set(), reply, CODEC.eos_id), action
-    reply = CODEC.reply(prompt, Action(action_type="click", index=1))
-    assert allows(CODEC.grammar(prompt), set(), reply, CODEC.eos_id)
-
-
 def test_an_unknown_word_is_one_symbol_wherever_it_stands_and_another_one_in_other_prompts() -> (
     None
 ):

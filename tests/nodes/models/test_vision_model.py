@@ -62,8 +62,6 @@ def processed(model: VisionModel, chat: Sequence[ChatMessage]) -> dict[str, torc
     read = model.processor(
         text=text, images=images or None, return_tensors="pt", add_special_tokens=False
     )
-    if model.network.config.model_type == "qwen2_vl" and images:
-        read["mm_token_type_ids"] = (read["input_ids"] == model.processor.image_token_id).long()
     return dict(read)
 
 

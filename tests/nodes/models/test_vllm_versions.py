@@ -58,15 +58,19 @@ def model(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> VLLMModel:
     return VLLMModel("base")
 
 
-async def test_no_served_name_is_given_twice(
+async def test_no_served_name_is_given_twice_and_old_versions_go(
     model: VLLMModel, engine: Engine, tmp_path: Path
 ) -> None:
-    for _ in range(2):  # other weights, perhaps
-        await model.load_version("agent@7", tmp_path)
-        assert (model.adapters, model.loaded, len(engine.held)) == (("agent",), ("agent@7",), 1)
-        await model.unload_version("agent@7")
-    assert model.adapters == model.loaded == () and not engine.held
-    assert len(set(engine.names)) == len(engine.names) == 2
+    for number in (7, 8, 7):  # other weights, perhaps
+        await model.load_version(f"agent@{number}", tmp_path)
+        assert model.adapters == ("agent",) and len(engine.held) == 1
+    assert len(set(engine.names)) == len(engine.names) == 3
+    held = model.lease("agent")
+    await model.load_version("agent@9", tmp_path)
+    assert len(engine.held) == 2
+    model.release(held)
+    await model.generate([])
+    assert len(engine.held) == 1
 
 
 async def test_a_version_that_is_loaded_twice_at_once_is_held_once(
@@ -74,5 +78,3 @@ async def test_a_version_that_is_loaded_twice_at_once_is_held_once(
 ) -> None:
     await asyncio.gather(*(model.load_version("agent@3", tmp_path) for _ in range(3)))
     assert len(engine.held) == 1
-    await model.unload_version("agent@3")
-    assert not engine.held and model.loaded == ()

@@ -137,8 +137,8 @@ async def kill(server: VLLMServer, model: ActorModel, episodes: list[list[Episod
     """``kill -9`` in the second iteration, after its first replies; it is started again at once."""
     while not episodes:
         await asyncio.sleep(0.1)
-    before = model.counters.calls
-    while model.counters.calls < before + 2:
+    before = model._engine.budget.calls
+    while model._engine.budget.calls < before + 2:
         await asyncio.sleep(0.02)
     server.kill()
     server.start()
