@@ -22,7 +22,6 @@ MISTAKES = [
     ("eval phone --seed -1 -n 1", "--seed"),
     ("eval phone -m nobody", "no model 'nobody'"),
     (f"eval {LAMP} --model script:none.txt", "--model: cannot read the script 'none.txt'"),
-    (f"eval {LAMP} --model script:none.jsonl", "--model: none.jsonl: cannot be opened"),
     ("eval cli_world:nothing -m script:right.txt", "'cli_world:nothing' cannot be used"),
     ("eval mind2web", "env.data=PATH"),
     ("eval handset env.combinations=2", "combinations are those of a suite"),
