@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell
-from interrupts import hear_ctrl_c
+from interrupts import interrupted, started, wait_for, written
 from local_ray import local_ray
 from mortal_worlds import timeless
 
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +58,10 @@ def test_faults_and_mistakes_of_workers_end_as_they_do_here(shell: Shell, cluste
 def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(shell: Shell, cluster: str) -> None:
     words = ["eval", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
     words += ["--on", f"ray:{cluster}", "place.workers=1"]
-    path = f"{ROOT}:{ROOT}/tests/support"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": path}, preexec_fn=hear_ctrl_c,
-    )  # fmt: skip
+    process = started(*words)
     traces = shell.folder / "r/traces/episodes.jsonl"
-    until = time.monotonic() + 120
-    while not (traces.exists() and traces.read_bytes().count(b"\n") >= 2):
-        assert time.monotonic() < until and process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "continue with: swarm-ui eval --resume r" in " ".join(err.split())
+    wait_for(process, lambda: written(traces) >= 2)
+    assert "continue with: swarm-ui eval --resume r" in interrupted(process)
     saved = read_jsonl(traces)
     assert 2 <= len(saved) < 8
     refused = shell("eval --resume r")

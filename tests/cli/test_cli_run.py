@@ -6,18 +6,14 @@ import asyncio
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell
-from interrupts import hear_ctrl_c
+from interrupts import interrupted, started, wait_for, written
 from loopback import Loopback, Reply
 from mind2web_samples import record, task
 
@@ -27,8 +23,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import Run, evaluate
 from swarm_ui.files import only_writer
 from swarm_ui.trace.jsonl import read_jsonl
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:
@@ -211,20 +205,10 @@ def test_an_endpoint_plays_and_its_budget_ends_the_run(
 
 def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shell) -> None:
     words = ["eval", SLOW, "-n", "8", "-j", "1", "--model", "script:right.txt", "--out", "r"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "swarm_ui", *words],
-        env=_environment(LAMP_SECONDS="0.3"), stderr=subprocess.PIPE, text=True,
-        preexec_fn=hear_ctrl_c,
-    )  # fmt: skip
+    process = started(*words, LAMP_SECONDS="0.3")
     path = shell.folder / "r/traces/episodes.jsonl"
-    until = time.monotonic() + 60
-    while not (path.exists() and path.read_bytes().count(b"\n") >= 2):
-        assert time.monotonic() < until and process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "continue with: swarm-ui eval --resume r" in " ".join(err.split())
+    wait_for(process, lambda: written(path) >= 2)
+    assert "continue with: swarm-ui eval --resume r" in interrupted(process)
     saved = read_jsonl(path)
     assert 2 <= len(saved) < 8
     done = shell("eval --resume r --trust --json")
@@ -298,10 +282,6 @@ def test_long_work_is_told_where_there_is_no_terminal(
     assert first.startswith("apps: 3/4, ") and first.endswith(" s left, 1 solved")
     assert second.startswith("training: 33%, about ") and second.endswith("rollouts 1/8")
     assert told.out == ""
-
-
-def _environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'support'}", **more}
 
 
 @contextmanager

@@ -7,16 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import cli_world
 import msgspec
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell
-from interrupts import hear_ctrl_c
+from interrupts import started, wait_for, written
 from report_samples import arm, episode
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
@@ -63,34 +62,6 @@ def told(shell: Shell, run: str) -> dict[str, Any]:
     done = shell(f"runs {run} --json")
     assert done.code == 0
     return done.json
-
-
-def slow_run(*more: str) -> subprocess.Popen[bytes]:
-    """A process that evaluates 60 episodes of 0.3 seconds."""
-    support = Path(cli_world.__file__).parent
-    words = ["eval", SLOW, "-n", "60", "-m", "script:right.txt", "--out", "runs/one", "--quiet"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "swarm_ui", *words, *more],
-        env={
-            **os.environ,
-            "LAMP_SECONDS": "0.3",
-            "PYTHONPATH": os.pathsep.join([str(support), os.environ.get("PYTHONPATH", "")]),
-        },
-        preexec_fn=hear_ctrl_c,
-    )
-
-
-def recorded() -> int:
-    """The number of lines of the trace files."""
-    return sum(path.read_bytes().count(b"\n") for path in Path("runs/one/traces").glob("*.jsonl"))
-
-
-def wait_until(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not ready():
-        assert process.poll() is None, "it has ended"
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.1)
 
 
 # -- a list -----------------------------------------------------------------------------------
@@ -224,15 +195,16 @@ def test_a_list_never_stops_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
-    process = slow_run("--concurrency", "2")
+    words = f"eval {SLOW} -n 60 -j 2 -m script:right.txt --out runs/one --quiet"
+    process = started(*words.split(), LAMP_SECONDS="0.3")
     try:
-        wait_until(process, lambda: recorded() >= 3)
+        wait_for(process, lambda: written(Path("runs/one/traces/episodes.jsonl")) >= 3)
         found = told(shell, "runs/one")
         assert found["state"] == "running" and found["done"] < found["total"] == 60
         assert found["silent"] < 30
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     found = told(shell, "runs/one")
     assert found["state"] == "killed" and "killed" in shell("runs runs/one").out
     later = snapshot(Path("runs/one"), time.time() + 3600)

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from cli_world import Shell
-from interrupts import hear_ctrl_c
+from interrupts import hear_ctrl_c, wait_for
 
 pytest.importorskip("peft")
 import torch
@@ -69,10 +68,7 @@ def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 def test_a_killed_process_ends_the_run_with_one_line(shell: Shell) -> None:
     process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
-    first = shell.folder / "t" / "checkpoints" / "iteration-0001"
-    while not first.exists():
-        assert process.poll() is None, process.communicate()[1][-3000:]
-        time.sleep(0.05)
+    wait_for(process, (shell.folder / "t/checkpoints/iteration-0001").exists, 900)
     os.kill(_child(process.pid, 1), signal.SIGKILL)
     _, err = process.communicate()
     assert process.returncode != 0
@@ -86,9 +82,7 @@ def test_a_killed_process_ends_the_run_with_one_line(shell: Shell) -> None:
 
 def test_ctrl_c_saves_the_run(shell: Shell) -> None:
     process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
-    while not (shell.folder / "t" / "checkpoints" / "iteration-0001").exists():
-        assert process.poll() is None, process.communicate()[1][-3000:]
-        time.sleep(0.05)
+    wait_for(process, (shell.folder / "t/checkpoints/iteration-0001").exists, 900)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all processes
     _, err = process.communicate()
     assert process.returncode != 0

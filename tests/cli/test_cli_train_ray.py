@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +10,7 @@ from typing import Any
 
 import pytest
 from cli_world import Shell
-from interrupts import hear_ctrl_c
+from interrupts import interrupted, started, wait_for
 from local_ray import local_ray
 from random_critic import save_random_critic
 from sent_rollouts import figures
@@ -23,7 +18,6 @@ from tiny_causal import write_tiny_model
 from vllm_stand_in import StandIn
 
 pytest.importorskip("torch")
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SMALL = (
@@ -110,18 +104,9 @@ def test_ctrl_c_and_the_rest_is_trained_here(shell: Shell, cluster: str) -> None
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err
     words = [*line.split(), "--on", f"ray:{cluster}", "place.workers=2", "--out", "r"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support"}, preexec_fn=hear_ctrl_c,
-    )  # fmt: skip
-    until = time.monotonic() + 900
-    while not (shell.folder / "r/checkpoints/iteration-0001").exists():
-        assert time.monotonic() < until and process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 130, err
-    assert "continue with: swarm-ui train --resume r" in " ".join(err.split())
+    process = started(*words)
+    wait_for(process, (shell.folder / "r/checkpoints/iteration-0001").exists, 900)
+    assert "continue with: swarm-ui train --resume r" in interrupted(process)
     done = shell("train --resume r --trust --on local --json")
     assert done.code == 0, done.err
     assert left(shell.folder / "r") == left(shell.folder / "here")
