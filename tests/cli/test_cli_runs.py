@@ -12,17 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell
 from interrupts import started, wait_for, written
-from report_samples import arm, episode
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
-from swarm_ui.experiment.progress import TaskProgress, Written
 from swarm_ui.experiment.stored import running, snapshot
 from swarm_ui.files import being_written, only_writer
-from swarm_ui.report import Results
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -264,29 +260,3 @@ def test_a_finished_run_and_its_faults(shell: Shell) -> None:
     assert (found["state"], found["command"]) == ("finished", "eval")
     assert (found["done"], found["total"], found["left"], found["tasks"]) == (3, 3, None, [])
     assert found["sets"][0]["masked"] == 3
-
-
-@pytest.mark.parametrize("command", ["eval", "train"])
-def test_the_split_train_has_a_rate_and_a_sample_of_training_has_none(
-    tmp_path: Path, command: str
-) -> None:
-    run = made(tmp_path / "run", command=command)
-    run.write_episodes("train", [episode("x"), episode("y", success=False)])
-    task = TaskProgress(label="train", done=2, total=4)
-    (run.path / "progress.json").write_bytes(msgspec.json.encode(Written(written=0, tasks=(task,))))
-    (only,) = snapshot(run.path).sets
-    assert (only.done, only.total) == (2, 4 if command == "eval" else 2)
-    assert (only.success is not None) == (command == "eval")
-
-
-def test_no_rate_before_a_tenth_of_the_episodes_has_ended(tmp_path: Path) -> None:
-    run = made(tmp_path / "run")
-    run.write_episodes("apps", [episode("x")] * 9)
-    for total, shown in ((150, False), (90, True)):
-        task = TaskProgress(label="apps", done=9, total=total)
-        document = msgspec.json.encode(Written(written=0, tasks=(task,)))
-        (run.path / "progress.json").write_bytes(document)
-        (only,) = snapshot(run.path).sets
-        assert (only.success is not None) == shown, "short episodes, often solved, end first"
-    Results(arms=[arm("apps", "", [1.0, 0.0], name="apps")]).save(run.path)
-    assert [each.done for each in snapshot(run.path).sets] == [2], "results come first"

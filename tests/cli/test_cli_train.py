@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -114,20 +113,6 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:
 
     again = shell("train --resume t --json")
     assert again.code == 0 and again.json["iterations"] == done.json["iterations"]
-
-
-def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None:
-    done = shell(f"{_SMALL} --iterations 1 --out my team.vote=probability")
-    (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
-    words = shlex.split(told.removeprefix("next: swarm-ui "))
-    assert words == ["eval", "my"]
-    assert shell("", *words, "--dry-run", "--json").json["team"] == "2 agents, 1 round"
-    tried = shell("", *words, "-n", "1", "--split", "apps", "--json")
-    assert tried.code in (0, 1), tried.err  # its one episode may be failed
-    (episode,) = read_jsonl(shell.folder / "my/traces/apps.jsonl")
-    spoken = {call.adapter for call in episode.steps[0].trace.calls if call.node != "vote"}
-    assert len(spoken) == 2 and None not in spoken
-    assert not any(call.temperature for call in episode.steps[0].trace.calls)
 
 
 def test_a_critic_and_a_loss_of_ones_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
