@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.engine.tasks import within
-from swarm_ui.environment import Environment, Graded, Step
+from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers.spelling import contains_word
 from swarm_ui.environments.wrappers.wrapper import Wrapper
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
 Match = tuple[str, str]
@@ -100,31 +100,59 @@ class _Refusing(Wrapper):
     history shows the refused action.
     """
 
-    state: tuple[int, Mapping[int, Past]] = (0, {})
-    """Number of actions, and the refused ones by their places in the history."""
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        self.present: Observation | None = None
+        """The screen of the running episode; ``None``: no episode is running."""
+        self._taken: tuple[int, Mapping[int, Past]] = (0, {})
+        """Number of actions, and the refused ones by their places in the history."""
 
     async def objection(self, action: Action, screen: Observation) -> str:
         """Why the action is refused, or an empty string."""
         raise NotImplementedError
 
     async def reset(self, *, task: str, seed: int) -> Observation:
-        self.state = (0, {})
-        return await super().reset(task=task, seed=seed)
+        self.present, self._taken = None, (0, {})
+        self.present = await super().reset(task=task, seed=seed)
+        return self.present
 
     async def step(self, action: Action) -> Step:
-        screen = self.running()
+        screen = self.present
+        if screen is None:
+            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         why = await self.objection(action, screen)
-        done, refused = self.state
-        self.state = done + 1, {**refused, done: screen.past(action)} if why else refused
+        done, refused = self._taken
+        self._taken = done + 1, {**refused, done: screen.past(action)} if why else refused
+        self.present = None  # there is no episode until the environment has answered
         step = await super().step(_WAIT if why else action)
-        return replace(step, note=why or step.note)
+        shown = self._shown(step.observation)
+        self.present = None if step.ended else shown
+        return replace(step, observation=shown, note=why or step.note)
 
-    def shown(self, screen: Observation) -> Observation:
+    async def close(self) -> None:
+        self.present = None
+        await super().close()
+
+    def _shown(self, screen: Observation) -> Observation:
         past = list(screen.history)
-        for place, refused in self.state[1].items():
+        for place, refused in self._taken[1].items():
             if place < len(past) and past[place].action == _WAIT:
                 past[place] = refused
         return replace(screen, history=tuple(past))
+
+    def _snapshot(self) -> object:
+        return self._taken, self.present, super()._snapshot()
+
+    def _restore(self, state: object) -> Observation:
+        match state:
+            case ((int(), dict()) as taken, present, inner):
+                screen = super()._restore(inner)
+                self._taken, self.present = taken, present
+                return self._shown(screen)
+        raise EnvironmentFault(
+            f"{self.name}: restore expects a snapshot of this environment, got a "
+            f"{type(state).__name__}"
+        )
 
 
 class ActionFilter(_Refusing):
@@ -171,10 +199,9 @@ class ActionFilter(_Refusing):
         return action
 
     def _grade(self, action: Action) -> float:
-        assert isinstance(self.env, Graded)
         if self.present is not None and self.refusal(action, self.present):
             return 0.0
-        return self.env.grade(action)
+        return super()._grade(action)
 
     def _other_app(self, action: Action, screen: Observation) -> Match | None:
         if self._apps is None:

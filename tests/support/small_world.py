@@ -115,13 +115,14 @@ class Faulty(Wrapper):
     async def reset(self, *, task: str, seed: int) -> Observation:
         if self._breaks("reset"):
             raise EnvironmentFault(f"{self.name}: injected fault in reset")
-        return await super().reset(task=task, seed=seed)
+        self._screen = await super().reset(task=task, seed=seed)
+        return self._screen
 
     async def step(self, action: Action) -> Step:
-        screen = self.running()
         if not self._breaks("step"):
-            return await super().step(action)
-        self.present = None
+            step = await super().step(action)
+            self._screen = step.observation
+            return step
         if self._tell:
-            return Step(observation=screen, fault=f"{self.name}: injected fault in step")
+            return Step(observation=self._screen, fault=f"{self.name}: injected fault in step")
         raise EnvironmentFault(f"{self.name}: injected fault in step")
