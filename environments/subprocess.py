@@ -68,7 +68,6 @@ class ProcessEnvironment:
         step_timeout: time limit of a step in seconds. After that, the process is killed and
             the step raises a fault. The next reset starts a new process. Time in which this
             process was too busy to look for the answer does not count.
-        reset_timeout: time limit for the start of an episode.
         log: file to which the process's output is appended; ``None`` drops the output.
     """
 
@@ -80,7 +79,6 @@ class ProcessEnvironment:
         name: str = "",
         python: str | None = None,
         step_timeout: float = STEP,
-        reset_timeout: float = RESET,
         log: Path | None = None,
     ) -> None:
         self._command = (factory, msgspec.json.encode(arguments or {}).decode())
@@ -88,7 +86,7 @@ class ProcessEnvironment:
         self.tasks: Sequence[str] = ()
         """The tasks. Empty before :meth:`start` or :meth:`reset`."""
         self._python, self._log = python or sys.executable, log
-        self._step_timeout, self._reset_timeout = step_timeout, reset_timeout
+        self._step_timeout = step_timeout
         self._process: asyncio.subprocess.Process | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -146,7 +144,7 @@ class ProcessEnvironment:
             folder.cleanup()
 
     async def _ask(self, call: Call) -> Answer:
-        seconds = self._step_timeout if call.do == "step" else self._reset_timeout
+        seconds = self._step_timeout if call.do == "step" else RESET
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         try:

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import Acted, Done, Episodic, as_png
-from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
+from swarm_ui.environments.subprocess import ProcessEnvironment
 from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
 from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, MOST_TEXT, ROLES, WHOLE
@@ -45,6 +45,8 @@ VISIBLE = 0.5
 """Elements of which a smaller share can be seen are left out."""
 _CHOICES = ("combobox", "listbox")
 """Roles whose options are listed with them."""
+_PAUSE = 0.5
+"""Seconds between an action and the next observation."""
 _SCROLLED = 500
 """Pixels of one scroll."""
 
@@ -59,18 +61,14 @@ class BrowserGymProcess(ProcessEnvironment):
         benchmark: str,
         *,
         python: str | None = None,
-        pause: float = 0.5,
         screenshots: bool = False,
-        step_timeout: float = STEP,
         log: Path | None = None,
     ) -> None:
         """
         Args:
             benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
             python: the Python to run; by default the one named by :data:`PYTHON`.
-            pause: seconds between an action and the next observation.
             screenshots: put a PNG into every observation.
-            step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
             log: file to which BrowserGym's output is appended; ``None`` drops the output.
 
         Raises:
@@ -84,13 +82,11 @@ class BrowserGymProcess(ProcessEnvironment):
             f"{__name__}:BrowserGymEnvironment",
             {
                 "benchmark": benchmark,
-                "pause": pause,
                 "screenshots": screenshots,
                 "browser": "" if browser is None else str(browser),
             },
             name=f"browsergym/{benchmark}",
             python=python,
-            step_timeout=step_timeout,
             log=log,
         )
 
@@ -99,7 +95,7 @@ class BrowserGymEnvironment(Episodic):
     """The tasks of one benchmark, where BrowserGym is installed; for :class:`BrowserGymProcess`.
 
     Args:
-        benchmark, pause, screenshots: see :class:`BrowserGymProcess`.
+        benchmark, screenshots: see :class:`BrowserGymProcess`.
         browser: the Chromium to use; empty: that of BrowserGym's Playwright.
     """
 
@@ -109,10 +105,8 @@ class BrowserGymEnvironment(Episodic):
     )  # fmt: skip
     budget = 30
 
-    def __init__(
-        self, benchmark: str, *, pause: float = 0.5, screenshots: bool = False, browser: str = ""
-    ) -> None:
-        self._benchmark, self._pause, self._screenshots = benchmark, pause, screenshots
+    def __init__(self, benchmark: str, *, screenshots: bool = False, browser: str = "") -> None:
+        self._benchmark, self._screenshots = benchmark, screenshots
         self._prefix = f"browsergym/{benchmark}."
         # Playwright's blocking interface stays in the thread that started it.
         self._thread = ThreadPoolExecutor(1, "browsergym")
@@ -180,7 +174,7 @@ class BrowserGymEnvironment(Episodic):
         env = self._gym.make(
             self._prefix + task,
             action_mapping=lambda call: f"{functions.python_includes}\n{call}",
-            pre_observation_delay=self._pause,
+            pre_observation_delay=_PAUSE,
         )
         self._env = env.unwrapped
         self._seen, _ = self._env.reset(seed=self.seed)

@@ -7,6 +7,7 @@ import math
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -93,6 +94,14 @@ def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> M
     return None
 
 
+class _Snapshot(NamedTuple):
+    """The state of a wrapper, and the snapshot of the inner environment."""
+
+    taken: tuple[int, Mapping[int, Past]]
+    present: Observation | None
+    inner: object
+
+
 class _Refusing(Wrapper):
     """Calls :meth:`objection` before each action; a refused action is a lost step with a note.
 
@@ -141,18 +150,17 @@ class _Refusing(Wrapper):
         return replace(screen, history=tuple(past))
 
     def _snapshot(self) -> object:
-        return self._taken, self.present, super()._snapshot()
+        return _Snapshot(self._taken, self.present, super()._snapshot())
 
     def _restore(self, state: object) -> Observation:
-        match state:
-            case ((int(), dict()) as taken, present, inner):
-                screen = super()._restore(inner)
-                self._taken, self.present = taken, present
-                return self._shown(screen)
-        raise EnvironmentFault(
-            f"{self.name}: restore expects a snapshot of this environment, got a "
-            f"{type(state).__name__}"
-        )
+        if not isinstance(state, _Snapshot):
+            raise EnvironmentFault(
+                f"{self.name}: restore expects a snapshot of this environment, got a "
+                f"{type(state).__name__}"
+            )
+        screen = super()._restore(state.inner)
+        self._taken, self.present = state.taken, state.present
+        return self._shown(screen)
 
 
 class ActionFilter(_Refusing):
