@@ -131,13 +131,13 @@ def _batches(
     learner: LocalModel, stream: Stream, config: Stage1Config
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches with about the same number of tokens, each of samples of about the same length."""
-    rng, made = random.Random(config.seed), 0
+    rng, made, words = random.Random(config.seed), 0, learner.tokenizer
 
     def drawn() -> Tokens:
         early = made < config.questions_first * config.steps
         sample = stream.draw(0.6 if early else None)
         if isinstance(sample, QuestionSample):
-            return learner.quiz(sample.decision, sample.questions, rng)
+            return words.quiz(words.encode(sample.decision, rng), sample.questions)
         return learner.lesson(sample.decision, sample.action, rng)
 
     while True:

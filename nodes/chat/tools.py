@@ -54,11 +54,11 @@ class Tool:
             description: the tool's description; by default the function's docstring.
 
         Raises:
-            ConfigError: a parameter has no type, a type that JSON cannot express, or no name.
+            ConfigError: a parameter has no type, a type that JSON cannot express, or no name; or it
+                is not a function (write one that calls it).
         """
-        plain = function.func if isinstance(function, functools.partial) else function
         name = name or getattr(function, "__name__", "")
-        parameters = _parameters(function, plain, f"tool '{name}'")
+        parameters = _parameters(function, f"tool '{name}'")
         schema = msgspec.json.encode(schema_of(parameters, f"tool '{name}'")).decode()
 
         async def call(arguments: Mapping[str, Any]) -> object:
@@ -72,7 +72,7 @@ class Tool:
             result = await in_thread(function, **values)
             return await result if inspect.isawaitable(result) else result
 
-        about = description or inspect.getdoc(plain) or ""
+        about = description or inspect.getdoc(function) or ""
         return cls(ToolSpec(name=name, description=about, parameters=schema), call)
 
     async def run(self, arguments: str) -> str:
@@ -116,16 +116,12 @@ def cut_result(text: str) -> str:
     return f"{text[:half]} (… {left_out} characters are left out …) {text[-half:]}"
 
 
-def _parameters(function: Any, plain: Any, where: str) -> type[msgspec.Struct]:
-    """A record with the parameters of a function as its fields, without those that a partial
-    function decides."""
+def _parameters(function: Any, where: str) -> type[msgspec.Struct]:
+    """A record with the parameters of a function as its fields."""
     fields: list[Any] = []
     try:
-        called = plain if inspect.isroutine(plain) else type(plain).__call__
-        hints = typing.get_type_hints(called, include_extras=True)
+        hints = typing.get_type_hints(function, include_extras=True)
         for each in inspect.signature(function).parameters.values():
-            if each.name in getattr(function, "keywords", ()):
-                continue
             if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
                 raise ValueError(f"expected parameters that can be given by name, got '{each}'")
             if each.name not in hints:

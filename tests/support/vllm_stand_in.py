@@ -48,8 +48,6 @@ class StandIn:
         """The keys that requests had."""
         self.asked: list[str] = []
         """The model that each chat named."""
-        self.salts: list[str | None] = []
-        """The salt of the prefix cache that each chat named."""
         self.dead = False
         """Whether it breaks every connection, as a server that was killed."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -103,7 +101,6 @@ class StandIn:
         if model not in (self.base, *self.adapters):
             return 404, _error(f"The model `{model}` does not exist.", 404)
         self.asked.append(model)
-        self.salts.append(body.get("cache_salt"))
         usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
         choice = {"index": 0, "finish_reason": "stop",
                   "message": {"role": "assistant", "content": self._reply(body)}}  # fmt: skip

@@ -198,12 +198,6 @@ class LocalModel(InProcessModel[Encoded]):
         reply = self.tokenizer.reply(prompt, action)
         return prompt.ids + reply, [0] * len(prompt.ids) + [1] * len(reply)
 
-    def quiz(
-        self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
-    ) -> tuple[list[int], list[int]]:
-        """Questions about a screen and their answers as ids, and a mask that is 1 on answers."""
-        return self.tokenizer.quiz(self.tokenizer.encode(decision, rng), questions)
-
 
 @contextmanager
 def _no_progress_bar() -> Iterator[None]:
