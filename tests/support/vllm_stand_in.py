@@ -44,8 +44,6 @@ class StandIn:
         """Path by served name."""
         self.loads: list[str] = []
         """The adapters that were loaded, in order; each time counts."""
-        self.keys: set[str | None] = set()
-        """The keys that requests had."""
         self.asked: list[str] = []
         """The model that each chat named."""
         self.dead = False
@@ -129,7 +127,6 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            stand_in.keys.add(self.headers["Authorization"])
             if stand_in.dead:
                 return self._break()
             self._send(*stand_in.answer(self.path, body))
