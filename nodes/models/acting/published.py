@@ -35,7 +35,6 @@ from swarm_ui.model import (
     ScoringModel,
     VersionedModel,
     at_leased_versions,
-    close_model,
 )
 
 Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
@@ -154,9 +153,8 @@ class HeldModel:
         return budget.calls, budget.tokens
 
     async def close(self) -> None:
-        """Close the model, if it was made."""
-        if self._made is not None:
-            await close_model(self._made)
+        """Does nothing: the next team that is sent asks the same model, which ends with the
+        process."""
 
     async def ask(
         self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
