@@ -61,9 +61,5 @@ class ChatOptions:
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)
-        if self.token_field not in (fields := ("max_tokens", "max_completion_tokens")):
-            raise ConfigError(
-                f"ChatOptions: expected token_field {' or '.join(fields)}, got {self.token_field!r}"
-            )
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
