@@ -115,19 +115,6 @@ def test_replies_in_a_batch_are_those_of_a_row_alone(kind: str) -> None:
         assert got.logprob == pytest.approx(logprob(model, request, got), abs=1e-3)
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 9])
-def test_a_mixed_batch_has_the_logits_of_peft(tokens: int) -> None:
-    model = with_adapters("opt")
-    rows = ["agent_1", None, "agent_0", "agent_0", None, "agent_1"]
-    ids = torch.randint(3, 300, (6, tokens), generator=torch.Generator().manual_seed(1))
-    wanted = [logits(model, ids[k : k + 1], row) for k, row in enumerate(rows)]
-    versions = [None if row is None else f"{row}@1" for row in rows]
-    with torch.no_grad(), model.routed(versions) as routed:
-        got = routed(input_ids=ids, use_cache=False).logits  # type: ignore[operator]
-    assert torch.allclose(got, torch.cat(wanted), atol=1e-4)
-    assert not torch.allclose(got[0], logits(model, ids[:1], None)[0], atol=1e-2)
-
-
 @pytest.mark.parametrize("kind", ["cohere", "granite", "gemma2"])
 def test_probabilities_of_options_are_those_of_scaled_and_capped_logits(kind: str) -> None:
     model = with_adapters(kind)
