@@ -30,10 +30,6 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
             if not 0 <= value < math.inf:
                 raise ConfigError(f"Price: {name} must be a number >= 0, got {value}")
 
-    def of(self, usage: Usage) -> float:
-        """The price of this number of tokens."""
-        return self.parts(usage) / _UNIT
-
     def parts(self, usage: Usage) -> int:
         """The price as an integer multiple of 1e-12, rounded up."""
         spent = self.prompt * usage.prompt_tokens + self.completion * usage.completion_tokens

@@ -116,17 +116,10 @@ def over_seeds(values: Sequence[float]) -> Interval | None:
     """
     if not values:
         return None
-    mean, error = mean_and_error(values)
-    half = math.inf if len(values) == 1 else _t(len(values) - 1) * error
-    return Interval(mean=mean, low=mean - half, high=mean + half, n=len(values))
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error (0 for a single value)."""
-    n = len(values)
-    mean = sum(values) / n
-    variance = sum((v - mean) ** 2 for v in values) / max(1, n - 1)
-    return mean, math.sqrt(variance / n)
+    n, mean, half = len(values), sum(values) / len(values), math.inf
+    if n > 1:
+        half = _t(n - 1) * math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
+    return Interval(mean=mean, low=mean - half, high=mean + half, n=n)
 
 
 def _t(freedom: int) -> float:

@@ -74,14 +74,9 @@ class Journal:
     on Windows and on some network file systems.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
-        """
-        Args:
-            path: the file; it is created by the first run.
-            fsync: wait for the disk after each call, so that calls survive a power cut too. That
-                adds about a millisecond to a call.
-        """
-        self.path, self._fsync = Path(path), fsync
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """``path``: the file; it is created by the first run."""
+        self.path = Path(path)
         self._lock = threading.RLock()
         self._runs: dict[str, RunRecord] = {}
         self._read = self._lines = 0  # bytes and lines of the file that are in `_runs`
@@ -181,7 +176,7 @@ class Journal:
                 return False
             try:
                 self._load(file)
-                self._file = LineFile(file, fsync=self._fsync)
+                self._file = LineFile(file, fsync=False)
             except BaseException:  # re-raised: the file is not left locked
                 file.close()
                 raise

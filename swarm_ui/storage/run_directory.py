@@ -26,7 +26,6 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -252,16 +251,11 @@ def _without_secret_value(parameter: re.Match[str]) -> str:
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
     """Versions of those packages that are installed."""
-    found = {package: _version(package) for package in packages}
-    return {package: version for package, version in found.items() if version is not None}
-
-
-@cache
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    found: dict[str, str] = {}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 def _now() -> datetime.datetime:
