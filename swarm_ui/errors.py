@@ -6,7 +6,7 @@ SwarmError
 ├── GraphError         a graph cannot be composed that way
 ├── RunPaused          a person has to answer a question before a run can continue
 ├── NodeError          a node failed during a run of a graph
-│   ├── NodeTimeout    the node or the run exceeded its time limit
+│   ├── NodeTimeout    the node exceeded its time limit
 │   └── RunFailed      no node of a run succeeded
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
@@ -135,7 +135,7 @@ class NodeError(SwarmError):
 
 
 class NodeTimeout(NodeError):
-    """A node exceeded its own time limit or the remaining time of the run."""
+    """A node exceeded its time limit."""
 
     kind: FailureKind = "timeout"
 

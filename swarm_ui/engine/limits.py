@@ -15,29 +15,23 @@ from swarm_ui.node import Answer, NodeContext, NodeReply
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time limits and the failure policy of a run.
+    """Time limit and failure policy of a run.
 
     Raises:
-        ConfigError: a number is out of range.
+        ConfigError: the time is not above 0.
     """
 
     timeout: float | None = None
     """Seconds for one call; a node's own ``timeout`` has precedence. A nested graph is not one
     call: its calls are timed one by one. ``None``: no limit."""
-    run_timeout: float | None = None
-    """Seconds for the whole run. After that, agents that have not answered fail, as by
-    ``on_failure``; with tombstones the votes still count all received messages.
-    ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"
     """Effect of the failure of a node without a fallback. ``tombstone``: successors see a message
     with an ``error``, and the run raises ``RunFailed`` at its end if no node succeeded. ``abort``:
     the run raises ``NodeError`` at the first failure."""
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "run_timeout"):
-            seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
-                raise ConfigError(f"Limits: {name} must be > 0 seconds or None, got {seconds}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ConfigError(f"Limits: timeout must be > 0 seconds or None, got {self.timeout}")
 
 
 class Bound(NamedTuple):
@@ -47,8 +41,6 @@ class Bound(NamedTuple):
     """Its own time limit; ``None``: that of the run."""
     composite: bool = False
     """It has nodes inside, so that it has no time limit."""
-    closes: bool = False
-    """It may answer after the end of the run's time."""
 
 
 class Unanswered(Exception):
@@ -76,7 +68,6 @@ class Bounds:
         self._loop = asyncio.get_running_loop()
         self.clock = self._loop.time
         self.start = self.clock()
-        self._end = inf if limits.run_timeout is None else self.start + limits.run_timeout
         self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
         self._next = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -95,23 +86,17 @@ class Bounds:
         """
         if bound is None:
             return node(inbox, context)
-        seconds, composite, closes = bound
+        seconds, composite = bound
         if seconds is None and not composite:
             seconds = self.limits.timeout
-        end = inf if closes or composite else self._end
-        if seconds is None and end == inf:
+        if seconds is None:
             return node(inbox, context)
-        return self._timed(node, inbox, context, seconds, end)
+        return self._timed(node, inbox, context, seconds)
 
     async def _timed(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext,
-        seconds: float | None, end: float,
-    ) -> NodeReply | Message:  # fmt: skip
-        now = self.clock()
-        if now >= end:
-            raise _late(f"not asked: the run's {self.limits.run_timeout:g} s were over")
-        due = end if seconds is None else min(end, now + seconds)
-        task = asyncio.current_task()
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, seconds: float
+    ) -> NodeReply | Message:
+        due, task = self.clock() + seconds, asyncio.current_task()
         assert task is not None
         self._next = ticket = self._next + 1
         self._running[ticket] = (due, task)
@@ -123,11 +108,8 @@ class Bounds:
             # Ours only if the time ran out and nothing else cancels the run.
             if ticket in self._running or task.cancelling() > 1:
                 raise
-            if self.clock() >= end:
-                told = f"no answer before the run's {self.limits.run_timeout:g} s were over"
-            else:
-                told = f"no answer within {seconds:g} s"
-            raise _late(told) from None
+            late = Failure(kind="timeout", message=f"no answer within {seconds:g} s")
+            raise Known(late) from None
         finally:
             if self._running.pop(ticket, None) is None:
                 task.uncancel()
@@ -152,7 +134,3 @@ class Bounds:
         self.stop()
         if self._running:
             self._wake(min(due for due, _ in self._running.values()))
-
-
-def _late(told: str) -> Known:
-    return Known(Failure(kind="timeout", message=told))

@@ -38,8 +38,7 @@ class Plan:
         self.nodes = tuple(graph.nodes[name] for name in self.names)
         self.final = number[graph.output, last]
         self.bounds = tuple(
-            Bound(getattr(node, "timeout", None), bool(parts_of(node)), name in closing)
-            for name, node in zip(self.names, self.nodes, strict=True)
+            Bound(getattr(node, "timeout", None), bool(parts_of(node))) for node in self.nodes
         )
         #: adapters to lease; and budgets with the names of their models, by the paths of the nodes
         self.leases, self.budgets = _models(graph)

@@ -26,7 +26,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import Fallback
 
 Kind = type[BaseException]
-LIMITS = (Limits(), Limits(timeout=9, run_timeout=99))
+LIMITS = (Limits(), Limits(timeout=9))
 
 
 class Odd(BaseException):

@@ -19,7 +19,6 @@ from swarm_ui import (
     NodeContext,
     NodeError,
     NodeReply,
-    NodeTimeout,
     Request,
     Trace,
 )
@@ -54,29 +53,6 @@ def test_each_call_has_its_own_time_whatever_the_others_have(
         call = trace.calls[k]
         assert call.ended == (allowed + 0.5 if late and allowed is not None else seconds)
         assert (call.error is not None) is late
-
-
-def test_when_the_runs_time_is_over_the_vote_counts_what_was_said() -> None:
-    model = FixedModel({None: click(1)})
-    team = CollabGraph(
-        [AgentNode("quick", model), Sleeper("slow", 99), Sleeper("late"), MajorityVote()],
-        [("quick", "vote"), ("slow", "late"), ("slow", "vote"), ("late", "vote")],
-    )
-    trace = in_virtual_time(team.run(SCREEN, limits=Limits(run_timeout=7)))
-    assert trace.action is not None and trace.action.index == 1
-    assert trace.calls[-1].ended == 7
-    assert trace.message("slow:0").error == "no answer before the run's 7 s were over"
-    assert trace.message("late:0").error == "not asked: the run's 7 s were over"
-
-
-def test_the_runs_time_holds_inside_nested_graphs_and_may_abort() -> None:
-    inner = CollabGraph([Sleeper("x", 3), Sleeper("y", 99)], [("x", "y")], name="inner")
-    graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
-    trace = in_virtual_time(graph.run(BLANK, limits=Limits(run_timeout=7)))
-    assert trace.message("inner:0/y:0").error == "no answer before the run's 7 s were over"
-    limits = Limits(run_timeout=7, on_failure="abort")
-    with pytest.raises(NodeTimeout, match="node 'inner/y', round 0, run r: no answer before"):
-        in_virtual_time(graph.run(BLANK, run_id="r", limits=limits))
 
 
 class Stubborn:
@@ -149,7 +125,7 @@ def test_cancelling_a_run_with_open_calls_leaves_no_task_and_no_timer() -> None:
         loop = asyncio.get_running_loop()
         nodes = [Sleeper(f"n{k}", 50) for k in range(20)]
         graph = CollabGraph([*nodes, Sleeper("end")], [(n.id, "end") for n in nodes])
-        task = asyncio.ensure_future(graph.run(BLANK, limits=Limits(timeout=30, run_timeout=40)))
+        task = asyncio.ensure_future(graph.run(BLANK, limits=Limits(timeout=30)))
         await asyncio.sleep(1)
         task.cancel()
         await asyncio.wait([task])
@@ -159,16 +135,9 @@ def test_cancelling_a_run_with_open_calls_leaves_no_task_and_no_timer() -> None:
     assert in_virtual_time(cancel()) == (1, [])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"timeout": 0}, "timeout must be > 0 seconds or None, got 0"),
-        ({"run_timeout": -1.0}, "run_timeout must be > 0 seconds or None, got -1.0"),
-    ],
-)
-def test_limits_that_cannot_be_are_refused(wrong: dict[str, object], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        Limits(**wrong)  # type: ignore[arg-type]
+def test_a_time_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="timeout must be > 0 seconds or None, got 0"):
+        Limits(timeout=0)
 
 
 # -- who decides ------------------------------------------------------------------------------
