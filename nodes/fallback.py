@@ -46,9 +46,9 @@ class Fallback:
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         (name, first), (other, second) = self.nodes.items()
-        call = await context.step(name, inbox, first, tolerant=True, limited=True)
+        call = await context.step(name, inbox, first, tolerant=True)
         if call.error is not None or (call.message.error is not None and parts_of(first)):
-            call = await context.step(other, inbox, second, limited=True)
+            call = await context.step(other, inbox, second)
         return NodeReply.like(call)
 
     def __repr__(self) -> str:

@@ -185,7 +185,6 @@ class NodeContext(msgspec.Struct):
         number: int | None = None,
         arguments: str = "",
         tolerant: bool = False,
-        limited: bool = False,
     ) -> Call:
         """Make a step inside this call, such as a turn of a conversation or a call of a tool.
 
@@ -196,19 +195,17 @@ class NodeContext(msgspec.Struct):
         Args:
             name: the name of the model, tool or node.
             heard: messages that the step depends on.
-            answer: a node, or a function that answers like one.
+            answer: a node, with its own time limit or that of the run; or a function that answers
+                like one.
             number: number of the step; ``None``: the next one.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
-            limited: the step has a time limit, like a node.
 
         Raises:
             ConfigError, BudgetExceeded: also if ``tolerant``.
             Exception: whatever ``answer`` raises, after it was recorded.
         """
-        made: Call = await self.session.step(
-            self, name, heard, answer, number, arguments, tolerant, limited
-        )
+        made: Call = await self.session.step(self, name, heard, answer, number, arguments, tolerant)
         return made
 
     def left_out(self, id: str) -> bool:
@@ -244,6 +241,11 @@ class Node(Protocol):
 
 Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Message]]
 """A node, or a function that answers like one."""
+
+
+def is_node(answer: object) -> bool:
+    """Whether it is a node, and not a function. Much faster than ``isinstance`` of a protocol."""
+    return hasattr(answer, "id")
 
 
 def parts_of(node: object) -> Mapping[str, Node]:

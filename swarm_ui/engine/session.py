@@ -15,7 +15,7 @@ from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeT
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Completion, Generation, Request
-from swarm_ui.node import Answer, NodeContext, NodeReply, derive, parts_of
+from swarm_ui.node import Answer, NodeContext, NodeReply, derive, is_node, parts_of
 from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call
 
@@ -122,7 +122,6 @@ class Session:
         number: int | None,
         arguments: str,
         tolerant: bool,
-        limited: bool,
     ) -> Call:
         """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
         made = self._steps.get(outer.message_id, 0)
@@ -151,8 +150,7 @@ class Session:
                 if found.error is not None and not tolerant:
                     raise Known(found.error)
                 return found
-        seconds = getattr(answer, "timeout", None) if limited else None
-        bound = Bound(seconds, composite) if limited or composite else None
+        bound = Bound(getattr(answer, "timeout", None), composite) if is_node(answer) else None
         call = await self.call(answer, heard, context, bound, arguments)
         if id in self.raised and not tolerant:
             raise self.raised[id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 
@@ -20,46 +20,42 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by name, in the order given."""
     if parts_of(nodes):
         raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
-    if isinstance(nodes, Mapping):
-        pairs = [(name, node, f"'{name}'") for name, node in nodes.items()]
-    else:
-        pairs = [(getattr(node, "id", None), node, repr(node)) for node in nodes]
-    if not pairs:
-        raise GraphError("a graph needs at least one node")
-    for name, node, told in pairs:
+    given = nodes.items() if isinstance(nodes, Mapping) else ((None, node) for node in nodes)
+    members: dict[str, Node] = {}
+    for label, node in given:
+        name = getattr(node, "id", None) if label is None else label
+        wrong = ""
         if isinstance(node, type):
-            raise GraphError(f"{told} is not a node but a class: write {node.__name__}(...)")
-        if not callable(node):
-            raise GraphError(f"{told} is not a node: a {type(node).__name__} cannot be called")
-        if name is None:
-            raise GraphError(
-                f"{told} has no id, so it is not a node; @function_node makes one of a function, "
-                "and a mapping {name: node} gives names"
+            wrong = f" but a class: write {node.__name__}(...)"
+        elif not callable(node):
+            wrong = f": a {type(node).__name__} cannot be called"
+        elif name is None:
+            wrong = (
+                ", because it has no id; @function_node makes one of a function, and a mapping "
+                "{name: node} gives names"
             )
-    names = [str(name) for name, _, _ in pairs]
-    check_unique(names)
-    for name in names:
-        check_name(name)
-    return dict(zip(names, (node for _, node, _ in pairs), strict=True))
+        if wrong:
+            told = repr(node) if label is None else f"'{label}'"
+            raise GraphError(f"{told} is not a node{wrong}")
+        check_name(str(name), members)
+        members[str(name)] = node
+    if not members:
+        raise GraphError("a graph needs at least one node")
+    return members
 
 
-def check_name(name: str) -> None:
-    """Raise unless a name can be one of a node."""
+def check_name(name: str, members: Container[str] = ()) -> None:
+    """Raise unless a name can be one of a node beside those of ``members``."""
+    if name in members:
+        raise GraphError(
+            f"two nodes are called '{name}'; rename one of them, or give names by a mapping "
+            "{name: node}"
+        )
     fits = name and name == name.strip() and name.isprintable()
     if not fits or ":" in name or "/" in name:
         raise GraphError(
             "a name must be printable, without spaces at its beginning or end, and without ':' and "
             f"'/', which are for message ids and nested names; got {name!r}"
-        )
-
-
-def check_unique(names: Sequence[str]) -> None:
-    """Raise if a name occurs twice."""
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise GraphError(
-            f"two nodes are called '{twice}'; rename one of them, or give names by a mapping "
-            "{name: node}"
         )
 
 
@@ -149,14 +145,11 @@ def check_delays(edges: Sequence[Edge], delays: Mapping[Edge, int], rounds: int)
             )
 
 
-def check_until(until: Until | None) -> Until | None:
-    """The predicate, after checking that it is not a coroutine function."""
+def check_until(until: Until | None) -> None:
+    """Raise for a coroutine function, whose result is always true."""
     if iscoroutinefunction(until):
-        raise GraphError(
-            f"until: '{function_name(until)}' is a coroutine function, whose result is always "
-            "true; use a plain function"
-        )
-    return until
+        told = f"until: '{function_name(until)}' is a coroutine function; use a plain function"
+        raise GraphError(told)
 
 
 def check_there(edges: Iterable[Edge], wanted: Iterable[Edge], purpose: str) -> None:

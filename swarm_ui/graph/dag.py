@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import EllipsisType, MappingProxyType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
@@ -101,7 +101,8 @@ class Dag:
         check_delays(self.edges, delays, rounds)
         self.when = MappingProxyType(dict(when))
         self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
-        self.rounds, self.until = rounds, check_until(until)
+        check_until(until)
+        self.rounds, self.until = rounds, until
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
         topological(predecessors(members, self.immediate) if delays else self.predecessors)
         self.output = only_sink(members, self.immediate) if output is None else output
@@ -126,7 +127,7 @@ class Dag:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled or copied.
-        return _rebuilt, (type(self), dict(self.nodes), self.edges, self._options())
+        return partial(type(self), **self._options()), (dict(self.nodes), self.edges)
 
     def _options(self) -> dict[str, Any]:
         """The arguments that made this graph, except nodes and edges."""
@@ -400,10 +401,3 @@ def inner_graph(node: object) -> Dag | None:
     """The graph that a node runs, such as itself; ``None`` for a node that runs none."""
     found = node if isinstance(node, Dag) else getattr(node, "graph", None)
     return found if isinstance(found, Dag) else None
-
-
-def _rebuilt(
-    kind: type[Dag], nodes: Mapping[str, Node], edges: Iterable[Edge], options: dict[str, Any]
-) -> Dag:
-    """The graph of a pickle or a deep copy."""
-    return kind(nodes, edges, **options)

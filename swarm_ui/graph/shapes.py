@@ -14,7 +14,6 @@ from typing import Literal, TypedDict
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.check import check_unique
 from swarm_ui.graph.topology import Edge, Shape
 from swarm_ui.node import Node, Scope
 
@@ -86,5 +85,4 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
     """Each name receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
     levels = [list(layer) for layer in layers]
-    check_unique([name for level in levels for name in level])
     return tuple((s, listener) for low, high in pairwise(levels) for listener in high for s in low)

@@ -78,7 +78,6 @@ def test_the_shapes_edge_by_edge() -> None:
     [
         (lambda: shapes.star("a"), "a star needs a hub and at least one other"),
         (lambda: shapes.tree("abc", branching=0), "branching must be at least 1, got 0"),
-        (lambda: shapes.layered([["a"], ["a"]]), "two nodes are called 'a'"),
         (lambda: random_dag("ab", float("nan"), random.Random(0)), "density"),
         (lambda: CollabGraph([], shapes.chain), "at least one node"),
         (lambda: CollabGraph(nodes("aba"), shapes.debate), "two nodes are called 'a'"),
