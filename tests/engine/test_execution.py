@@ -109,11 +109,6 @@ def test_the_trace_does_not_depend_on_the_order_of_answers(
     assert played(HashModel()) == played(HashModel(slowly))
 
 
-def test_another_seed_is_another_run() -> None:
-    graph = CollabGraph.collaborative(model=HashModel(), views="shuffle")
-    assert timeless(graph.run_sync(SCREEN, seed=1)) != timeless(graph.run_sync(SCREEN, seed=2))
-
-
 # -- failures ---------------------------------------------------------------------------------
 
 

@@ -140,19 +140,6 @@ def test_a_time_of_nothing_is_refused() -> None:
         Limits(timeout=0)
 
 
-# -- who decides ------------------------------------------------------------------------------
-
-
-def test_undecided_says_what_there_was_instead() -> None:
-    model = FixedModel({None: "I do not know", "a": click(77)})
-    agents = [AgentNode("a", model), AgentNode("b", model, adapter="a")]
-    team = CollabGraph([*agents, Sleeper("c", fails=OSError("x")), MajorityVote()])
-    trace = team.run_sync(SCREEN)
-    assert trace.undecided == (
-        "no decision: of 3 answers 0 proposed a valid action, 2 proposed none, 1 failed"
-    )
-
-
 # -- versions ---------------------------------------------------------------------------------
 
 

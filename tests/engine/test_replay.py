@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from graph_fakes import BLANK, SCREEN, Sleeper, in_virtual_time, timeless
 from hypothesis import given, settings
@@ -218,15 +217,6 @@ def test_an_edit_inside_a_fallback_does_not_try_the_failed_node_again(nested: bo
     assert node.calls == 1 and changed.message("a:0/spare:1/x:0").content == "else"
     again = in_virtual_time(graph.replay(trace, again=["a:0"]))
     assert (node.calls, again.output) == ((1, trace.output) if nested else (2, "up again"))
-
-
-def test_a_replaced_message_may_be_a_whole_one() -> None:
-    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
-    trace = graph.run_sync(BLANK)
-    new = Message(id="x", sender="somebody", round=4, content="", error="lost")
-    changed = in_virtual_time(graph.replay(trace, messages={"a:0": new}))
-    assert changed.message("a:0") == msgspec.structs.replace(new, id="a:0", sender="a", round=0)
-    assert changed.message("b:0").content == "b([lost])"
 
 
 def test_unknown_ids_and_names_are_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
@@ -13,11 +13,8 @@ from swarm_ui import (
     CollabGraph,
     Completion,
     Limits,
-    Message,
     ModelError,
-    NodeContext,
     NodeError,
-    NodeReply,
     Request,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Finished, Token
@@ -145,37 +142,3 @@ def test_leaving_early_cancels_the_run_and_leaves_no_task_behind(events: int) ->
     tasks, closed = in_virtual_time(leave())
     assert tasks == 1
     assert closed == (1 if events else 0)
-
-
-def test_the_reader_may_be_cancelled_while_it_leaves_early() -> None:
-    class Slow:
-        id = "slow"
-
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            try:
-                await asyncio.sleep(99)
-            finally:
-                await asyncio.sleep(5)
-            return NodeReply()
-
-    async def leave() -> str:
-        async with asyncio.timeout(2):
-            async with aclosing(CollabGraph([Slow()]).stream(BLANK)) as events:
-                await anext(events)
-        return "went on"
-
-    async def main() -> int:
-        with pytest.raises(TimeoutError):
-            await leave()
-        assert asyncio.get_running_loop().time() == 5
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(main()) == 1
-
-
-def test_a_plain_run_can_be_told_of_too() -> None:
-    heard: list[Event] = []
-    graph = CollabGraph([Sleeper("a")])
-    trace = graph.run_sync(BLANK, on_event=heard.append)
-    assert [type(e).__name__ for e in heard] == ["CallStarted", "CallFinished", "Finished"]
-    assert isinstance(heard[-1], Finished) and heard[-1].trace == trace

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from swarm_ui import CollabGraph, GraphError, Limits, NodeContext, NodeError, shapes
+from swarm_ui import CollabGraph, GraphError, shapes
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
@@ -90,12 +90,6 @@ def test_a_name_is_not_a_model(make: Callable[[Any], object], model: object) -> 
         make(model)
 
 
-def test_an_option_that_does_not_exist_is_named() -> None:
-    options: Any = {"temperatures": 0.5}
-    with pytest.raises(TypeError, match=r"unexpected keyword argument .temperatures."):
-        CollabGraph.collaborative(2, 1, model=MODEL, edges=shapes.chain, **options)
-
-
 @pytest.mark.parametrize(
     ("screen", "said"),
     [(3, "of type int"), (None, "of type NoneType"), (PhoneEnvironment(), "its reset.. returns")],
@@ -113,30 +107,9 @@ def test_a_function_with_other_arguments_is_no_node() -> None:
     assert function_node(id="str")(max).id == "str"  # it does not tell its arguments
 
 
-def test_an_error_of_a_run_without_a_name_does_not_mention_the_run() -> None:
-    @function_node
-    def broken(inbox: object, context: object) -> str:
-        raise ValueError("too late")
-
-    with pytest.raises(NodeError, match=r"^node 'broken', round 0: ValueError: too late$"):
-        CollabGraph([broken]).run_sync("go", limits=Limits(on_failure="abort"))
-
-
 def test_an_unknown_message_of_a_trace() -> None:
     trace = team().run_sync("wait")
     with pytest.raises(KeyError, match="'ada' is a node, whose messages are ada:0, ada:1, ada:2"):
         trace.message("ada")
     with pytest.raises(KeyError, match="did you mean 'ada:0'"):
         trace.message("adda:0")
-
-
-def test_a_node_with_a_scope_is_a_vote() -> None:
-    class First:
-        id, scope = "vote", "last"
-
-        async def __call__(self, inbox: Any, context: NodeContext) -> Any:
-            return inbox[0]
-
-    trace = CollabGraph([AgentNode("ada", MODEL), First()], rounds=2).run_sync("wait")
-    assert trace.agents == ("ada",)
-    assert [call.id for call in trace.calls] == ["ada:0", "ada:1", "vote:1"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
 import networkx
 import pytest
-from graph_fakes import SCREEN, HashModel, Sleeper
+from graph_fakes import SCREEN, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,31 +110,3 @@ def test_random_dags_are_acyclic_and_reproducible(seed: int, size: int, density:
     assert edges == random_dag(names, density, random.Random(seed))
     if density == 1.0:
         assert len(edges) == size * (size - 1) // 2
-
-
-def test_random_dags_favour_no_place_in_the_list() -> None:
-    rng = random.Random(1)
-    graphs = [random_dag(["a", "b", "c", "d"], 0.5, rng) for _ in range(6000)]
-    counts = Counter(edge for edges in graphs for edge in edges)
-    # Each of the 12 ordered pairs is in 1500 of 6000 (standard deviation 34).
-    assert len(counts) == 12
-    assert all(abs(count - 1500) < 170 for count in counts.values())
-
-
-def test_a_team_is_wired_by_a_shape() -> None:
-    def team(**options: object) -> CollabGraph:
-        return CollabGraph.collaborative(model=HashModel(), **options)  # type: ignore[arg-type]
-
-    names = [f"agent_{k}" for k in range(4)]
-    assert team(edges=shapes.debate).communication_edges == shapes.debate(names)
-    assert team(edges=partial(shapes.tree, branching=3)).communication_edges == shapes.tree(
-        names, 3
-    )
-    assert team(edges=lambda found: [(found[3], found[0])]).communication_edges == (
-        ("agent_3", "agent_0"),
-    )
-    assert team(edges=shapes.debate).predecessors["vote"] == tuple(names)
-    with pytest.raises(GraphError, match="a star needs a hub"):
-        team(agents=1, edges=shapes.star)
-    with pytest.raises(GraphError, match="did you mean 'agent_3'"):
-        team(edges=lambda found: [("agent3", "agent_0")])

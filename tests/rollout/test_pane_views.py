@@ -10,8 +10,6 @@ from swarm_ui import CollabGraph, Element, Observation, Request
 from swarm_ui.action import Abstain
 from swarm_ui.agent_view import Pane, paned, panes
 from swarm_ui.environments.base import at_once
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.phone.benchmark import SplitScreen
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import scripted_reply
 from swarm_ui.errors import ConfigError
@@ -27,13 +25,6 @@ SCREEN = Observation(
         Element(index=k, role="button", text=f"b{k}", pane=pane) for k, pane in enumerate("llrr")
     ),
 )
-
-
-def test_a_pane_shows_its_elements_and_is_partial() -> None:
-    view = paned(SCREEN, Pane(name="r"))
-    assert [(e.index, e.text) for e in view.observation.elements] == [(0, "b2"), (1, "b3")]
-    assert view.partial and view.order == (2, 3)
-    assert paned(SCREEN, Pane(name="x")).observation.elements == ()
 
 
 @pytest.mark.parametrize(
@@ -82,19 +73,6 @@ async def test_one_scripted_agent_with_everything_solves_all(whole: bool) -> Non
         assert (await rollout(phone, policy, task=task, seed=20_000_000)).success
 
 
-async def test_wrong_values_of_other_apps_are_not_used() -> None:
-    """All agents speak, and all but the needed ones state a wrong value under the same name."""
-    task = "split-message-budget"
-    phone = SplitPhone(agents=6)
-    others = [(app, "expenses") for app in phone.team(task, 8) if app != "expenses"]
-    episode = await play(task, 8, others)
-    assert episode.success
-    spoken = {m.sender for m in episode.steps[0].trace.messages if " has " in m.content}
-    assert len(spoken) >= 4
-    wrong = [edge for edge in others if edge[0] != "messages"]
-    assert (await play(task, 8, wrong)).success is False
-
-
 def test_panes_by_number_are_in_the_order_of_the_screen() -> None:
     orders = [pane.order(SCREEN) for pane in panes(3)]
     assert orders == [[0, 1], [2, 3], []]
@@ -121,16 +99,3 @@ def test_a_team_with_views_by_pane_has_the_acting_app_first() -> None:
             seen = {e.pane for e in trace.decision(call).observation.elements}
             assert seen == set(order[at : at + 1])
     assert order[0] == "messages" and str(trace.action).startswith("click “compose”")
-
-
-def test_the_command_line_s_splits_hold_out_templates_and_seeds() -> None:
-    env = SplitScreen()
-    for split, names, seeds in (
-        ("parameters", split_tasks("train"), TEST_SEEDS),
-        ("templates", split_tasks("new_templates"), TEST_SEEDS),
-        ("validation", split_tasks("train"), VALIDATION_SEEDS),
-        ("train", split_tasks("train"), TRAIN_SEEDS),
-    ):
-        jobs = env.test_jobs(split, tuple(env.split_tasks(split)), 30, 0)
-        assert {task for task, _ in jobs} == set(names) and all(s in seeds for _, s in jobs)
-        assert not list(env.mistakes((split,)))

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
-from graph_fakes import BLANK, SCREEN, HashModel, Sleeper
+from graph_fakes import BLANK, SCREEN, HashModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,6 @@ from swarm_ui import (
 from swarm_ui.environment import Step
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.model import Completion
-from swarm_ui.nodes import Fallback
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl
 
 ACTIONS = [
@@ -114,21 +113,6 @@ def test_numbers_that_json_cannot_hold_come_from_no_model_and_no_environment() -
             Step(observation=BLANK, reward=wrong)
 
 
-def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> None:
-    inner = CollabGraph.collaborative(model=HashModel(), agents=2, rounds=1, seed=1)
-    bad = Fallback(Sleeper("bad", fails=ValueError("nö")), Sleeper("spare"))
-    graph = CollabGraph(
-        [inner.named("team"), bad, Sleeper("never"), Sleeper("end")],
-        [("team", "bad"), ("team", "never"), ("never", "end"), ("bad", "end")],
-        when={("team", "never"): lambda message: False},
-    )
-    trace = graph.run_sync(SCREEN, run_id="r")
-    assert trace.skipped and any(c.error for c in trace.calls)
-    assert any(c.ballot for c in trace.calls) and any("/" in m.id for m in trace.messages)
-    write_jsonl(tmp_path / "t.jsonl", [trace])
-    assert list(iter_jsonl(tmp_path / "t.jsonl", Trace)) == [trace]
-
-
 def test_decisions_and_episodes_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     write_jsonl(path, [TRACE])
@@ -157,21 +141,6 @@ def played(seed: int) -> Episode:
     trace = graph.run_sync(SCREEN, seed=seed, run_id=f"r{seed}")
     step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.0, 1.0),))
     return Episode(environment="e", task="tâche", seed=seed, steps=(step,), success=seed % 2 == 0)
-
-
-def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    write_jsonl(path, [played(0)])
-    before = path.read_bytes()
-
-    def broken() -> object:
-        yield played(1)
-        raise RuntimeError("disk on fire")
-
-    with pytest.raises(RuntimeError):
-        write_jsonl(path, broken())  # type: ignore[arg-type]
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 500])
