@@ -145,11 +145,12 @@ def check_delays(edges: Sequence[Edge], delays: Mapping[Edge, int], rounds: int)
             )
 
 
-def check_until(until: Until | None) -> None:
-    """Raise for a coroutine function, whose result is always true."""
+def check_until(until: Until | None) -> Until | None:
+    """The function; raises for a coroutine function, whose result is always true."""
     if iscoroutinefunction(until):
         told = f"until: '{function_name(until)}' is a coroutine function; use a plain function"
         raise GraphError(told)
+    return until
 
 
 def check_there(edges: Iterable[Edge], wanted: Iterable[Edge], purpose: str) -> None:

@@ -101,8 +101,7 @@ class Dag:
         check_delays(self.edges, delays, rounds)
         self.when = MappingProxyType(dict(when))
         self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
-        check_until(until)
-        self.rounds, self.until = rounds, until
+        self.rounds, self.until = rounds, check_until(until)
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
         topological(predecessors(members, self.immediate) if delays else self.predecessors)
         self.output = only_sink(members, self.immediate) if output is None else output
