@@ -60,7 +60,7 @@ def chat(**choice: Any) -> dict[str, Any]:
 
 
 def test_one_model_serves_many_event_loops_also_on_two_threads() -> None:
-    with in_a_thread() as server:
+    with in_a_thread(Loopback()) as server:
         client, errors = model(server, max_retries=0), []
         team = CollabGraph.collaborative(10, 1, model=client)
 

@@ -159,7 +159,7 @@ async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
 def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
     shell: Shell, written: bool
 ) -> None:
-    with in_a_thread() as server:
+    with in_a_thread(Loopback()) as server:
         line = f"eval {LAMP} -n 6 -j 1 --model tiny --url {server.url} model.max_calls=3"
         first = shell(f"{line} run.report=false --out r")
         assert first.code == 4 and len(server.requests) == 3
@@ -181,7 +181,7 @@ _SMALL = (
 
 def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(shell: Shell) -> None:
     pytest.importorskip("peft")
-    with in_a_thread() as server:
+    with in_a_thread(Loopback()) as server:
         critic = f"--critic llm critic.model=tiny critic.model.url={server.url}"
         first = shell(f"train phone {_SMALL} {critic} critic.model.max_calls=3 --out t")
         assert first.code == 4 and len(server.requests) == 3

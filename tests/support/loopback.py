@@ -14,6 +14,7 @@ import contextlib
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,8 +63,7 @@ class Seen:
     path: str
     authorization: str | None
     body: dict[str, Any]
-    at: float
-    """Time of the event loop."""
+    at: float = field(default_factory=time.monotonic)
 
 
 def too_many(retry_after: str | None = None) -> Reply:
@@ -140,12 +140,12 @@ class Loopback:
         if length > _LARGEST:
             return False
         raw = await reader.readexactly(length)
-        if path.endswith("/models"):
-            listed = json.dumps({"object": "list", "data": [{"id": m} for m in self._models]})
-            return _send(writer, Reply(status=self._models_status, body=listed), listed)
-        body = json.loads(raw)
-        now = asyncio.get_running_loop().time()
-        self.requests.append(Seen(path, headers.get("authorization"), body, now))
+        seen = Seen(path, headers.get("authorization"), json.loads(raw or "{}"))
+        other = self.other(seen)
+        if other is not None:
+            return _send(writer, other, other.body or "")
+        body = seen.body
+        self.requests.append(seen)
         reply = self._next(body)
         counts = reply.delay < PATIENCE
         self._now += counts
@@ -179,6 +179,13 @@ class Loopback:
         writer.write(b"0\r\n\r\n")
         return True
 
+    def other(self, seen: Seen) -> Reply | None:
+        """The answer to a request that is not answered as a chat."""
+        if not seen.path.endswith("/models"):
+            return None
+        listed = {"object": "list", "data": [{"id": name} for name in self._models]}
+        return Reply(status=self._models_status, body=json.dumps(listed))
+
     def _next(self, body: dict[str, Any]) -> Reply:
         if not isinstance(self._script, list):
             return self._script(body)
@@ -186,12 +193,11 @@ class Loopback:
 
 
 @contextmanager
-def in_a_thread(script: Script = ()) -> Iterator[Loopback]:
+def in_a_thread(server: Loopback) -> Iterator[Loopback]:
     """A server in the event loop of another thread, for clients with loops of their own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = Loopback(script)
     asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
     try:
         yield server
