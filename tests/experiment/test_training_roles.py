@@ -15,7 +15,7 @@ from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS
-from swarm_ui.experiment.config import Config, Critic, Ray
+from swarm_ui.experiment.config import Config, Critic, Local, Ray
 from swarm_ui.experiment.mistakes import critic_mistakes
 from swarm_ui.experiment.model_settings import Endpoint, Language
 from swarm_ui.experiment.models import check_adapters
@@ -69,13 +69,6 @@ async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> No
             pass
 
 
-@pytest.mark.parametrize("section", [Critic(kind="llm"), Critic(teacher="llm")])
-def test_the_embedded_agent_cannot_judge_in_words(section: Critic) -> None:
-    [(name, mistake)] = critic_mistakes(Config(critic=section))
-    assert name == "critic.model"
-    assert "name a language model" in mistake
-
-
 async def test_a_scripted_teacher_is_of_the_environment() -> None:
     for name in ("phone", "invented", "phone-split"):
         section = Critic(teacher="scripted")
@@ -84,20 +77,6 @@ async def test_a_scripted_teacher_is_of_the_environment() -> None:
         async with open_critics(config, object()) as roles:
             assert roles.teacher is not None and roles.teacher.name == "scripted teacher"
             assert sent(roles.teacher).name == roles.teacher.name  # to workers
-
-
-@pytest.mark.parametrize(
-    ("environment", "section", "told"),
-    [
-        ("miniwob", Critic(teacher="scripted", kind="llm", model=Endpoint(name="m", url="http://h/v1")),
-         "'miniwob' has no solver"),
-        ("phone", Critic(teacher="scripted", kind="outcome"), "needs a critic"),
-    ],
-)  # fmt: skip
-def test_a_teacher_that_cannot_be_had(environment: str, section: Critic, told: str) -> None:
-    config = Config(env=ENVIRONMENTS[environment](), critic=section)
-    [(name, mistake)] = critic_mistakes(config)
-    assert name == "critic.teacher" and told in mistake
 
 
 async def test_a_language_model_can_be_critic_and_teacher() -> None:
@@ -114,7 +93,23 @@ async def test_the_outcome_needs_no_role(tmp_path: Path) -> None:
         assert (roles.critic, roles.judge, roles.teacher) == (None, None, None)
 
 
-def test_a_learned_critic_is_for_this_process_only() -> None:
-    section = Critic(kind="learned", folder="smollm2-critic")
-    [(name, mistake)] = critic_mistakes(Config(critic=section, place=Ray()))
-    assert name == "critic.kind" and "--on local" in mistake
+JUDGE = Endpoint(name="m", url="http://h/v1")
+
+
+@pytest.mark.parametrize(
+    ("environment", "section", "place", "name", "told"),
+    [
+        ("phone", Critic(kind="llm"), Local(), "model", "name a language model"),
+        ("phone", Critic(teacher="llm"), Local(), "model", "name a language model"),
+        ("miniwob", Critic(teacher="scripted", kind="llm", model=JUDGE), Local(), "teacher",
+         "'miniwob' has no solver"),
+        ("phone", Critic(teacher="scripted", kind="outcome"), Local(), "teacher", "needs a critic"),
+        ("phone", Critic(kind="learned", folder="smollm2-critic"), Ray(), "kind", "--on local"),
+    ],
+)  # fmt: skip
+def test_a_role_that_cannot_be_had(
+    environment: str, section: Critic, place: Local | Ray, name: str, told: str
+) -> None:
+    config = Config(env=ENVIRONMENTS[environment](), critic=section, place=place)
+    ((where, mistake),) = critic_mistakes(config)
+    assert where == f"critic.{name}" and told in mistake
