@@ -99,18 +99,21 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 class LineFile:
     """A file open for appending lines. An incomplete last line is removed when it is opened."""
 
-    def __init__(self, file: Path | FileIO, *, end: int | None = None, fsync: bool = True) -> None:
+    def __init__(self, file: Path | FileIO, *, fsync: bool = True) -> None:
         """
         Args:
             file: a path, created if it does not exist; or a file open to read and append.
-            end: number of bytes to keep; the rest is removed. ``None``: all complete lines.
             fsync: whether :meth:`append` waits until the lines are on disk.
         """
         self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
         self._fsync = fsync
-        self.size = whole_size(self._file) if end is None else end
+        self.size = 0
         """Bytes in the file."""
-        if self.size < os.fstat(self._file.fileno()).st_size:
+        there = os.fstat(self._file.fileno()).st_size
+        if there:  # an empty file has no map
+            with mmap(self._file.fileno(), 0, access=ACCESS_READ) as data:
+                self.size = data.rfind(b"\n") + 1
+        if self.size < there:
             self._file.truncate(self.size)
             os.fsync(self._file.fileno())
 
@@ -156,14 +159,6 @@ def whole_lines(path: Path) -> list[bytes]:
     if not path.exists():
         return []
     return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
-
-
-def whole_size(file: FileIO) -> int:
-    """Number of bytes of the complete lines of a file."""
-    if not os.fstat(file.fileno()).st_size:
-        return 0  # an empty file has no map
-    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        return data.rfind(b"\n") + 1
 
 
 def sync_folder(folder: Path) -> None:

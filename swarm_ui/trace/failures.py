@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-import msgspec
-
 from swarm_ui.action import Action, unfit
-from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
 FailureClass = Literal["world_fault", "reply_not_parsed", "loop", "declaration", "other"]
@@ -58,22 +55,17 @@ def failure_class(episode: Episode) -> FailureClass | None:
 def _loops(steps: Sequence[StepRecord]) -> bool:
     """Whether the last action was executed on the same screen at least ``_REPEATS`` times."""
     last = steps[-1]
-    done, screen = _done(last), _screen(last)
+    done, screen = _done(last), last.trace.observation.screen_key()
     if done is None or unusable(last):
         return False
     acts = [(step, _done(step)) for step in steps]
     same = [step for step, act in acts if act is not None and act.key == done.key]
-    return sum(_screen(step) == screen for step in same) >= _REPEATS
+    return sum(step.trace.observation.screen_key() == screen for step in same) >= _REPEATS
 
 
 def _done(step: StepRecord) -> Action | None:
     """The executed action; other programs may record the decision alone."""
     return step.executed or step.trace.action
-
-
-def _screen(step: StepRecord) -> Observation:
-    """The screen without its picture and without the past actions."""
-    return msgspec.structs.replace(step.trace.observation, history=(), png=None)
 
 
 def unusable(step: StepRecord) -> bool:
