@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
+    from swarm_ui.optim.credit.critic import Outcome
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
     from swarm_ui.optim.credit.learned import (
         LearnedCritic,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         train_critic,
     )
     from swarm_ui.optim.credit.llm import LLMCritic
-    from swarm_ui.optim.credit.outcome import Outcome
     from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
@@ -64,36 +64,21 @@ __all__ = [
     "scored_replies", "success_rate", "token_logprobs", "train_critic", "with_reference",
 ]  # fmt: skip
 
-_MODULES = {
-    "adversary": "LLMAdversary LLMTeacher ScriptedAdversary ScriptedTeacher",
-    "config": "TeamConfig UpdateConfig",
-    "credit.counterfactual": "LeaveOneOut Shapley",
-    "credit.groups": "DrMAS GiGPO MALT ProgressAttribution",
-    "credit.learned": "LearnedCritic calibrated labelled_replies learned_critic train_critic",
-    "credit.llm": "LLMCritic",
-    "credit.outcome": "Outcome",
-    "credit.scripted": "ScriptedCritic",
-    "credit.trust": "Trust",
-    "edges.candidates": "EdgeSample",
-    "edges.credit": "edge_credit",
-    "edges.distribution": "EdgeDistribution",
-    "edges.optim": "ProbabilitySGD edge_loss",
-    "examples": "Batch Example encode minibatches reply_logprobs token_logprobs with_reference",
-    "guidance": "Guidance",
-    "losses": "dpo_loss ipo_loss policy_gradient_loss rft_loss",
-    "metrics": "success_rate",
-    "preferences": "PreferencePair preference_pairs scored_replies",
-    "trainer": "TeamTrainer",
-}
-_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
+_MODULES = [
+    "config", "preferences", "examples", "losses", "metrics", "adversary", "guidance",
+    "credit.critic", "credit.scripted", "credit.llm", "credit.trust", "credit.groups",
+    "credit.counterfactual", "credit.learned", "edges.candidates", "edges.distribution",
+    "edges.optim", "edges.credit", "trainer",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
+    for module in _MODULES if name in __all__ else ():
+        found = import_module(f"{__name__}.{module}")
+        if hasattr(found, name):
+            value = globals()[name] = getattr(found, name)
+            return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

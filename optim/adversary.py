@@ -4,10 +4,9 @@ After CollabUIAgents (arXiv 2502.14496): for an action judged right, an adversar
 the negative of the same context, by rejection sampling. An adversary may write another right
 action by accident, so :class:`~swarm_ui.optim.guidance.Guidance` keeps only those with a low grade.
 
-RFT and preference pairs learn only from right actions that an agent proposed. On screens of apps
-that are new to all agents there are few of them. A teacher fills this gap, as in DAgger (Ross et
-al., AISTATS 2011): it acts on the screens that the team itself reaches. It is our addition to the
-paper. Tests have no teacher.
+On screens of apps that are new to all agents, few proposals are right. A teacher fills this gap, as
+in DAgger (Ross et al., AISTATS 2011): it acts on the screens that the team itself reaches. This is
+our addition to the paper. Tests have no teacher.
 """
 
 from __future__ import annotations
@@ -172,8 +171,8 @@ def with_label(action: Action, observation: Observation) -> Action:
 def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:
     """The prompt of an adversary: the context of a decision and the action that is right there.
 
-    The messages that the agent received are left out, so that a mistake of another agent does not
-    influence the negative. The prompt names only kinds of actions that the screen offers.
+    What the agent heard is left out, so that no mistake of another influences the negative. The
+    prompt names only kinds of actions that the screen offers.
     """
     screen = decision.observation
     fields = ["action_type", "target (the label of the element)", "index (its number)"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,11 @@ def save(
     edges: EdgeDistribution,
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Write a checkpoint, remove the others, and append the newest metrics to ``metrics.jsonl``.
-    Raises ``ConfigError`` if a file cannot be written; then the checkpoint before it, or this one,
-    is whole."""
+    """Append the newest metrics to ``metrics.jsonl``, write a checkpoint, and remove the others.
+    Raises ``ConfigError`` if a file cannot be written; then the checkpoint before it is whole."""
     path = folder / "checkpoints" / f"iteration-{state.iteration:04d}"
     try:
+        append_line(folder / "metrics.jsonl", msgspec.json.encode(state.history[-1]))
         with replacing_folder(path) as part:
             model.save_adapters(part / "adapters")
             edges.save(part / "edges.safetensors")
@@ -74,7 +75,6 @@ def save(
         for other in path.parent.glob("*iteration-*"):  # also parts that a kill has left
             if other != path:
                 shutil.rmtree(other)
-        append_line(folder / "metrics.jsonl", msgspec.json.encode(state.history[-1]))
     except OSError as error:
         raise ConfigError(
             f"cannot write the checkpoint of iteration {state.iteration} in '{folder}': {error}; "
@@ -98,8 +98,7 @@ def load(
     """
     found = sorted((folder / "checkpoints").glob("iteration-*"))
     if not found:
-        if (folder / "metrics.jsonl").exists():
-            _rewrite_metrics(folder / "metrics.jsonl", TeamState())
+        _forget(folder / "metrics.jsonl", 0)
         return None
     try:
         state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=TeamState)
@@ -116,22 +115,16 @@ def load(
     edges.load_state_dict(saved.state_dict())
     optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
     model.load_adapters(found[-1] / "adapters")
-    _rewrite_metrics(folder / "metrics.jsonl", state)
+    _forget(folder / "metrics.jsonl", state.iteration)
     return state
 
 
-def _rewrite_metrics(path: Path, state: TeamState) -> None:
-    """Keep the lines of finished iterations, and write that of the last one if it is missing."""
-    kept, last = list[bytes](), -1
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
+def _forget(metrics: Path, iteration: int) -> None:
+    """Remove the lines from this iteration on, and one that is incomplete."""
+    kept = []
+    for line in metrics.read_bytes().splitlines() if metrics.exists() else ():
+        with suppress(msgspec.DecodeError):
             record = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError:
-            continue  # an incomplete last line
-        number = record.get("iteration", -1)
-        if number < state.iteration:
-            kept.append(line)
-            last = max(last, number) if record.get("kind") == "iteration" else last
-    if last < state.iteration - 1:
-        kept.append(msgspec.json.encode(state.history[-1]))
-    write_atomic(path, b"".join(line + b"\n" for line in kept))
+            kept += [line + b"\n"] * (record.get("iteration", -1) < iteration)
+    if metrics.exists():
+        write_atomic(metrics, b"".join(kept))

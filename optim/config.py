@@ -32,20 +32,17 @@ class UpdateConfig:
     method: Method = "rft"
     """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
     replies only (the paper's "PO to RFT"), and ``grpo`` and ``gspo`` from the agents' own replies
-    with their advantages: with an importance ratio for each token, or for each reply. On the phone,
-    ``rft`` is as good as ``dpo``, the paper's method, in less time."""
+    with their advantages: with an importance ratio for each token, or for each reply."""
     steps: Natural | None = None
-    """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
-    equal work. ``None``: 35 for models below 5 M parameters, else 20; of a shared adapter 75, or
-    else 40."""
+    """Optimiser steps, whatever the number of pairs, so that variants do equal work. ``None``: 35
+    for models below 5 M parameters, else 20; of a shared adapter 75, or else 40."""
     batch_size: Count = 32
     """Examples of one optimiser step."""
     lr: Positive | None = None
     """Highest learning rate. ``None``: 3e-3 for models below 5 M parameters, else 2e-4."""
     beta: Positive = 0.05
-    """The ``beta`` of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2
-    gained 1 and 0.05 gained 10 points over the base agent. With ``grpo`` and ``gspo``: weight of
-    the divergence from the reference."""
+    """The ``beta`` of DPO and IPO: on the embedded phone 0.05 gained more than 0.2. With ``grpo``
+    and ``gspo``: weight of the divergence from the reference."""
     nll_weight: Amount = 1.0
     """Weight of the supervised term of DPO or IPO. It prevents a collapse of the likelihood."""
     clip: Open = 0.2
@@ -53,11 +50,10 @@ class UpdateConfig:
     are much nearer to 1: its paper clips at 0.0003."""
     micro_batch_tokens: Count | None = None
     """Maximum number of tokens of one forward and backward, padding included, which bounds the
-    memory. A larger batch is divided, and the gradients of its parts are added up; the sum is the
-    gradient of the whole batch. ``None``: 65,536 for models below 5 M parameters, else 2,048."""
+    memory. The gradients of the parts of a larger batch add up to that of the whole. ``None``:
+    65,536 for models below 5 M parameters, else 2,048."""
     checkpointing: bool = False
-    """Activation checkpointing: layers keep only their inputs, and are computed a second time in
-    the backward pass. Less memory, about a third more time, equal gradients."""
+    """Activation checkpointing: less memory, about a third more time, equal gradients."""
 
     def __post_init__(self) -> None:
         check(self, "update")
@@ -89,37 +85,35 @@ class TeamConfig:
     concurrency: Count = 64
     """Episodes at the same time, of all graphs together."""
     guide: Share | None = None
-    """Probability of executing a right proposal where the vote was wrong. The judge says what is
-    right: the judge of ``Guidance``, or the critic if it can. ``None``: 0.7 with a judge, 0
-    without."""
+    """Probability of executing a proposal that the judge finds right where the vote was wrong.
+    ``None``: 0.7 with a judge, 0 without."""
     grade_negatives: bool = True
     """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
     or without a judge, all are taken as wrong."""
     edges: EdgeMode = "redraw"
     """``redraw``: new edges in each iteration, as in the paper. ``fixed``: the graph's own.
-    ``learned``: drawn from the distribution of the trainer, which is updated by the utility of the
-    drawn graphs: the share of their decisions that the critic found right, or without a critic
-    their success."""
+    ``learned``: drawn from a distribution that learns from the utility of the drawn graphs: the
+    share of their decisions that the critic found right, or without a critic their success."""
     graphs: Count | None = None
     """Graphs drawn in each iteration. The episodes are divided among them; those of ``learned``
     all play the *same* episodes, so they need at least 2. ``None``: 4 for ``learned``, else 1."""
     edge_credit: Amount = 0.0
-    """Weight with which edges also learn from the critic's credit for the messages that they
-    carried (:func:`~swarm_ui.optim.edges.credit.edge_credit`), relative to the utility. The
-    credit of a message is often within 0.3 of its baseline, while a utility counts in standard
-    deviations, so a run of few iterations needs a weight above 1 to learn from it."""
+    """Weight, relative to the utility, with which edges also learn from the critic's credit for the
+    messages that they carried (:func:`~swarm_ui.optim.edges.credit.edge_credit`). It is often
+    within 0.3 of its baseline, while a utility counts in standard deviations, so a run of few
+    iterations needs a weight above 1."""
     update: UpdateConfig = field(default_factory=UpdateConfig)
     """The update of one adapter in one iteration."""
     shared_iterations: Natural = 0
-    """The first iterations train *one* adapter on the pairs of all agents and copy it to all whose
-    adapters nothing had trained when the training began. Others are never overwritten."""
+    """The first iterations train *one* adapter on the pairs of all agents, and copy it to those
+    that nothing had trained when the training began. Others are never overwritten."""
     easy_share: Share = 0.35
     """Share of the right messages that are learned from at steps where no agent was wrong."""
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""
     patience: Amount = 600.0
-    """Seconds for which episodes are tried again while a language model cannot be reached. After
-    that the run ends with an error and can be resumed."""
+    """Seconds for which episodes are tried again while a language model cannot be reached; then the
+    run ends with an error and can be resumed."""
     seed: Seed = 0
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Examples of an update: preference pairs and scored replies as token ids, in batches.
+"""Examples of an update: preference pairs as token ids, in batches.
 
 for batch in minibatches(with_reference(model, pairs), size=16, steps=5):
     optimizer.zero_grad()
@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences import PreferencePair, ScoredReply
+from swarm_ui.optim.preferences import PreferencePair
 
 Item = TypeVar("Item")
 Row = tuple[list[int], list[int]]
@@ -87,15 +87,15 @@ class Example(NamedTuple):
     adapter: str
     """The adapter that learns from it."""
     chosen: Row
-    """The chosen reply of a pair, or a scored reply."""
+    """The chosen reply of a pair, or the one reply."""
     rejected: Row | None = None
     weight: float = 1.0
     """The weight of a pair, or the advantage of a reply."""
     reference: tuple[float, float] = (0.0, 0.0)
     """Log-probability (nats) of the chosen and of the rejected reply under the reference."""
     by_token: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    """Log-probability (nats) of each token of a scored reply, under its adapter at the start of the
-    update and under the reference."""
+    """Log-probability (nats) of each token of the chosen reply, under its adapter at the start of
+    the update and under the reference."""
 
     @property
     def rows(self) -> list[Row]:
@@ -175,21 +175,21 @@ def _forward(model: Trainable, rows: Sequence[Row]) -> list[Tensor]:
 
 def encode(
     model: Trainable,
-    examples: Sequence[PreferencePair] | Sequence[ScoredReply],
+    pairs: Sequence[PreferencePair],
     adapter: str | None = None,
     *,
     rejected: bool = True,
 ) -> list[Example]:
-    """Pairs or scored replies as token ids.
+    """Pairs as token ids.
 
-    Pairs without a positive weight are left out. Of pairs with equal adapter, prompt and chosen
-    reply the first one that has a rejected reply is used, or else the first one. Scored replies are
-    the tokens that were sampled, and all are kept, because a policy gradient weights by frequency.
-    A model that cannot write any text learns only from replies with a valid action.
+    Those without a positive weight are left out. Of pairs with equal adapter, prompt and chosen
+    reply the first one that has a rejected reply is used, or else the first one. Replies with an
+    advantage are the tokens that were sampled, and all are kept, because a policy gradient weights
+    by frequency. A model that cannot write any text learns only from replies with a valid action.
 
     Args:
         model: encodes prompts and replies.
-        examples: of one kind.
+        pairs: pairs, or replies with an advantage.
         adapter: the adapter that learns from all of them; ``None``: from those of each node, the
             adapter that has its name.
         rejected: whether the rejected replies of pairs are used.
@@ -200,44 +200,41 @@ def encode(
     found: list[Example] = []
     places: dict[tuple[object, ...], int] = {}
     any_text = bool(getattr(model, "encodes_text", False))
-    for each in examples:
+    for each in pairs:
         name = adapter or each.node
         if name not in model.adapters:
             raise ConfigError(
                 f"no adapter '{name}' learns from the examples of '{each.node}'; the model has: "
                 f"{', '.join(model.adapters) or 'none'}. Add one, or name the adapter"
             )
-        if isinstance(each, ScoredReply):
-            if each.reply is not None or any_text:
-                prompt, ids = model.encode(each.decision, each.text, adapter=name)
-                row = prompt, list(each.sampled) or ids
-                found.append(Example(name, row, None, each.advantage))
+        if each.weight <= 0 or not (any_text or each.chosen is not None):
             continue
-        if each.weight <= 0:
+        prompt, ids = model.encode(each.decision, each.chosen_text, adapter=name)
+        if each.advantage is not None:
+            row = prompt, list(each.sampled) or ids
+            found.append(Example(name, row, None, each.advantage))
             continue
-        chosen = model.encode(each.decision, each.chosen_text, adapter=name)
-        usable = rejected and (any_text or each.rejected is not None)
-        against = each.rejected_text if usable else None
-        place = places.setdefault((name, tuple(chosen[0]), tuple(chosen[1])), len(found))
+        against = each.rejected_text if rejected and (any_text or each.rejected) else None
+        place = places.setdefault((name, tuple(prompt), tuple(ids)), len(found))
         if place == len(found) or (against is not None and found[place].rejected is None):
             other = None
             if against is not None:
                 other = model.encode(each.decision, against, adapter=name)
-            found[place : place + 1] = [Example(name, chosen, other, each.weight)]
+            found[place : place + 1] = [Example(name, (prompt, ids), other, each.weight)]
     return found
 
 
 @torch.no_grad()
 def with_reference(
     model: Trainable,
-    examples: Sequence[PreferencePair] | Sequence[ScoredReply] | Sequence[Example],
+    examples: Sequence[PreferencePair] | Sequence[Example],
     *,
     tokens: int = 65_536,
 ) -> list[Example]:
     """The examples with their log-probabilities under the reference: each adapter as it is now,
-    which also stands for the weights that sampled a scored reply.
+    which also stands for the weights that sampled a reply.
 
-    Pairs and scored replies are encoded first (:func:`encode`). ``tokens``: the maximum of one
+    Pairs are encoded first (:func:`encode`). ``tokens``: the maximum of one
     forward, padding included.
     """
     given: Any = examples

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.optim.settings import Amount, Count, Positive, check
+from swarm_ui.optim.settings import Count, Positive, check
 
 
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +31,7 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     beta: Positive = 0.1
     """The ``beta`` of DPO: strength of the constraint to stay close to the reference."""
     preferences: bool = True
-    """Whether DPO on the preferences of level 3 ends the training; ``False``: supervised stages
-    only."""
-    supervised: Amount = 0.2
-    """Weight of a supervised loss that is added to DPO's, so that the likelihood of the chosen
-    response does not fall; 0: none."""
+    """Whether DPO on the preferences of level 3 ends the training."""
     max_length: Count = 4096
     """Maximum number of tokens of prompt and response together. Longer samples are left out and
     counted, never truncated."""

@@ -6,12 +6,12 @@ import random
 from collections.abc import Sequence
 
 from swarm_ui.action import Action
-from swarm_ui.credit import Judge, proposals
+from swarm_ui.credit import Judge
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, Teacher
-from swarm_ui.optim.credit.critic import inmost
+from swarm_ui.optim.credit.critic import inmost, proposed
 from swarm_ui.optim.preferences import ScoredAction
 from swarm_ui.rollout import Intervention
 from swarm_ui.trace.records import Trace
@@ -26,12 +26,11 @@ class Guidance:
     The judge grades the proposals of each decision while the environment is still in its state.
     For one of the right actions, the adversary writes a wrong alternative. If no agent proposed a
     right action, the teacher shows one, which the judge grades. In a *guided* rollout, a right
-    action is executed if the team voted for a wrong one. Guidance and the teacher are our additions
-    to the paper: without guidance an untrained team fails at the first hard step and never reaches
-    later ones.
+    action is executed if the team voted for a wrong one: else an untrained team never gets beyond
+    the first hard step. Guidance and the teacher are our additions to the paper.
 
-    It can be sent to other processes if judge, adversary and teacher can. What adversary and
-    teacher wrote is the note of each step (:attr:`swarm_ui.trace.records.Episode.notes`), a
+    What adversary and teacher wrote is the note of each step
+    (:attr:`swarm_ui.trace.records.Episode.notes`), a
     :data:`~swarm_ui.optim.preferences.Alternatives`.
     """
 
@@ -52,13 +51,11 @@ class Guidance:
                 writes an alternative to the voted action, and all that it writes is taken as wrong.
             adversary: ``None``: no negatives.
             teacher: ``None``: nobody shows a right action. It needs a judge.
-            guide: probability of executing a right proposal of an agent, or what the teacher
-                showed, instead of a wrong vote.
+            guide: probability of executing a right action instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
-            trust: the judge's weight relative to the outcome, in [0, 1]. The probability of
-                guidance is multiplied by it. Below 0.5 the adversary does not use the judge, and
-                the teacher is not asked.
-            seed: the seed of guidance and adversary. Equal decisions get equal draws.
+            trust: the judge's weight relative to the outcome, in [0, 1], a factor on ``guide``.
+                Below 0.5 the adversary does not use the judge, and the teacher is not asked.
+            seed: equal decisions get equal draws.
         """
         self._judge, self._adversary, self._teacher = judge, adversary, teacher
         self._guide, self._seed = guide * trust, seed
@@ -75,7 +72,7 @@ class Guidance:
         if self._judge is not None:
             world = inmost(environment)
             state = world.snapshot() if isinstance(world, Restorable) else None
-            said = {m.action.key: m.action for m in proposals(trace) if m.action is not None}
+            said = {action.key: action for action in proposed(trace).values()}
             graded = await self._graded(trace, list(said.values()), state)
         good = [g.action for g in graded if g.credit > 0.5]
         right = None if self._trusted else trace.action

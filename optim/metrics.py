@@ -10,10 +10,9 @@ from typing import Any
 
 from swarm_ui.action import Action, unfit
 from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
-from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.critic import Outcome
 from swarm_ui.optim.preferences import (
     PreferencePair,
-    ScoredReply,
     credit_by_message,
     scored_proposals,
 )
@@ -35,8 +34,7 @@ Metrics = dict[str, Any]
 - ``steps``; ``steps/ADAPTER``, ``loss/ADAPTER``, ``seconds/ADAPTER`` of the updates.
 - ``nothing_learned``: why no adapter was trained, and what to change; empty: one was.
 - ``graphs``: the edges of each graph that was played; for learned edges ``edge/SENDER>LISTENER``,
-  the probabilities after the iteration, ``edges_moved``: the largest change of one, and
-  ``edges_entropy`` in nats.
+  the probabilities after the iteration, and ``edges_moved``: the largest change of one.
 - ``rollout_seconds``, ``update_seconds``, ``cpu_seconds`` of this process.
 """
 
@@ -62,9 +60,7 @@ def episode_metrics(episodes: Sequence[Episode]) -> Metrics:
     }
 
 
-def update_metrics(
-    examples: Sequence[PreferencePair] | Sequence[ScoredReply], updates: Sequence[UpdateStats]
-) -> Metrics:
+def update_metrics(examples: Sequence[PreferencePair], updates: Sequence[UpdateStats]) -> Metrics:
     """The metrics of the examples and of the updates of adapters."""
     nodes, sources = Counter(e.node for e in examples), Counter(e.source for e in examples)
     found: Metrics = {"pairs": len(examples)}

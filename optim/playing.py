@@ -30,11 +30,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 @dataclass
 class GraphRollout:
-    """The episodes that are played with one graph."""
+    """The episodes that are played with one graph; ``sample`` is ``None`` if it was not drawn."""
 
     team: CollabGraph
     sample: EdgeSample | None
-    """``None``: the edges were not drawn."""
     jobs: Sequence[Job]
     guidance: Guidance
     episodes: list[Episode] = field(default_factory=list)
@@ -99,12 +98,34 @@ async def play_graphs(
         ModelError: a model failed in all episodes, and waiting does not help.
     """
     todo = [(at, k) for at, graph in enumerate(graphs) for k in range(len(graph.jobs))]
-    total, again, found = len(todo), set[Place](), dict[Place, Episode]()
+    total, again, found, done = len(todo), set[Place](), dict[Place, Episode](), [0] * len(graphs)
+    each = max(1, concurrency // len(graphs))
+    here = not isinstance(environments, Rollouts)
+    free = asyncio.Semaphore(concurrency // each if here else len(graphs))
+
+    async def play(at: int, mine: list[Place]) -> None:
+        def count(finished: int, *_: object) -> None:
+            done[at] = finished
+            if not again:
+                on_progress(sum(done), total)
+
+        async with free:
+            episodes = await rollout_many(
+                environments,
+                GraphPolicy(graphs[at].team, name="training team"),
+                [graphs[at].jobs[k] for _, k in mine],
+                concurrency=each,
+                progress=count,
+                intervention=graphs[at].guidance,
+                max_steps=max_steps,
+            )
+        found.update(zip(mine, episodes, strict=True))
+
     while todo:
         missed, why = todo, await _undelivered(publisher)
         if why is None:
-            progress = None if again else lambda done: on_progress(done, total)
-            found |= await _play(graphs, environments, todo, concurrency, max_steps, progress)
+            shares = [[place for place in todo if place[0] == at] for at in range(len(graphs))]
+            await together([play(at, mine) for at, mine in enumerate(shares) if mine])
             missed = [place for place in todo if unanswered(found[place])]
             if len(missed) < len(todo):  # the model has answered, if only some
                 patience.answered()
@@ -116,55 +137,13 @@ async def play_graphs(
         todo = missed
     for at, graph in enumerate(graphs):
         graph.episodes = [found[at, k] for k in range(len(graph.jobs))]
-    _expect_some([episode.fault for episode in found.values()])
-    return len(again)
-
-
-async def _play(
-    graphs: Sequence[GraphRollout],
-    environments: MakeEnvironment | Rollouts,
-    todo: Sequence[Place],
-    concurrency: int,
-    max_steps: int | None,
-    progress: Callable[[int], None] | None,
-) -> dict[Place, Episode]:
-    """The episodes of some places, of all graphs at once."""
-    done = [0] * len(graphs)
-    places = max(1, concurrency // len(graphs))
-    here = not isinstance(environments, Rollouts)
-    free = asyncio.Semaphore(concurrency // places if here else len(graphs))
-
-    async def play(at: int) -> dict[Place, Episode]:
-        def count(finished: int, *_: object) -> None:
-            done[at] = finished
-            if progress is not None:
-                progress(sum(done))
-
-        graph, mine = graphs[at], [place for place in todo if place[0] == at]
-        async with free:
-            episodes = await rollout_many(
-                environments,
-                GraphPolicy(graph.team, name="training team"),
-                [graph.jobs[k] for _, k in mine],
-                concurrency=places,
-                progress=count,
-                intervention=graph.guidance,
-                max_steps=max_steps,
-            )
-        return dict(zip(mine, episodes, strict=True))
-
-    parts = await together([play(at) for at in dict.fromkeys(at for at, _ in todo)])
-    return {place: episode for part in parts for place, episode in part.items()}
-
-
-def _expect_some(faults: Sequence[Failure | None]) -> None:
-    """Raise ``ModelError`` if every episode has a fault, and models or nodes caused some."""
+    faults = [episode.fault for episode in found.values()]
     ours = [f for f in faults if f is not None and f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
         raise ModelError(
-            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
-            f"{ours[0]}"
+            f"all {total} episodes were lost to faults; expected models that answer, got: {ours[0]}"
         )
+    return len(again)
 
 
 async def _undelivered(publisher: Any) -> ModelUnavailable | None:
@@ -189,8 +168,8 @@ async def patient_credit(
 
 
 def unanswered(episode: Episode) -> Failure | None:
-    """The first failure in an episode that was caused by an unreachable model; ``None``: there is
-    none. A failure after which a fallback answered is not counted."""
+    """The first failure in an episode that an unreachable model caused, if any. One after which a
+    fallback answered is not counted."""
     said = [episode.fault]
     said += [call.error for record in episode.steps for call in record.trace.calls]
     return next((each for each in said if each is not None and each.kind == "unavailable"), None)

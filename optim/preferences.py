@@ -4,16 +4,11 @@ A right action of an agent is preferred to a wrong action that another agent pro
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
 another agent or, if no agent was right, of the action that a teacher showed.
 
-Pairs contain whole replies. A reply of the agent itself is the exact text that it sent, with its
-reason. Actions of other agents are mapped into the agent's own view and written in its own prompt
-format:
-
-- a colleague's action with the reason that a colleague gave for it, if there is one. An agent that
-  sees a part of the screen also learns such an action on a hidden element that a message named to
-  it;
-- a teacher's action without a reason;
-- an adversary's action with the reason of the preferred reply, so that the two sides differ only in
-  the action, and the presence of a reason is not learned.
+Pairs contain whole replies. A reply of the agent itself is the exact text that it sent. Actions of
+others are mapped into the agent's own view and written in its own prompt format: a colleague's with
+the reason that it gave, a teacher's without one, and an adversary's with that of the preferred
+reply, so that the two sides differ only in the action. An agent that sees a part of the screen also
+learns an action on a hidden element that a message named to it.
 """
 
 from __future__ import annotations
@@ -47,63 +42,43 @@ class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
-    """A context with a preferred and a rejected action."""
+    """A context with a preferred and a rejected reply, or one reply with its advantage."""
 
     node: str
     decision: Decision
     """The context, in the agent's own view."""
-    chosen: Action
-    """The chosen action, in the indices of the agent's view."""
-    rejected: Action | None
+    chosen: Action | None
+    """The chosen action, in the indices of the agent's view; it may be a hidden element that a
+    message named. ``None``: a reply with an advantage that holds no valid action."""
+    rejected: Action | None = None
     """The rejected action, in the indices of the agent's view. ``None``: no wrong action is known,
     and only the likelihood of ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
+    advantage: float | None = None
+    """For a policy gradient: credit relative to the group. Above 0 the reply becomes more probable,
+    below 0 less. ``None``: this is a pair."""
     source: str = ""
     """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
-    """The exact text of the reply with the chosen action. Default: the action as JSON, which is the
-    whole reply of the embedded agent."""
+    """The exact text of the chosen reply. Default: the action as JSON, which is the whole reply of
+    the embedded agent."""
     rejected_text: str | None = None
     """The reply with the rejected action. If ``rejected`` is ``None``, it is a reply that holds no
     valid action; ``None``: there is no rejected side."""
+    sampled: tuple[int, ...] = ()
+    """Token ids of the chosen reply, if the text does not determine them; see
+    :attr:`swarm_ui.model.Completion.sampled`."""
     prompt: str = ""
     """The exact prompt of the call, as the agent's model read it; empty: there was no call."""
     prompt_format: str = "json"
     """The format of both replies, see :mod:`swarm_ui.prompts`."""
 
     def __post_init__(self) -> None:
-        if not self.chosen_text:
+        if not self.chosen_text and self.chosen is not None:
             force_setattr(self, "chosen_text", self.chosen.json())
         if self.rejected is not None and self.rejected_text is None:
             force_setattr(self, "rejected_text", self.rejected.json())
-
-
-class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply with its context.
-
-    The update makes it more probable if its advantage is above 0, and less probable if below.
-    """
-
-    node: str
-    decision: Decision
-    """The context, in the agent's own view."""
-    reply: Action | None
-    """Action of the reply, in the indices of the agent's view; ``None``: no valid one. An agent
-    that sees a part of the screen may also name a hidden element."""
-    advantage: float
-    """Credit relative to the group; above 0: better than the group."""
-    source: str = "own"
-    text: str = ""
-    """The exact text of the reply. Default: the action as JSON, which is the whole reply of the
-    embedded agent."""
-    sampled: tuple[int, ...] = ()
-    """Token ids of the reply, if the text does not determine them; see
-    :attr:`swarm_ui.model.Completion.sampled`."""
-
-    def __post_init__(self) -> None:
-        if not self.text and self.reply is not None:
-            force_setattr(self, "text", self.reply.json())
 
 
 Alternatives = tuple[Sequence[ScoredAction], Sequence[ScoredAction]]
@@ -130,7 +105,7 @@ def preference_pairs(
         rng: chooses if several actions are possible for the other side of a pair; default: the
             stream of seed 0.
     """
-    draws, kept = rng or random.Random(0), dict[tuple[str, Decision, ActionKey], PreferencePair]()
+    draws, kept = rng or random.Random(0), dict[tuple[object, ...], PreferencePair]()
     for episode in _with_credit(episodes, credit):
         if episode.fault is not None:
             continue
@@ -140,7 +115,7 @@ def preference_pairs(
                 continue
             written = cast("Alternatives | None", note) or ((), ())
             for pair in _StepPairs(record, written, easy_share, draws).all():
-                key = (pair.node, pair.decision, pair.chosen.key)
+                key = (pair.node, pair.decision, pair.chosen and pair.chosen.key)
                 if key not in kept or _says(kept[key]) < _says(pair):
                     kept[key] = pair
     return list(kept.values())
@@ -153,16 +128,13 @@ def _says(pair: PreferencePair) -> tuple[bool, bool]:
 
 def scored_replies(
     episodes: Sequence[Episode], credit: Sequence[Credit] | None = None
-) -> list[ScoredReply]:
-    """The replies of all scored steps whose advantage is not 0, in order.
+) -> list[PreferencePair]:
+    """The replies of all scored steps whose advantage is not 0, in order, for a policy gradient.
 
-    The advantages of a step are ``StepRecord.advantages``, as they are. Where the source of the
-    credit defines none, they are the credit relative to all messages on the same screen, of any
-    agent and episode (the groups of GiGPO, arXiv 2505.10978), in standard deviations.
-
-    Each reply is the exact text that was sampled, and its token ids if tokenising the text again
-    would give others. Unscored messages and masked episodes are left out. For the arguments see
-    :func:`preference_pairs`.
+    Advantages are ``StepRecord.advantages``. Where the source of the credit defines none, they are
+    the credit relative to all messages on the same screen, of any agent and episode (the groups of
+    GiGPO, arXiv 2505.10978), in standard deviations. Unscored messages and masked episodes are left
+    out. For the arguments see :func:`preference_pairs`.
     """
     played = [e for e in _with_credit(episodes, credit) if e.success is not None]
     records = [record for episode in played for record in episode.steps]
@@ -171,7 +143,7 @@ def scored_replies(
     for screen, values in zip(screens, scored, strict=True):
         for value in values.values():
             groups.add(screen, value)
-    found: list[ScoredReply] = []
+    found: list[PreferencePair] = []
     for record, screen, values in zip(records, screens, scored, strict=True):
         trace = record.trace
         if record.advantages is not None:
@@ -184,9 +156,10 @@ def scored_replies(
             value = advantages.get(call.id, 0.0)
             if value and (own is not None or unparsed(call)):
                 found.append(
-                    ScoredReply(
-                        node=call.node, decision=trace.decision(call), reply=own, advantage=value,
-                        text=call.message.content, sampled=made.sampled if made else (),
+                    PreferencePair(
+                        node=call.node, decision=trace.decision(call), chosen=own, advantage=value,
+                        source="own", chosen_text=call.message.content,
+                        sampled=made.sampled if made else (),
                     )
                 )  # fmt: skip
     return found

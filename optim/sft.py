@@ -32,6 +32,8 @@ _PLAIN = (
 """The prompt that ``CausalModel`` builds for a tokenizer without a template, then the reply."""
 
 
+_SUPERVISED = 0.2
+"""Weight of the supervised loss beside DPO's, so that the chosen response stays likely."""
 OnStep = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 Row = dict[str, Any]
@@ -114,26 +116,20 @@ def train_stage(
 
 
 def _trainer(
-    model: Path,
-    before: Path | None,
-    config: FinetuneConfig,
-    rows: list[Row],
-    tokenizer: Any,
+    model: Path, before: Path | None, config: FinetuneConfig, rows: list[Row], tokenizer: Any,
     checkpoints: Path,
-) -> Any:
+) -> Any:  # fmt: skip
     network = load_network(model, before, config)
     data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
     if "chosen" not in rows[0]:
-        arguments = _arguments(config, checkpoints, config.learning_rate)
-        order = "group_by_length"  # there is less padding
-        sft = SFTConfig(**arguments, train_sampling_strategy=order)
+        sft = SFTConfig(
+            **_arguments(config, checkpoints, config.learning_rate),
+            train_sampling_strategy="group_by_length",  # there is less padding
+        )
         return SFTTrainer(network, args=sft, **data)
-    both = config.supervised > 0
+    arguments = _arguments(config, checkpoints, config.preference_learning_rate)
     dpo = DPOConfig(
-        **_arguments(config, checkpoints, config.preference_learning_rate),
-        beta=config.beta,
-        loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
-        loss_weights=[1.0, config.supervised] if both else None,
+        **arguments, beta=config.beta, loss_type=["sigmoid", "sft"], loss_weights=[1.0, _SUPERVISED]
     )
     # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, it
     # would load the reference from the path in the model's config, which may be another model.

@@ -2,8 +2,7 @@
 
     draw edges -> roll out -> credit -> pairs -> update adapters -> update edges -> checkpoint
 
-After CollabUIAgents (arXiv 2502.14496), section on multi-agent learning with credit
-re-assignment. What the paper leaves open is a setting of
+After CollabUIAgents (arXiv 2502.14496). What the paper leaves open is a setting of
 :class:`~swarm_ui.optim.config.TeamConfig`. Guidance, the teacher and learned edges are ours. For
 another loop, copy this file, or begin with the functions that it calls.
 """
@@ -35,8 +34,7 @@ from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.checkpoint import TeamState
 from swarm_ui.optim.config import GUIDE, POLICY_GRADIENT, TeamConfig
-from swarm_ui.optim.credit.critic import judge_of, name_of
-from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.critic import Outcome, judge_of, name_of
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.candidates import EdgeSample
@@ -56,15 +54,8 @@ from swarm_ui.optim.metrics import (
     why_nothing_was_learned,
 )
 from swarm_ui.optim.playing import GraphRollout, Patience, patient_credit, play_graphs
-from swarm_ui.optim.preferences import preference_pairs, scored_replies
-from swarm_ui.optim.update import (
-    Examples,
-    Rehearse,
-    UpdateStats,
-    follow,
-    untrained,
-    update_team,
-)
+from swarm_ui.optim.preferences import PreferencePair, preference_pairs, scored_replies
+from swarm_ui.optim.update import Rehearse, UpdateStats, follow, untrained, update_team
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
@@ -91,15 +82,14 @@ class TeamTrainer:
 
     - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
       whether pairs or scored replies are learned from;
-    - ``rehearse``: draws earlier examples for each update, in its thread, so that the agents do
-      not forget what they could do before: a function of their number and a random generator;
+    - ``rehearse``: a function of a number and a random generator, which draws earlier examples for
+      each update, in its thread, so that the agents do not forget what they could do before;
     - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``;
     - ``max_steps``: maximum number of steps of an episode; default: the environment's limit;
     - ``log``: called with the numbers of each iteration, such as ``wandb.log``;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
       done, total); for the update in its thread;
-    - ``on_episodes``: called with an iteration and its episodes with their credit, before the
-      update;
+    - ``on_episodes``: called with an iteration and its credited episodes, before the update;
     - ``warn``: called with a text when a model cannot be reached, nothing was learned, or ``log``
       fails; default: ``warnings.warn``.
     """
@@ -125,8 +115,8 @@ class TeamTrainer:
             team: the agents and their model. An adapter is added for each agent that names none of
                 the model's; agents that name one adapter share it.
             make_environment: see :func:`swarm_ui.rollout.rollout_many`; or open rollouts of other
-                processes, to which judge and adversary are then sent. There the agents need a model
-                that publishes its versions, such as ``swarm_ui.nodes.PublishedModel``.
+                processes, whose agents need a model that publishes its versions, such as
+                ``swarm_ui.nodes.PublishedModel``.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             critic: gives credit to the messages of an iteration's episodes, after they were played.
                 ``None``: the outcome is the credit ("w/o CR").
@@ -219,18 +209,24 @@ class TeamTrainer:
         examples = self._examples(iteration, graphs)
         played = time.perf_counter()
         updates = await self._updated(iteration, examples, together, processes)
-        edges = self._update_edges(graphs)
-        trust = self._trust
+        source, nothing = name_of(self._critic), ""
+        if not any(update.steps for update in updates):
+            nothing = why_nothing_was_learned(
+                episodes, self.config, source=source, examples=len(examples)
+            )
+            of = f"iteration {iteration + 1} of {self.config.iterations}"
+            self.warn(f"{of}: no adapter was trained: {nothing}")
+        edges, trust = self._update_edges(graphs), self._trust
         return {
             "kind": "iteration",
             "iteration": iteration,
             "shared": bool(together),
             **episode_metrics(episodes),
             "replayed": replayed,
-            "credit_source": name_of(self._critic),
+            "credit_source": source,
             "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
             **update_metrics(examples, updates),
-            "nothing_learned": self._why_nothing(iteration, episodes, updates, len(examples)),
+            "nothing_learned": nothing,
             "graphs": [[list(e) for e in g.team.communication_edges] for g in graphs],
             **edges,
             "rollout_seconds": played - began,
@@ -295,11 +291,11 @@ class TeamTrainer:
             raise
         except ModelError as error:
             kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
+            kept = "in the weights" if self._folder is None else f"saved in {self._folder}"
             raise kind(
                 f"{at} of {config.iterations}: {error}. Nothing of this iteration was learned; "
-                f"those before it are "
-                f"{'in the weights' if self._folder is None else f'saved in {self._folder!s}'}. "
-                "To do: resume the run, or start it again, when the model answers"
+                f"those before it are {kept}. To do: resume the run, or start it again, when the "
+                "model answers"
             ) from error
         for graph in graphs:
             graph.episodes = [credited(episode, next(credit)) for episode in graph.episodes]
@@ -308,7 +304,7 @@ class TeamTrainer:
     def _patience(self, at: str) -> Patience:
         return Patience(self.config.patience, lambda text: self.warn(f"{at}: {text}"))
 
-    def _examples(self, iteration: int, graphs: Sequence[GraphRollout]) -> Examples:
+    def _examples(self, iteration: int, graphs: Sequence[GraphRollout]) -> list[PreferencePair]:
         """Preference pairs of the episodes, or scored replies for a policy gradient."""
         if self.config.update.method in POLICY_GRADIENT:
             return scored_replies([e for graph in graphs for e in graph.episodes])
@@ -318,7 +314,7 @@ class TeamTrainer:
         return [pair for pairs in made for pair in pairs]
 
     async def _updated(
-        self, iteration: int, examples: Examples, together: Sequence[str],
+        self, iteration: int, examples: Sequence[PreferencePair], together: Sequence[str],
         processes: Processes | None,
     ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
@@ -350,6 +346,7 @@ class TeamTrainer:
             return {}
         samples = [graph.sample for graph in graphs if graph.sample is not None]
         utility = decision_credit if self._compares else success_rate
+        worths = [utility(graph.episodes) for graph in graphs]
         weight, credit = self.config.edge_credit, None
         if weight:
             credit = [
@@ -357,27 +354,12 @@ class TeamTrainer:
             ]
         before = self.edges.logits.detach().sigmoid()
         self.edge_optimizer.zero_grad()
-        worths = [utility(graph.episodes) for graph in graphs]
         loss = edge_loss(self.edges, samples, worths, credit, credit_weight=weight)
         loss.backward()  # type: ignore[no-untyped-call]
         self.edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
         found = {f"edge/{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
-        found["edges_moved"] = float(change.max()) if change.numel() else 0.0
-        return {**found, "edges_entropy": self.edges.entropy().item()}
-
-    def _why_nothing(
-        self, iteration: int, episodes: Sequence[Episode], updates: Sequence[UpdateStats],
-        examples: int,
-    ) -> str:  # fmt: skip
-        """Warn if no adapter was trained; returns the reason, or nothing."""
-        if any(update.steps for update in updates):
-            return ""
-        source = name_of(self._critic)
-        reason = why_nothing_was_learned(episodes, self.config, source=source, examples=examples)
-        of = f"iteration {iteration + 1} of {self.config.iterations}"
-        self.warn(f"{of}: no adapter was trained: {reason}")
-        return reason
+        return {**found, "edges_moved": float(change.max()) if change.numel() else 0.0}
 
     # -- between iterations -------------------------------------------------------------------
 
@@ -388,9 +370,8 @@ class TeamTrainer:
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
-        state, folder = None, self._folder
+        state, folder, edges = None, self._folder, (self.edges, self.edge_optimizer)
         if folder is not None and resume:
-            edges = self.edges, self.edge_optimizer
             state = checkpoint.load(folder, self.model, *edges, self.config, self.adapters)
         elif folder is not None and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
@@ -399,9 +380,8 @@ class TeamTrainer:
             )
         self._add_adapters()
         if state is None:
-            fresh = untrained(self.model, dict.fromkeys(self.adapters.values()))
-            state = TeamState(untrained=fresh)
-        elif state.trust is not None and self._trust is not None:
+            return TeamState(untrained=untrained(self.model, dict.fromkeys(self.adapters.values())))
+        if state.trust is not None and self._trust is not None:
             self._trust.load_state_dict(state.trust)
         return state
 

@@ -20,13 +20,12 @@ from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule, with_reference
 from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
-from swarm_ui.optim.preferences import PreferencePair, ScoredReply
+from swarm_ui.optim.preferences import PreferencePair
 
 BOOTSTRAP = 0.5
 """Share of the other agents' examples that each adapter also learns from, drawn for each one."""
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
-Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
 """``(count, rng) -> examples`` of what the agents could do before, for an update on ``count``
 others."""
@@ -74,7 +73,7 @@ def loss_of(settings: UpdateConfig) -> Loss:
 
 def update_team(
     model: Trainable,
-    examples: Examples,
+    pairs: Sequence[PreferencePair],
     adapters: Mapping[str, str],
     config: TeamConfig,
     iteration: int,
@@ -89,7 +88,7 @@ def update_team(
 
     Args:
         model: the model; it is changed in place.
-        examples: pairs of all nodes, or scored replies for a policy gradient.
+        pairs: pairs of all nodes; for a policy gradient, replies with their advantages.
         adapters: the adapter of each node; nodes may share one. Each learns from the examples of
             its nodes, and from a share of the others.
         config, iteration: the settings, and the iteration, counted from 0.
@@ -107,7 +106,7 @@ def update_team(
         shared = name in together
         settings = config.update_at(model, iteration, shared=shared)
         rng = random.Random(derive(config.seed, "update", iteration, name))
-        mine: Any = examples
+        mine = pairs
         if not shared:
             mine = [e for e in mine if adapters[e.node] == name or rng.random() < BOOTSTRAP]
         if rehearse is not None:
@@ -144,7 +143,7 @@ def untrained(model: Trainable, adapters: Iterable[str]) -> list[str]:
 def prepare(
     model: Trainable,
     adapter: str,
-    examples: Examples,
+    pairs: Sequence[PreferencePair],
     settings: UpdateConfig,
     rng: random.Random,
     *,
@@ -153,16 +152,9 @@ def prepare(
     """Encode the examples of an update, and draw its batches and the seed of dropout.
 
     ``settings`` are :meth:`~swarm_ui.optim.config.UpdateConfig.filled`. ``rejected``: use the
-    rejected replies of pairs also with method ``rft``. Raises ``ConfigError`` if the examples are
-    not of the kind that the method learns from.
+    rejected replies of pairs also with method ``rft``.
     """
-    wanted = ScoredReply if settings.method in POLICY_GRADIENT else PreferencePair
-    wrong = next((e for e in examples if not isinstance(e, wanted)), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
-        )
-    found = encode(model, examples, adapter, rejected=rejected or settings.method != "rft")
+    found = encode(model, pairs, adapter, rejected=rejected or settings.method != "rft")
     if not found or not settings.steps:
         return Task(adapter, tuple(found), (), 0, settings)
     seed = rng.getrandbits(63)

@@ -62,13 +62,10 @@ class Credit(
         *,
         source: str = "",
         signed: bool = False,
-        rationale: Sequence[Mapping[str, str]] | None = None,
         advantages: Sequence[Mapping[str, float | None]] | None = None,
     ) -> Self:
         """Credit by message id for each step; other messages are unscored, and so is all of a
-        masked episode. ``rationale``: the reason by message id, for each step; agents of a round
-        with the same reason are named together.
-        """
+        masked episode."""
         if episode.success is None:
             return cls.unscored(episode, source, f"masked: {episode.fault}")
         traces = [record.trace for record in episode.steps]
@@ -80,7 +77,6 @@ class Credit(
             values=table(values),
             source=source,
             signed=signed,
-            rationale=tuple(map(_by_round, traces, rationale or ())),
             advantages=None if advantages is None else table(advantages),
         )
 
@@ -194,15 +190,3 @@ def credited(episode: Episode, credit: Credit) -> Episode:
         for record, values, advantages, rationale in zip(episode.steps, *columns, strict=True)
     ]  # fmt: skip
     return msgspec.structs.replace(episode, steps=tuple(steps))
-
-
-def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
-    """One text for each round, which groups the agents by the reason that their message got."""
-    texts = []
-    for round in range(trace.rounds):
-        agents: dict[str, list[str]] = {}
-        for message in trace.messages:
-            if message.round == round and message.sender in trace.agents and message.id in why:
-                agents.setdefault(why[message.id], []).append(message.sender)
-        texts.append("; ".join(f"{', '.join(names)}: {reason}" for reason, names in agents.items()))
-    return tuple(texts)

@@ -1,10 +1,9 @@
 """Credit from decisions that would have been: without a message, or with only some agents.
 
 The value of a decision is the grade that a judge gives to its action. Leave-one-out and resampling
-(after COMA, and C3 for transcripts of language models) compare the recorded decision with replays
-in which one message is left out or drawn again. Shapley values compare all coalitions of agents.
-Only calls that depend on a changed message are made again, so the team must still have the adapters
-of the episodes.
+(after COMA, and C3 for transcripts of language models) compare it with replays in which one message
+is left out or drawn again; Shapley values compare all coalitions of agents. Only calls that depend
+on a changed message are made again, so the team must still have the adapters of the episodes.
 """
 
 from __future__ import annotations
@@ -122,9 +121,8 @@ class Shapley(_Replays):
     """Shapley values of a decision's agents: their mean marginal contributions over all orders.
 
     The worth of a coalition is the value of the decision without the messages of all other agents.
-    Each message of an agent gets the value of the agent. The values of all agents sum to the value
-    of the decision minus its value without any message, which is usually 0. Every coalition is a
-    replay, so use this for audits and for the calibration of critics, not for every step.
+    Each message gets the value of its agent; they sum to the value of the decision minus its value
+    without any message, usually 0. Every coalition is a replay: use it for audits.
     """
 
     def __init__(self, team: Dag, judge: Judge) -> None:

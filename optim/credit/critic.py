@@ -1,4 +1,4 @@
-"""What critics share: checked results, the states of recorded decisions, groups of values."""
+"""The outcome as credit, and what critics share: checked results, states, groups of values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.credit import Credit, Critic, Judge
+from swarm_ui.action import Action
+from swarm_ui.credit import Credit, Critic, Judge, proposals, unreadable
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.records import Episode, Trace
 
 
 def name_of(critic: object) -> str:
@@ -73,6 +74,27 @@ async def states_of(judge: Judge, episode: Episode) -> Sequence[object]:
     return [None] * len(episode.steps) if states is None else list(await states(episode))
 
 
+async def judged(judge: Judge, episode: Episode) -> Credit:
+    """A judge's grade of each proposal, of which equal ones are graded once, and 0.0 for a reply
+    without a valid action; nodes that failed or abstained are unscored."""
+    values: list[dict[str, float | None]] = []
+    if episode.success is not None:
+        states = await states_of(judge, episode)
+        for trace, state in zip((r.trace for r in episode.steps), states, strict=True):
+            said = proposed(trace)
+            actions = {action.key: action for action in said.values()}
+            grades = await judge.grade(trace.observation, list(actions.values()), state)
+            known = dict(zip(actions, grades, strict=True))
+            wrong = dict.fromkeys(unreadable(trace), 0.0)
+            values.append({**wrong, **{id: known[action.key] for id, action in said.items()}})
+    return Credit.of(episode, values, source=name_of(judge))
+
+
+def proposed(trace: Trace) -> dict[str, Action]:
+    """The action of each proposal, by the id of its message."""
+    return {m.id: m.action for m in proposals(trace) if m.action is not None}
+
+
 async def made_by(make_environment: Callable[[], Any]) -> Any:
     """A new environment from a function, which may be asynchronous."""
     made = make_environment()
@@ -82,6 +104,26 @@ async def made_by(make_environment: Callable[[], Any]) -> Any:
 def inmost(environment: Any) -> Any:
     """The environment without its wrappers. Its snapshots fit any other one of its class."""
     return getattr(environment, "innermost", environment)
+
+
+class Outcome:
+    """The episode's outcome as the credit of all its messages: learning *without* a critic.
+
+    1.0 or 0.0 for all proposals and unreadable replies.
+    """
+
+    name = "outcome"
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        return [self.credit(episode) for episode in episodes]
+
+    def credit(self, episode: Episode) -> Credit:
+        """The credit of one episode."""
+        traces = [record.trace for record in episode.steps]
+        scored = [[*(m.id for m in proposals(trace)), *unreadable(trace)] for trace in traces]
+        values = [dict.fromkeys(ids, float(bool(episode.success))) for ids in scored]
+        return Credit.of(episode, values, source=self.name)
 
 
 class Scripted:

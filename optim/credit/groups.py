@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, proposals, unreadable
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.critic import Groups, screen_key
+from swarm_ui.optim.credit.critic import Groups, proposed, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 Start = tuple[str, bytes]
@@ -50,8 +50,7 @@ class _Step(NamedTuple):
     @property
     def actions(self) -> dict[str, Action]:
         """Message id -> proposed action."""
-        said = proposals(self.record.trace)
-        return {m.id: m.action for m in said if m.action is not None}
+        return proposed(self.record.trace)
 
 
 Values = Callable[[_Step], dict[str, float]]
@@ -94,8 +93,6 @@ class _Compared:
         raise NotImplementedError
 
     def _credit(self, episode: Episode, found: list[dict[str, float]]) -> Credit:
-        if episode.success is None:
-            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
         if not self._defines_advantages:
             return Credit.of(episode, found, source=self.name, signed=True)
         bounded = [{id: v / (1.0 + abs(v)) for id, v in step.items()} for step in found]

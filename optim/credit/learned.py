@@ -8,7 +8,8 @@ critic's card.
     replies = labelled_replies(episodes, await critic(episodes))
     train_critic(Path("smollm2"), replies, Path("critic"))
     model = CausalModel.from_pretrained(Path("smollm2"))
-    learned = await calibrated(learned_critic(model, Path("critic")), held_out, Path("critic"))
+    critic = learned_critic(model, Path("critic"))
+    figures = await calibrated(critic, held_out, Path("critic"))
 """
 
 from __future__ import annotations
@@ -17,23 +18,24 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.adapter_metadata import CRITIC_FILE, AdapterMetadata
-from swarm_ui.credit import Credit, credited, proposals, unreadable
+from swarm_ui.credit import Credit, credited
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import with_label
+from swarm_ui.optim.credit.critic import judged
 from swarm_ui.optim.finetuning import FinetuneConfig, Result
 from swarm_ui.optim.preferences import Alternatives, scored_proposals
-from swarm_ui.prompts import PromptFormat, format_named
+from swarm_ui.prompts import format_named
 from swarm_ui.stats import Interval, percentile_interval
 from swarm_ui.trace.records import Episode
 
@@ -44,21 +46,20 @@ OPTIONS = ("yes", "no")
 CARD_VERSION = 2
 TRAINING = FinetuneConfig(learning_rate=5e-4, batch_size=16, accumulate=1)
 """Settings of :func:`train_critic` if none are given."""
-_ASKED = "Is this reply right?"
+_ASKED, _FORMAT = "Is this reply right?", "compact"
 _CACHED_SCREENS = 20_000
 _LARGEST = 30.0
 """Bound of log-odds, since a probability may be exactly 0 or 1."""
 
 
-def question(
-    observation: Observation, action: Action, form: PromptFormat
-) -> tuple[ChatMessage, ...]:
+def question(observation: Observation, action: Action) -> tuple[ChatMessage, ...]:
     """The chat of a critic about one proposal, in the indices of the whole screen.
 
-    It is the chat of an agent on that screen, with the action as its reply, and one more turn that
-    asks whether the reply is right, so an adapter of an agent is a good start for the training.
-    Without sender and reason, the wording of a reply cannot influence its score.
+    It is the chat of an agent on that screen in the format ``compact``, with the action as its
+    reply, and one more turn that asks whether the reply is right, so an adapter of an agent is a
+    good start for the training. Without sender and reason, wording cannot influence the score.
     """
+    form = format_named(_FORMAT)
     chat = form.chat(Decision(observation=observation))
     reply = form.write(with_label(action, observation), observation)
     return (*chat, ChatMessage("assistant", reply), ChatMessage("user", _ASKED))
@@ -83,14 +84,13 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not any(right) or all(right):
             return cls()
-        x = np.array([[_log_odds(p), 1.0] for p in probabilities])
-        target, start = np.array(right, dtype=float), np.array([1.0, 0.0])
-        weights = start.copy()
+        x, target = np.array([[_log_odds(p), 1.0] for p in probabilities]), np.array(right, float)
+        start = weights = np.array([1.0, 0.0])
         for _ in range(50):
             p = _sigmoid(x @ weights)
             gradient = x.T @ (p - target) + (weights - start)
             curvature = (x * (p * (1.0 - p))[:, None]).T @ x + np.eye(2)
-            weights -= np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
+            weights = weights - np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
         return cls(slope=min(20.0, max(0.05, float(weights[0]))), offset=float(weights[1]))
 
 
@@ -107,8 +107,6 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     """The data needed to use a trained critic, and the origin of the critic."""
 
     critic_version: int = CARD_VERSION
-    prompt_format: str = "compact"
-    """Prompt format of the questions to the critic."""
     scaling: Scaling = Scaling()
     """The calibration, fitted on held-out replies."""
     base_model: str = ""
@@ -138,64 +136,41 @@ class LearnedCritic:
         Args:
             model: answers the questions.
             adapter: the trained adapter; ``None``: the model without training as a critic.
-            card: its prompt format and scaling.
+            card: its scaling.
             name: for tables and records.
         """
         self._model, self._adapter, self.card = model, adapter, card or CriticCard()
-        self._form = format_named(self.card.prompt_format)
         self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action; a node
         that failed or abstained is unscored. Raises ``ModelError`` if the model cannot answer."""
-        return await together([self._credit(episode) for episode in episodes])
+        return await together([judged(self, episode) for episode in episodes])
 
     async def grade(
-        self, observation: Observation, actions: Sequence[Action], state: object
+        self, observation: Observation, actions: Sequence[Action], state: object = None
     ) -> list[float | None]:
-        """See :class:`swarm_ui.Judge`; the state is not used."""
-        return [*await self.scores(observation, actions)]
-
-    async def _credit(self, episode: Episode) -> Credit:
-        values: list[dict[str, float | None]] = []
-        for trace in (record.trace for record in episode.steps if episode.success is not None):
-            said = {m.id: m.action for m in proposals(trace) if m.action is not None}
-            found = await self.scores(trace.observation, list(said.values()), run=trace.run)
-            wrong = dict.fromkeys(unreadable(trace), 0.0)
-            values.append({**wrong, **dict(zip(said, found, strict=True))})
-        return Credit.of(episode, values, source=self.name)
-
-    async def scores(
-        self, observation: Observation, actions: Sequence[Action], *, run: str = ""
-    ) -> list[float]:
-        """The probability that each action is right, in the indices of the whole screen.
-
-        ``run``: the run that asks. The model serves several runs in turn.
-        """
+        """The probability that each action is right; see :class:`swarm_ui.Judge`. The state is not
+        used."""
         if len(self._known) > _CACHED_SCREENS:
             self._known = {}
         screen = msgspec.structs.replace(observation, png=None)
         known = self._known.setdefault(msgspec.json.encode(screen), {})
         new = {a.key: a for a in actions if a.key not in known}
         if new:
-            asked = [
-                Request(chat=question(screen, a, self._form), adapter=self._adapter, run=run)
-                for a in new.values()
-            ]
+            asked = [Request(chat=question(screen, a), adapter=self._adapter) for a in new.values()]
             answers = await self._model.probabilities(asked, OPTIONS)
-            known |= {
-                k: self.card.scaling(answer[0]) for k, answer in zip(new, answers, strict=True)
-            }
-        return [known[action.key] for action in actions]
+            known |= {key: answer[0] for key, answer in zip(new, answers, strict=True)}
+        return [self.card.scaling(known[action.key]) for action in actions]
 
 
-def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> LearnedCritic:
+def learned_critic(model: Any, folder: Path) -> LearnedCritic:
     """The critic in a folder, as :func:`train_critic` writes it.
 
     ``model`` is the language model that it was trained on, and may be that of the agents; the
-    folder's adapter is loaded into it with the name ``adapter``. Raises ``ConfigError`` if there is
-    no critic in the folder, or it does not fit the model.
+    folder's adapter is loaded into it. Raises ``ConfigError`` if there is no critic in the folder,
+    or it does not fit the model.
     """
     card = read_card(folder)
     if not (hasattr(model, "probabilities") and hasattr(model, "load_adapter")):
@@ -203,10 +178,8 @@ def learned_critic(model: Any, folder: Path, *, adapter: str = ADAPTER) -> Learn
             f"a learned critic needs a language model in this process that can load adapters "
             f"(CausalModel), got {type(model).__name__}"
         )
-    model.load_adapter(folder, adapter)
-    return LearnedCritic(
-        model, adapter=adapter, card=card, name=f"learned critic ({folder.name}, {model.name})"
-    )
+    model.load_adapter(folder, ADAPTER)
+    return LearnedCritic(model, card=card, name=f"learned critic ({folder.name}, {model.name})")
 
 
 def read_card(folder: Path) -> CriticCard:
@@ -225,7 +198,6 @@ def read_card(folder: Path) -> CriticCard:
             f"the critic '{folder}' has version {card.critic_version}, this library reads "
             f"{CARD_VERSION}; open it with the swarm-ui that wrote it"
         )
-    format_named(card.prompt_format)
     return card
 
 
@@ -243,7 +215,8 @@ class LabelledReply(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     seed: int
     step: int
-    source: Literal["agent", "adversary", "teacher"]
+    source: str
+    """``agent``, ``adversary`` or ``teacher``."""
     observation: Observation
     """The screen with its goal and history, without a picture."""
     action: Action
@@ -269,19 +242,14 @@ def labelled_replies(episodes: Sequence[Episode], credit: Sequence[Credit]) -> l
             actions = [("agent", g) for g in scored_proposals(record.trace, record.credit or ())]
             actions += [("adversary", g) for g in wrong] + [("teacher", g) for g in shown]
             labels = {g.action.key: (source, g) for source, g in reversed(actions)}
+            screen = msgspec.structs.replace(record.trace.observation, png=None)
             found += [
                 LabelledReply(
-                    task=episode.task,
-                    seed=episode.seed,
-                    step=step,
-                    source=source,  # type: ignore[arg-type]
-                    observation=msgspec.structs.replace(record.trace.observation, png=None),
-                    action=g.action,
-                    right=g.credit > 0.5,
+                    task=episode.task, seed=episode.seed, step=step, source=source,
+                    observation=screen, action=g.action, right=g.credit > 0.5,
                 )
-                for source, g in labels.values()
-                if g.credit != 0.5
-            ]
+                for source, g in labels.values() if g.credit != 0.5
+            ]  # fmt: skip
     return found
 
 
@@ -303,7 +271,7 @@ def train_critic(
         replies: the training data, of which as many right as wrong ones are drawn.
         out: the folder to write: the adapter in peft's format, and its card.
         config: settings of the training.
-        card: prompt format, origin and name of the base model.
+        card: origin and name of the base model.
         start: folder of an adapter to start from; ``None``: a new one.
         report: called with the step, the number of steps and the loss.
 
@@ -317,7 +285,7 @@ def train_critic(
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
     card = card or CriticCard(base_model=model.name)
-    rows = _rows(replies, format_named(card.prompt_format), random.Random(config.seed))
+    rows = _rows(replies, random.Random(config.seed))
     tokenizer = sft.load_tokenizer(model)
     work = sft.fitting(rows, tokenizer, config.max_length)
     if not work.rows:
@@ -325,9 +293,7 @@ def train_critic(
             f"critic training: there are no right and wrong replies to learn from: {len(replies)} "
             f"replies, {len(rows)} in equal parts, none of at most {config.max_length} tokens"
         )
-    about = AdapterMetadata(
-        prompt_format=card.prompt_format, base_model=card.base_model, made_by="critic"
-    )
+    about = AdapterMetadata(prompt_format=_FORMAT, base_model=card.base_model, made_by="critic")
     made = sft.train_stage(
         model, start, out, work, tokenizer, config=config, about=about, report=report
     )
@@ -337,16 +303,14 @@ def train_critic(
     return made
 
 
-def _rows(
-    replies: Sequence[LabelledReply], form: PromptFormat, rng: random.Random
-) -> list[dict[str, Any]]:
+def _rows(replies: Sequence[LabelledReply], rng: random.Random) -> list[dict[str, Any]]:
     """Questions about as many right as wrong replies with their answers, as prompts of trl."""
     sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
     drawn = [reply for side in sides for reply in rng.sample(side, min(map(len, sides)))]
     rng.shuffle(drawn)
     found = []
     for reply in drawn:
-        chat = question(reply.observation, reply.action, form)
+        chat = question(reply.observation, reply.action)
         turns = [{"role": turn.role, "content": turn.content} for turn in chat]
         answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
         found.append({"prompt": turns, "completion": [answer]})
@@ -364,21 +328,6 @@ class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Share of right replies; ``None``: there are no replies."""
     auc: Interval | None
     """Probability that a right reply has a higher score than a wrong one."""
-    error: float | None
-    """Expected calibration error, 10 bins."""
-
-
-def critic_figures(replies: Sequence[LabelledReply], scores: Sequence[float]) -> CriticFigures:
-    """How well the scores of replies judge; only replies of agents count. Intervals resample whole
-    tasks."""
-    rows = [(r, score) for r, score in zip(replies, scores, strict=True) if r.source == "agent"]
-    right, values = [r.right for r, _ in rows], [score for _, score in rows]
-    return CriticFigures(
-        replies=len(rows),
-        right=sum(right) / len(right) if right else None,
-        auc=auc(values, right, [r.task for r, _ in rows]),
-        error=calibration_error(values, right),
-    )
 
 
 def auc(
@@ -390,60 +339,56 @@ def auc(
     there is one for each item, because the messages of one task are not independent. ``None`` if
     all items are right, or none.
     """
-    values, place = np.unique(np.asarray(scores, float), return_inverse=True)
-    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
-    tallies = np.zeros((2, len(names), len(values)))
-    np.add.at(
-        tallies, (np.asarray(right, int), np.array([names[c] for c in clusters], int), place), 1.0
-    )
+    members: dict[object, list[tuple[float, float]]] = {}
+    for score, fits, cluster in zip(scores, right, clusters, strict=True):
+        members.setdefault(cluster, []).append((score, float(fits)))
+    parts = [np.array(rows) for rows in members.values()]
 
-    def figure(chosen: Sequence[int]) -> float | None:
-        bad, good = tallies[:, list(chosen)].sum(1)
-        pairs = good.sum() * bad.sum()
-        return float((good * (bad.cumsum() - bad / 2)).sum() / pairs) if pairs else None
+    def figure(chosen: Sequence[Any]) -> float | None:
+        values, fits = np.concatenate([np.empty((0, 2)), *chosen]).T
+        good, bad = values[fits == 1.0], np.sort(values[fits == 0.0])
+        if not (len(good) and len(bad)):
+            return None
+        lower = np.searchsorted(bad, good) + np.searchsorted(bad, good, "right")
+        return float(lower.mean() / 2 / len(bad))
 
-    whole, rng = figure(range(len(names))), random.Random(0)
+    whole, rng = figure(parts), random.Random(0)
     if whole is None:
         return None
-    draws = (figure(rng.choices(range(len(names)), k=len(names))) for _ in range(200))
+    draws = (figure(rng.choices(parts, k=len(parts))) for _ in range(200))
     drawn = [value for value in draws if value is not None] or [-math.inf, math.inf]
-    return percentile_interval(whole, drawn, len(names))
+    return percentile_interval(whole, drawn, len(parts))
 
 
-def calibration_error(scores: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Expected calibration error: the mean distance between score and share of right items in 10
-    bins of equal width on [0, 1], weighted by the size of the bins. ``None`` without items."""
-    if not scores:
-        return None
-    values = np.asarray(scores, float)
-    place = np.minimum((values * 10).astype(int), 9)
-    gaps = np.bincount(place, values - np.asarray(right, float))
-    return float(np.abs(gaps).sum() / len(values))
-
-
-async def scores_of(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> list[float]:
-    """The score of each reply."""
-    found = await together([critic.scores(r.observation, [r.action]) for r in replies])
-    return [score for (score,) in found]
+async def critic_figures(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> CriticFigures:
+    """How well a critic judges replies; only those of agents count. Intervals resample whole
+    tasks."""
+    rows = [r for r in replies if r.source == "agent"]
+    scores, right = await _scores(critic, rows), [r.right for r in rows]
+    return CriticFigures(
+        replies=len(rows),
+        right=sum(right) / len(right) if right else None,
+        auc=auc(scores, right, [r.task for r in rows]),
+    )
 
 
 async def calibrated(
     critic: LearnedCritic, replies: Sequence[LabelledReply], folder: Path
-) -> tuple[LearnedCritic, CriticFigures]:
-    """The critic with a scaling that fits replies on which it was not trained, and its figures on
-    them, which are written on the card in the folder."""
-    raw = await scores_of(critic, replies)
-    agents = [(p, r.right) for p, r in zip(raw, replies, strict=True) if r.source == "agent"]
-    scaling = Scaling.fitted([p for p, _ in agents], [right for _, right in agents])
-    figures = critic_figures(replies, [scaling(p) for p in raw])
-    validation = {
-        "replies": figures.replies,
-        "right": figures.right,
-        "auc": None if figures.auc is None else figures.auc.mean,
-        "error_unscaled": critic_figures(replies, raw).error,
-        "error": figures.error,
-    }
-    card = msgspec.structs.replace(critic.card, scaling=scaling, validation=validation)
-    write_card(card, folder)
-    scaled = LearnedCritic(critic._model, adapter=critic._adapter, card=card, name=critic.name)
-    return scaled, figures
+) -> CriticFigures:
+    """Scale the critic's scores so that they fit replies on which it was not trained; returns its
+    figures on them, which are written on the card in the folder."""
+    rows = [r for r in replies if r.source == "agent"]
+    critic.card = msgspec.structs.replace(critic.card, scaling=Scaling())
+    scaling = Scaling.fitted(await _scores(critic, rows), [r.right for r in rows])
+    critic.card = msgspec.structs.replace(critic.card, scaling=scaling)
+    figures = await critic_figures(critic, rows)
+    found = None if figures.auc is None else figures.auc.mean
+    validation = {"replies": figures.replies, "right": figures.right, "auc": found}
+    critic.card = msgspec.structs.replace(critic.card, validation=validation)
+    write_card(critic.card, folder)
+    return figures
+
+
+async def _scores(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> list[float]:
+    found = await together([critic.grade(r.observation, [r.action]) for r in replies])
+    return [score for (score,) in found if score is not None]

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
+from swarm_ui.credit import SOLVER_CREDIT, Credit
 from swarm_ui.environment import Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import Scripted, inmost
+from swarm_ui.optim.credit.critic import Scripted, inmost, judged
 from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode
 
@@ -74,26 +74,10 @@ class ScriptedCritic(Scripted):
         return found
 
     async def _credit(self, episode: Episode) -> Credit:
-        if episode.success is None:
-            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
         try:
-            states = await self.states(episode)
+            return await judged(self, episode)
         except EnvironmentFault as error:
             return Credit.unscored(episode, self.name, f"not graded: {error}")
-        values: list[dict[str, float | None]] = []
-        why: list[dict[str, str]] = []
-        for trace, state in zip((record.trace for record in episode.steps), states, strict=True):
-            said = {m.id: m.action for m in proposals(trace) if m.action is not None}
-            actions = {action.key: action for action in said.values()}
-            grades = await self.grade(trace.observation, list(actions.values()), state)
-            known = dict(zip(actions, grades, strict=True))
-            wrong = dict.fromkeys(unreadable(trace), 0.0)
-            values.append({**wrong, **{id: known[action.key] for id, action in said.items()}})
-            why.append(
-                {id: f"{'' if known[a.key] else 'not '}nearer to success" for id, a in said.items()}
-                | dict.fromkeys(wrong, "no valid action")
-            )
-        return Credit.of(episode, values, source=self.name, rationale=why)
 
     async def made(self) -> Any:
         """A new environment. Raises ``ConfigError`` if it cannot grade."""

@@ -1,12 +1,11 @@
 """The weight of a critic, learned from how well its scores predict outcomes.
 
 For each round of a decision, the mean score of an episode is correlated with its outcome, among
-the episodes of one group. A group is a task, so that a critic gains nothing by knowing which tasks
-are hard. The weight is the lower bound of the interval of that correlation, and never below 0: a
-critic without evidence has no weight, and a critic that prefers wrong actions ends at 0. Older
-episodes count less with each batch, so that the weight adapts to a changing team. When all agents
-do what the critic prefers, its scores no longer vary. They then no longer explain the remaining
-failures, and the outcome takes over.
+the episodes of one task, so that a critic gains nothing by knowing which tasks are hard. The weight
+is the lower bound of the interval of that correlation, and never below 0: a critic without evidence
+has no weight, and one that prefers wrong actions ends at 0. Older episodes count less with each
+batch. When all agents do what the critic prefers, its scores no longer vary, and the outcome takes
+over.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from statistics import fmean
 import msgspec
 
 from swarm_ui.credit import Credit, Critic, Matrix
-from swarm_ui.optim.credit.critic import credit_of, name_of
-from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.critic import Outcome, credit_of, name_of
 from swarm_ui.trace.records import Episode
 
 MEMORY = 0.9
@@ -120,7 +118,7 @@ class Trust:
         return Credit(
             values=tuple(_blend(ours, theirs, weights) for ours, theirs in values),
             source=f"{given.source}, weighed against {outcome.source}",
-            rationale=told or outcome.rationale,
+            rationale=told,
         )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from statistics import fmean
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.topology import topological
 from swarm_ui.optim.preferences import credit_by_message
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
@@ -39,16 +39,25 @@ def edge_credit(
     own = {id: v - _BASELINE for id, v in credit_by_message(trace, credit).items()}
     sender = {message.id: message.sender for message in trace.messages}
     failed = {message.id for message in trace.messages if message.error is not None}
-    returns = _returns(trace, own, discount)
+    heard_by: dict[str, list[str]] = {}
+    for call in trace.calls:
+        for id in call.heard:
+            heard_by.setdefault(id, []).append(call.id)
+
+    @cache
+    def returns(id: str) -> float | None:
+        """``None`` where neither the message nor a later one was scored."""
+        later = [v for reply in heard_by.get(id, ()) if (v := returns(reply)) is not None]
+        return own.get(id, 0.0) + discount * fmean(later) if later and discount else own.get(id)
+
     carried: dict[EdgeName, list[float]] = {}
     edges = set(trace.edges)
     for call in trace.calls:
+        onward = returns(call.id) if discount else None
         for id in call.heard:
             edge = (sender.get(id, ""), call.node)
-            mine, onward = own.get(id), returns.get(call.id) if discount else None
-            if edge not in edges or id in failed or (mine is None and onward is None):
-                continue
-            carried.setdefault(edge, []).append((mine or 0.0) + discount * (onward or 0.0))
+            if edge in edges and id not in failed and (id in own or onward is not None):
+                carried.setdefault(edge, []).append(own.get(id, 0.0) + discount * (onward or 0.0))
     return {edge: fmean(values) for edge, values in sorted(carried.items())}
 
 
@@ -64,29 +73,8 @@ def episode_edge_credit(
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:
         for step in episode.steps if episode.success is not None else ():
-            found = {} if step.credit is None else edge_credit(
-                step.trace, step.credit, discount=discount
-            )  # fmt: skip
-            for edge, value in found.items():
-                gathered.setdefault(edge, []).append(value)
+            if step.credit is not None:
+                for edge, value in edge_credit(step.trace, step.credit, discount=discount).items():
+                    gathered.setdefault(edge, []).append(value)
     kept = set(gathered if edges is None else edges)
     return {edge: fmean(values) for edge, values in sorted(gathered.items()) if edge in kept}
-
-
-def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, float | None]:
-    """Return of each message, by id; ``None`` where neither it nor a later one was scored."""
-    calls = {call.id: call.heard for call in trace.calls}
-    known = {message.id for message in trace.messages}
-    heard = {m.id: [h for h in calls.get(m.id, ()) if h in known] for m in trace.messages}
-    listeners: dict[str, list[str]] = {}
-    for call in trace.calls:
-        for id in call.heard:
-            listeners.setdefault(id, []).append(call.id)
-    returns: dict[str, float | None] = {}
-    # Every message precedes those that depend on it, so a reverse pass knows their returns.
-    for id in reversed(topological(heard)):
-        later = [v for m in listeners.get(id, ()) if (v := returns.get(m)) is not None]
-        returns[id] = own.get(id)
-        if later and discount:
-            returns[id] = own.get(id, 0.0) + discount * fmean(later)
-    return returns

@@ -6,15 +6,12 @@ in this order, with its own probability. So every sample is acyclic for all para
 log-probabilities are exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
 
 The order decides only about candidates inside a level of
-:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`. A candidate between levels always
-points forward, so its probability does not depend on the order. The same holds for a delayed
-candidate, which delivers its message in a later round: it counts as pointing forward in every
-order.
+:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`: one between levels always points forward,
+and so does a delayed candidate, which delivers its message in a later round.
 
-With a decision, a sample keeps the edges on a path to it. From the last node backwards, node i is
-used if it has an edge to a used node behind it, and edges into unused nodes are dropped. Given the
-order, the kept edges are again independent. So the log-probability of the *kept* edges is exact
-too: it is the sum over all pairs of i before j in which j is used.
+With a decision, a sample keeps the edges on a path to it. Given the order, these are again
+independent, so their log-probability is exact too: the sum over all pairs of i before j in which j
+has a path to the decision.
 """
 
 from __future__ import annotations
@@ -36,8 +33,13 @@ from torch.nn.functional import logsigmoid, softplus
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
-from swarm_ui.optim.edges.orders import MAX_EXACT, best_order, edge_set_log_prob
+from swarm_ui.optim.edges.candidates import (
+    MAX_EXACT,
+    CandidateGraph,
+    EdgeSample,
+    best_order,
+    edge_set_log_prob,
+)
 from swarm_ui.trace.records import EdgeName
 
 _FORMAT = "swarm-ui edges 1"
@@ -177,9 +179,8 @@ class EdgeDistribution(nn.Module):
         """The most probable (order, edges). In a tie, the name that sorts first comes first, and an
         edge is absent.
 
-        With a decision, the edges that lead to it are kept. In a level of more than
-        :data:`~swarm_ui.optim.edges.orders.MAX_EXACT` nodes: the most probable order, then
-        the most probable edges given this order.
+        With a decision, the edges that lead to it are kept. In a level of more than 12 nodes: the
+        most probable order, then the most probable edges given this order.
         """
         graph = self.graph
         best = torch.maximum(logsigmoid(self.logits), logsigmoid(-self.logits))
@@ -204,8 +205,8 @@ class EdgeDistribution(nn.Module):
         """Log-probability (nats) of each DAG, ``[B]``, with gradient.
 
         The probability of the edges, summed over all orders, which removes the noise of the order;
-        ``-inf`` for a cycle. If more than :data:`~swarm_ui.optim.edges.orders.MAX_EXACT` nodes may
-        all reach each other, it is that of order *and* edges, and only samples have one.
+        ``-inf`` for a cycle. If more than 12 nodes may all reach each other, it is that of order
+        *and* edges, and only samples have one.
 
         Raises:
             ConfigError: an edge is not a candidate, or the edges need an order and have none.
@@ -245,14 +246,10 @@ class EdgeDistribution(nn.Module):
     @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
         """Probability of each candidate over all orders, before any is dropped (closed form)."""
-        probability = self._sender_first() * self.logits.sigmoid()
-        return dict(zip(self.candidates, probability.tolist(), strict=True))
-
-    def entropy(self) -> Tensor:
-        """Expected entropy (nats) of the edges given the order, for any number of nodes."""
-        p = self.logits.sigmoid()
-        each = -(p * logsigmoid(self.logits) + (1 - p) * logsigmoid(-self.logits))
-        return (self._sender_first() * each).sum()
+        graph = self.graph
+        first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
+        chance = torch.where(graph.order_dependent, first, 1.0) * self.logits.sigmoid()
+        return dict(zip(self.candidates, chance.tolist(), strict=True))
 
     def _repr_svg_(self) -> str:
         # Only a notebook needs the drawing code.
@@ -289,12 +286,6 @@ class EdgeDistribution(nn.Module):
             if len(level) > 1:
                 total = total + (part - part.flip(1).logcumsumexp(1).flip(1)).sum(1)
         return total
-
-    def _sender_first(self) -> Tensor:
-        """Probability that the sender of each candidate precedes its listener, ``[E]``."""
-        graph = self.graph
-        first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
-        return torch.where(graph.order_dependent, first, 1.0)
 
     def save(self, path: Path) -> None:
         """Write parameters and names as safetensors. Missing folders are made. Raises

@@ -22,7 +22,6 @@ from swarm_ui.optim.stage1.finetune import finetune
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Origin, Sample
 from swarm_ui.optim.stage1.synthesize import Models, synthesize
 from swarm_ui.optim.stage1.templates import expert_of
-from swarm_ui.optim.stage1.walk import random_action
 
 __all__ = [
     "CorpusConfig",
@@ -35,7 +34,6 @@ __all__ = [
     "expert_of",
     "export",
     "finetune",
-    "random_action",
     "read_corpus",
     "synthesize",
     "totals",

@@ -14,14 +14,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.files import LineFile, write_atomic
+from swarm_ui.budget import Budget, most_tokens
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.files import LineFile, whole_lines, write_atomic
+from swarm_ui.message import Usage
+from swarm_ui.model import ChatModel, Request
 from swarm_ui.optim.settings import expect_same
-from swarm_ui.optim.stage1.calls import CallRecord, read_lines
 from swarm_ui.optim.stage1.checks import DropCounts
 from swarm_ui.optim.stage1.samples import (
     CORPUS_VERSION,
@@ -31,9 +33,12 @@ from swarm_ui.optim.stage1.samples import (
     Job,
     Sample,
     WalkResult,
+    short_hash,
 )
+from swarm_ui.prompts import as_chat, transcript
 from swarm_ui.storage.run_directory import expect_no_links_out
 
+T = TypeVar("T")
 Row = dict[str, Any]
 Folders = Path | Sequence[Path]
 
@@ -124,7 +129,7 @@ class Corpus:
 
 
 def _walks(folder: Path) -> Iterator[WalkResult]:
-    return read_lines(folder / "walks.jsonl", WalkResult, "a walk")
+    return _lines(folder / "walks.jsonl", WalkResult, "a walk")
 
 
 def read_header(folder: Path) -> Header:
@@ -189,7 +194,7 @@ def totals(folder: Path) -> Totals:
         ended[walk.task, walk.seed] = walk.success
         kept.update(f"level {sample.level}" for sample in walk.samples)
         dropped.update(walk.dropped)
-    calls = list(read_lines(folder / "calls.jsonl", CallRecord, "a call"))
+    calls = list(_lines(folder / "calls.jsonl", CallRecord, "a call"))
     used = [called.usage for called in calls if called.text is not None]
     return Totals(
         walks=sum(success is not None for success in ended.values()),
@@ -243,3 +248,65 @@ def check_empty(folder: Path, what: str) -> None:
     """Raise ``ConfigError`` if a folder for new work is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
+
+
+def _lines(path: Path, kind: type[T], what: str) -> Iterator[T]:
+    """The complete lines of a file. Raises ``TraceError`` if one cannot be decoded; ``what`` says
+    what it should be."""
+    for number, line in enumerate(whole_lines(path), start=1):
+        try:
+            yield msgspec.json.decode(line, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TraceError(f"'{path}', line {number}: not {what}: {error}") from error
+
+
+# -- calls to models --------------------------------------------------------------------------
+
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of ``calls.jsonl``."""
+
+    key: str
+    model: str
+    text: str | None = None
+    """The reply; ``None`` for a failed call."""
+    usage: Usage
+    """For a failed call: the most that it may have used."""
+
+
+class CallLog:
+    """The calls of a corpus, in one file, and the budget of all of them."""
+
+    def __init__(self, path: Path, budget: Budget) -> None:
+        """The calls in the file count against the budget. Raises ``TraceError`` if it cannot be
+        read."""
+        self._budget, self._known = budget, dict[str, str]()
+        for called in _lines(path, CallRecord, "a call"):
+            budget.count(called.usage, price=budget.prices.get(called.model))
+            if called.text is not None:
+                self._known[called.key] = called.text
+        self._file = LineFile(path)
+
+    def close(self) -> None:
+        self._file.close()
+
+    async def reply(self, model: ChatModel, role: str, request: Request) -> str:
+        """The known reply to an equal request to a model in this role, or a new one. Raises
+        ``ModelError``, also for an exceeded budget."""
+        read = transcript(as_chat(request))
+        how = [role, model.name, request.temperature, request.max_tokens, request.seed, read]
+        key = short_hash(json.dumps(how))
+        if key in self._known:
+            return self._known[key]
+        used = Usage(prompt_tokens=most_tokens(read), completion_tokens=request.reply_tokens)
+        price, text = self._budget.prices.get(model.name), None
+        hold = self._budget.reserve(used, f"corpus, call to {model.name}", price)
+        try:
+            (made,) = await model.generate([request])
+            used, text = made.usage, made.text.encode("utf-8", "replace").decode()
+            self._known[key] = text
+        finally:
+            self._budget.settle(hold, used)
+            called = CallRecord(key=key, model=model.name, text=text, usage=used)
+            self._file.append(msgspec.json.encode(called))
+        return text

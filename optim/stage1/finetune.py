@@ -31,17 +31,6 @@ STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The inputs of a fine-tuning; they cannot change when it is continued."""
-
-    model: str
-    samples: str
-    """Hash of all samples."""
-    config: FinetuneConfig
-    adapter: str = ""
-    """Hash of the weights of the adapter that the training starts from; empty: a new one."""
-
-
 def finetune(
     model: Path,
     corpus: Folders,
@@ -129,27 +118,22 @@ def _finish(last: Path, final: Path, group: Any) -> None:
 
 
 def _begin(
-    model: Path,
-    samples: Sequence[Sample],
-    out: Path,
-    config: FinetuneConfig,
-    adapter: Path | None,
-    name: str,
-    group: Any,
-) -> AdapterMetadata:
-    """Write the plan, or check that it equals the one of an interrupted run. Returns the metadata
+    model: Path, samples: Sequence[Sample], out: Path, config: FinetuneConfig,
+    adapter: Path | None, name: str, group: Any,
+) -> AdapterMetadata:  # fmt: skip
+    """Write the settings, or check that they are those of an interrupted run. Returns the metadata
     of the weights that will be saved."""
     place, form = out / "finetune.json", samples[0].prompt_format
-    plan = Plan(
-        model=str(model),
-        samples=short_hash(msgspec.json.encode(samples).decode()),
-        config=config,
-        adapter="" if adapter is None else _checked_adapter(adapter, config, form),
-    )
+    plan = {
+        "model": str(model),
+        "samples": short_hash(msgspec.json.encode(samples).decode()),
+        "config": msgspec.to_builtins(config),
+        "adapter": "" if adapter is None else _checked_adapter(adapter, config, form),
+    }
     expect_no_links_out(out)
     if place.exists():
         try:
-            before = msgspec.json.decode(place.read_bytes(), type=Plan)
+            before = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
         expect_same(out, before, plan, "use the same, or choose another folder")

@@ -8,7 +8,7 @@ Each may be any :class:`~swarm_ui.model.ChatModel`, which :class:`ModelRole` ask
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -21,7 +21,8 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat, read_verdict
 from swarm_ui.optim.stage1.checks import Read
-from swarm_ui.optim.stage1.samples import CorpusConfig
+from swarm_ui.optim.stage1.corpus import CallLog
+from swarm_ui.optim.stage1.samples import CorpusConfig, Level
 from swarm_ui.prompts import context, decision_chat, format_named, said
 
 Chat = tuple[ChatMessage, ...]
@@ -95,17 +96,10 @@ class Item(NamedTuple):
     answer: str
 
 
-class Items(NamedTuple):
-    """The questions or instructions that a UI agent wrote about a screen."""
-
-    items: list[Item]
-    malformed: int = 0
-    """Number of parts of the reply that could not be parsed."""
-
-
 class WalkState(NamedTuple):
     """The state of the environment at one step of a walk."""
 
+    number: int
     environment: Environment
     observation: Observation
     snapshot: object | None
@@ -113,8 +107,8 @@ class WalkState(NamedTuple):
 
 
 class Role(Protocol):
-    """A UI agent (``act``, ``questions``, ``instructions``), an adversary (``oppose``) or a critic
-    (the others). A role is only asked for what its place needs."""
+    """A UI agent (``act``, ``write``), an adversary (``oppose``) or a critic (the others). A role
+    is only asked for what its place needs."""
 
     @property
     def name(self) -> str: ...
@@ -123,12 +117,9 @@ class Role(Protocol):
         """A reason and an action, in the indices of the screen."""
         ...
 
-    async def questions(self, state: WalkState, *, seed: int) -> Items:
-        """Questions about the screen."""
-        ...
-
-    async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        """Instructions of one step; each answer is a reason and an action."""
+    async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:
+        """Questions about the screen for level 1; instructions of one step for level 2, whose
+        answers are a reason and an action. ``None``: a part of the reply that cannot be read."""
         ...
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
@@ -154,21 +145,23 @@ class ModelRole:
     Every method raises ``ModelError`` if the model fails.
     """
 
-    def __init__(self, model: ChatModel, config: CorpusConfig) -> None:
-        self.name, self._model, self._config = model.name, model, config
+    def __init__(self, model: ChatModel, part: str, config: CorpusConfig, log: CallLog) -> None:
+        self.name, self._model, self._part = model.name, model, part
+        self._config, self._log = config, log
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         chat = decision_chat(Decision(observation=state.observation))
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
 
-    async def questions(self, state: WalkState, *, seed: int) -> Items:
-        screen = state.observation
-        system = _QUESTIONS.format(rule=_DATA_RULE, count=self._config.questions)
-        return await self._items(_chat(system, screen_text(screen)), seed, _question)
-
-    async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        chat = instructions_chat(state.observation, self._config.instructions)
-        return await self._items(chat, seed, _instruction)
+    async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:
+        screen, config = state.observation, self._config
+        if level == 1:
+            system = _QUESTIONS.format(rule=_DATA_RULE, count=config.questions)
+            chat, parse = _chat(system, screen_text(screen)), _question
+        else:
+            chat, parse = instructions_chat(screen, config.instructions), _instruction
+        reply = await self._ask(chat, seed=seed, temperature=TEMPERATURE)
+        return [parse(found) for found in _json_objects(reply)] or [None]
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
         chat = adversary_chat(Decision(observation=state.observation), good)
@@ -199,31 +192,15 @@ class ModelRole:
                 return [verdict.scores[name] for name in names]
         return [None] * len(names)
 
-    async def _items(
-        self, chat: Chat, seed: int, parse: Callable[[dict[str, object]], Item | None]
-    ) -> Items:
-        reply = await self._ask(chat, seed=seed, temperature=TEMPERATURE)
-        parsed = [parse(found) for found in _json_objects(reply)]
-        items = [item for item in parsed if item is not None]
-        malformed = len(parsed) - len(items)
-        return Items(items, malformed if items else max(1, malformed))
-
     async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> str:
-        request = Request(
-            chat=chat,
-            temperature=temperature,
-            max_tokens=_MOST_TOKENS // divisor,
-            seed=seed % 2**31,
-        )
-        (completion,) = await self._model.generate([request])
-        return completion.text
+        most = _MOST_TOKENS // divisor
+        request = Request(chat=chat, temperature=temperature, max_tokens=most, seed=seed % 2**31)
+        return await self._log.reply(self._model, self._part, request)
 
 
 def _question(found: dict[str, object]) -> Item | None:
     asked, answer = found.get("question"), found.get("answer")
-    if not isinstance(asked, str) or not isinstance(answer, str):
-        return None
-    return Item(asked, answer)
+    return Item(asked, answer) if isinstance(asked, str) and isinstance(answer, str) else None
 
 
 def _instruction(found: dict[str, object]) -> Item | None:

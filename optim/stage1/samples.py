@@ -70,7 +70,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A prompt, a response to learn, and for preferences a rejected response."""
 
     level: Level
-    """1: a question about the screen; 2: an instruction of one step; 3: a preference."""
     chat: tuple[ChatMessage, ...]
     """The prompt; for levels 2 and 3 it is the prompt of an agent that acts."""
     response: str

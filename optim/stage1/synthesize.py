@@ -18,8 +18,7 @@ from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.credit.critic import made_by
-from swarm_ui.optim.stage1.calls import CallLog, LoggedModel
-from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
+from swarm_ui.optim.stage1.corpus import CallLog, Corpus, Header, Totals, totals
 from swarm_ui.optim.stage1.roles import ModelRole, Role
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Job, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedRole
@@ -44,7 +43,8 @@ class Models:
     def scripted() -> Models:
         """Roles without a language model, for environments that are
         :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
-        return Models(agent=ScriptedRole(), adversary=ScriptedRole(), critic=ScriptedRole())
+        role = ScriptedRole()  # the critic knows what the agent wrote
+        return Models(agent=role, adversary=role, critic=role)
 
 
 async def synthesize(
@@ -158,7 +158,7 @@ def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
     def played(role: str) -> Any:
         given = getattr(models, role)
         if isinstance(given, ChatModel):
-            return ModelRole(LoggedModel(given, role, log), config)
+            return ModelRole(given, role, config, log)
         return given
 
     return Roles(played("agent"), played("adversary"), played("critic"))

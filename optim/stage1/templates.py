@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.checks import Read
-from swarm_ui.optim.stage1.roles import Item, Items, WalkState
+from swarm_ui.optim.stage1.roles import Item, WalkState
+from swarm_ui.optim.stage1.samples import Level
 
-_WORDINGS = 3
 _REASONS = (
     "{what} is the next thing to do for this goal.",
     "To get on with the goal, {what} comes now.",
@@ -33,10 +33,13 @@ class ScriptedRole:
 
     It follows the environment's expert, asks by templates, makes the mistakes of
     :class:`~swarm_ui.optim.adversary.ScriptedAdversary` with reasons in the same words, and grades
-    actions with the environment. An answer is right if it agrees with the screen.
+    actions with the environment. Of questions and instructions it judges those that it wrote.
     """
 
     name = "expert (scripted)"
+
+    def __init__(self) -> None:
+        self._wrote = set[tuple[str, str]]()
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         """The action of the environment's expert, with a reason. Raises ``ConfigError`` if the
@@ -46,16 +49,13 @@ class ScriptedRole:
             graded.restore(state.snapshot)
         return reply_text(graded.expert(), state.observation, random.Random(seed))
 
-    async def questions(self, state: WalkState, *, seed: int) -> Items:
-        items = [*about_screen(state.observation), *about_elements(state.observation)]
-        random.Random(seed).shuffle(items)
-        return Items(items)
-
-    async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        rng = random.Random(seed)
-        items = list(one_step(state.observation, rng))
+    async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:
+        screen, rng = state.observation, random.Random(seed)
+        questions = (*about_screen(screen), *about_elements(screen))
+        items: list[Item | None] = [*(questions if level == 1 else one_step(screen, rng))]
         rng.shuffle(items)
-        return Items(items)
+        self._wrote |= {_content(item) for item in items if item is not None}
+        return items
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
         decision = Decision(observation=state.observation)
@@ -65,16 +65,8 @@ class ScriptedRole:
         return reply_text(action, state.observation, random.Random(seed))
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """1.0 or 0.0 for questions that this role also asks; ``None`` for others."""
-        screen = state.observation
-        right = {(i.asked, _content(i)) for i in (*about_screen(screen), *about_elements(screen))}
-        for draw in range(_WORDINGS):
-            right |= {(i.asked, _content(i)) for i in one_step(screen, random.Random(0), draw)}
-        known = {asked for asked, _ in right}
-        return [
-            (1.0 if (item.asked, _content(item)) in right else 0.0) if item.asked in known else None
-            for item in items
-        ]
+        """1.0 for what this role wrote; ``None`` for others."""
+        return [1.0 if _content(item) in self._wrote else None for item in items]
 
     async def score_actions(
         self, state: WalkState, replies: Sequence[Read], *, seed: int
@@ -127,22 +119,14 @@ def about_elements(observation: Observation) -> Iterator[Item]:
             yield Item(f'With which action does one use "{name}"?', how)
 
 
-def one_step(
-    observation: Observation, rng: random.Random, wording: int | None = None
-) -> Iterator[Item]:
-    """Instructions of one step, with the correct action.
-
-    Args:
-        observation: the screen.
-        rng: draws wordings, texts and reasons.
-        wording: index of the wording, for all instructions with every text; ``None``: a random
-            wording and text for each.
-    """
+def one_step(observation: Observation, rng: random.Random) -> Iterator[Item]:
+    """Instructions of one step, with the correct action. ``rng`` draws wordings, texts and
+    reasons."""
     for element in uniquely_labelled(observation):
         if not element.enabled:
             continue
-        which = rng.randrange(_WORDINGS) if wording is None else wording
-        for wordings, action in _acts(element, observation, rng, wording is not None):
+        which = rng.randrange(3)
+        for wordings, action in _acts(element, observation, rng):
             if observation.offers(action.action_type):
                 said = wordings[which % len(wordings)]
                 asked = said.format(label=label(element), text=action.text)
@@ -150,18 +134,13 @@ def one_step(
 
 
 def _acts(
-    element: Element, observation: Observation, rng: random.Random, every: bool
+    element: Element, observation: Observation, rng: random.Random
 ) -> Iterator[tuple[tuple[str, ...], Action]]:
     here = Action(action_type="click", target=element.label, index=element.index)
     if element.editable:
         words = _words(observation)
-        wordings = (
-            'Type "{text}" into {label}',
-            "Write {text} in {label}",
-            "Fill {label} with {text}",
-        )
-        for word in words if every else [rng.choice(words)]:
-            yield wordings, replace(here, action_type="input_text", text=word)
+        typed = 'Type "{text}" into {label}', "Write {text} in {label}", "Fill {label} with {text}"
+        yield typed, replace(here, action_type="input_text", text=rng.choice(words))
     elif element.checked is not None:
         wordings = ("Switch {label} on", "Make sure that {label} is on", "Turn on {label}")
         done = Action(action_type="status", goal_status="complete")
@@ -172,9 +151,10 @@ def _acts(
         yield ("What does {label} say?",), Action(action_type="answer", text=element.value)
 
 
-def _content(item: Item) -> str:
+def _content(item: Item) -> tuple[str, str]:
+    """Question and answer; of a reply the action alone, because its reason may be worded anew."""
     action = parse_action(item.answer)
-    return item.answer if isinstance(action, Unparsed) else action.json()
+    return item.asked, action.json() if isinstance(action, Action) else item.answer
 
 
 def _words(observation: Observation) -> list[str]:

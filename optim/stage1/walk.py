@@ -13,7 +13,7 @@ from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.message import Heard
-from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.checks import (
@@ -27,14 +27,14 @@ from swarm_ui.optim.stage1.checks import (
 )
 from swarm_ui.optim.stage1.roles import (
     TEMPERATURE,
+    Chat,
     Item,
-    Items,
     Role,
     WalkState,
     answer_text,
     question_chat,
 )
-from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
+from swarm_ui.optim.stage1.samples import CorpusConfig, Job, Level, Origin, Sample, WalkResult
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episode import SOLVED, WAIT
 
@@ -60,44 +60,31 @@ class Roles(NamedTuple):
     critic: Role | None
 
 
-class WalkStep(NamedTuple):
-    number: int
-    state: WalkState
-    reply: str
-    strayed: bool
-    """Whether a random action was executed instead of the reply's."""
-
-
 class Walk:
     """A walk through one environment for one task and seed, and the samples of it."""
 
     def __init__(
-        self,
-        environment: Environment,
-        roles: Roles,
-        config: CorpusConfig,
-        job: tuple[str, int],
+        self, environment: Environment, roles: Roles, config: CorpusConfig, job: Job
     ) -> None:
         self.environment, self.roles, self.config = environment, roles, config
         self.task, self.seed = job
+        self.replies = list[str | None]()
+        """``None``: a random action was executed instead."""
         self.samples, self.dropped = list[Sample](), DropCounts()
 
     async def run(self) -> WalkResult:
         """Play the walk and make the samples. Raises ``EnvironmentFault`` or ``ModelError``."""
         steps, success = await self._walk()
         levels = self.config.levels
-        for step in self._distinct_screens(steps):
+        for state in self._distinct_screens(steps):
             if 1 in levels:
-                await self._questions(step)
+                await self._write(1, state, self.config.questions)
             if 2 in levels:
-                await self._instructions(step)
-        if 3 in levels and success:
-            for step in steps:
-                dropped = await self._preference(step)
-                if dropped is not None:
-                    self.dropped.note(3, dropped)
-        elif 3 in levels:
-            self.dropped.note(3, "the walk did not succeed", len(steps))
+                await self._write(2, state, self.config.instructions)
+        for state in steps if 3 in levels else ():
+            dropped = await self._preference(state) if success else "the walk did not succeed"
+            if dropped is not None:
+                self.dropped.note(3, dropped)
         return WalkResult(
             task=self.task, seed=self.seed, success=success, steps=len(steps),
             samples=tuple(self.samples), dropped=dict(self.dropped),
@@ -107,22 +94,19 @@ class Walk:
         """A seed for the random choice with this purpose."""
         return derive(self.config.seed, self.task, self.seed, *purpose)
 
-    async def _walk(self) -> tuple[list[WalkStep], bool]:
+    async def _walk(self) -> tuple[list[WalkState], bool]:
         """The steps, and whether the task was solved."""
-        environment, config = self.environment, self.config
+        environment, steps = self.environment, list[WalkState]()
         observation = await environment.reset(task=self.task, seed=self.seed)
-        steps: list[WalkStep] = []
         while True:
-            index = len(steps)
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
-            state = WalkState(environment, observation, snapshot)
-            reply = await self.roles.agent.act(
-                state, seed=self._seed("act", index), temperature=0.0
-            )
-            action = parse_action(reply)
-            rng = random.Random(self._seed("stray", index))
-            stray = random_action(observation, rng) if rng.random() < config.stray else None
-            steps.append(WalkStep(index, state, reply, stray is not None))
+            state = WalkState(len(steps), environment, observation, snapshot)
+            seed = self._seed("act", state.number)
+            reply = await self.roles.agent.act(state, seed=seed, temperature=0.0)
+            rng, action = random.Random(self._seed("stray", state.number)), parse_action(reply)
+            stray = random_action(observation, rng) if rng.random() < self.config.stray else None
+            steps.append(state)
+            self.replies.append(None if stray else reply)
             step = await environment.step(stray or (action if isinstance(action, Action) else WAIT))
             if step.fault is not None:
                 raise EnvironmentFault(step.fault)
@@ -130,13 +114,12 @@ class Walk:
                 return steps, step.reward >= SOLVED
             observation = step.observation
 
-    def _distinct_screens(self, steps: list[WalkStep]) -> list[WalkStep]:
+    def _distinct_screens(self, steps: list[WalkState]) -> list[WalkState]:
         """At most ``config.screens`` steps with different screens, seldom the first one."""
         rng, most = random.Random(self._seed("screens")), self.config.screens
-        different: dict[object, WalkStep] = {}
+        different: dict[object, WalkState] = {}
         for step in steps:
-            screen = step.state.observation
-            different.setdefault((screen.app, screen.elements), step)
+            different.setdefault((step.observation.app, step.observation.elements), step)
         found = list(different.values())
         if rng.random() >= _FIRST_SCREEN:
             found = [step for step in found if step.number > 0]
@@ -144,56 +127,31 @@ class Walk:
             found = sorted(rng.sample(found, most), key=lambda step: step.number)
         return found
 
-    async def _questions(self, step: WalkStep) -> None:
-        seed, items = self._seed("questions", step.number), []
-        said = await self.roles.agent.questions(step.state, seed=seed)
-        for item in said.items:
-            fault = answer_fault(step.state.observation, item.asked, item.answer)
-            if fault is None:
-                items.append(Item(item.asked.strip(), item.answer.strip()))
+    async def _write(self, level: Level, state: WalkState, most: int) -> None:
+        """Keep at most ``most`` questions or instructions that the critic finds right."""
+        seed = self._seed("questions" if level == 1 else "instructions", state.number)
+        items, ends = list[Item](), Counter[str]()
+        for item in await self.roles.agent.write(state, level, seed=seed):
+            checked = _checked(level, item, state.observation, ends)
+            if isinstance(checked, str):
+                self.dropped.note(level, checked)
             else:
-                self.dropped.note(1, fault)
-        await self._judge(1, step, said, items, self.config.questions)
-
-    async def _instructions(self, step: WalkStep) -> None:
-        seed = self._seed("instructions", step.number)
-        said = await self.roles.agent.instructions(step.state, seed=seed)
-        items, ends = [], Counter[str]()
-        for item in said.items:
-            read = canonical(item.answer, step.state.observation)
-            if isinstance(read, str) or not item.asked.strip():
-                self.dropped.note(2, read if isinstance(read, str) else "empty")
-                continue
-            text, action = read
-            end = action.goal_status or action.action_type
-            ends[end] += 1
-            if ends[end] > _MOST.get(end, ends[end]):
-                self.dropped.note(2, f"more than {_MOST[end]} with '{end}' on one screen")
-            else:
-                items.append(Item(item.asked.strip(), text))
-        await self._judge(2, step, said, items, self.config.instructions)
-
-    async def _judge(
-        self, level: Level, step: WalkStep, said: Items, items: list[Item], most: int
-    ) -> None:
-        """Keep at most ``most`` items that the critic finds right."""
-        critic = self.roles.critic
-        self.dropped.note(level, "malformed", said.malformed)
+                items.append(checked)
         self.dropped.note(level, "more than asked for", max(0, len(items) - most))
-        items = items[:most]
+        items, critic = items[:most], self.roles.critic
         scores: list[float | None] = [None] * len(items)
         if critic is not None and items:
-            scores = await critic.score_answers(step.state, items)
+            scores = await critic.score_answers(state, items)
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score)
             if fault is None:
-                self._keep_answer(level, step, item, score)
+                self._keep_answer(level, state, item, score)
             else:
                 self.dropped.note(level, fault)
 
-    def _keep_answer(self, level: Level, step: WalkStep, item: Item, score: float | None) -> None:
+    def _keep_answer(self, level: Level, state: WalkState, item: Item, score: float | None) -> None:
         config, form = self.config, self.config.prompt_format
-        screen = msgspec.structs.replace(step.state.observation, goal="", history=())
+        screen = msgspec.structs.replace(state.observation, goal="", history=())
         if level == 1:
             chat = question_chat(screen, item.asked, form)
             response = answer_text(screen, item.answer, form)
@@ -203,19 +161,14 @@ class Walk:
             action = parse_action(item.answer)
             assert isinstance(action, Action)  # items are in canonical form
             response = written(item.answer, action, screen, config)
-        self._keep(level, step, chat, response, score=score)
+        self._keep(level, state, chat, response, score=score)
 
     def _keep(
-        self,
-        level: Level,
-        step: WalkStep,
-        chat: tuple[ChatMessage, ...],
-        response: str,
-        **others: Any,
+        self, level: Level, state: WalkState, chat: Chat, response: str, **others: Any
     ) -> None:
         roles = self.roles
         origin = Origin(
-            environment=self.environment.name, task=self.task, seed=self.seed, step=step.number,
+            environment=self.environment.name, task=self.task, seed=self.seed, step=state.number,
             agent=roles.agent.name, adversary=roles.adversary.name if level == 3 else "",
             critic="" if roles.critic is None else roles.critic.name,
         )  # fmt: skip
@@ -226,26 +179,27 @@ class Walk:
             )
         )  # fmt: skip
 
-    async def _preference(self, step: WalkStep) -> Reason | None:
+    async def _preference(self, state: WalkState) -> Reason | None:
         """Keep a preference pair of a step: the agent's reply, and one that the adversary wrote.
         Returns why there is none."""
-        config, screen = self.config, step.state.observation
-        if step.strayed:
+        config, screen = self.config, state.observation
+        reply = self.replies[state.number]
+        if reply is None:
             return "the act was not executed"
-        read = canonical(step.reply, screen)
+        read = canonical(reply, screen)
         if isinstance(read, str):
             return f"chosen: {read}"
-        rng = random.Random(self._seed("preference", step.number))
-        found = await self._rejected(step.state, read, random.Random(rng.getrandbits(31)))
+        rng = random.Random(self._seed("preference", state.number))
+        found = await self._rejected(state, read, random.Random(rng.getrandbits(31)))
         if isinstance(found, str):
             return found
         heard: tuple[Heard, ...] = ()
         if rng.random() < config.messages:
-            heard = await self._neighbours(step.state, read[1], rng)
+            heard = await self._neighbours(state, read[1], rng)
         wrong, score, rejected_score = found
         chat = format_named(config.prompt_format).chat(Decision(observation=screen, heard=heard))
         self._keep(
-            3, step, chat, written(*read, screen, config), score=score,
+            3, state, chat, written(*read, screen, config), score=score,
             rejected=written(*wrong, screen, config), rejected_score=rejected_score,
             heard=len(heard),
         )  # fmt: skip
@@ -300,6 +254,27 @@ class Walk:
                     Heard(sender=sender, round=0, content=said, action=read[1], prompt_format=form)
                 )
         return tuple(heard)
+
+
+def _checked(
+    level: Level, item: Item | None, screen: Observation, ends: Counter[str]
+) -> Item | Reason:
+    """An item in canonical form, or why it is dropped. ``ends`` counts the actions of the
+    instructions for this screen."""
+    if item is None:
+        return "malformed"
+    asked, answer = item.asked.strip(), item.answer.strip()
+    if level == 1:
+        return answer_fault(screen, asked, answer) or Item(asked, answer)
+    read = canonical(answer, screen)
+    if isinstance(read, str) or not asked:
+        return read if isinstance(read, str) else "empty"
+    text, action = read
+    end = action.goal_status or action.action_type
+    ends[end] += 1
+    if ends[end] > _MOST.get(end, ends[end]):
+        return f"more than {_MOST[end]} with '{end}' on one screen"
+    return Item(asked, text)
 
 
 def random_action(observation: Observation, rng: random.Random) -> Action | None:

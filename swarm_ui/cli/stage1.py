@@ -155,17 +155,13 @@ def critic(arguments: flags.Arguments) -> int:
 
     made = repeatable(out, lambda: make_critic(work, out, output.progress))
     folder, card = out / "final", read_card(out / "final")
-    caption = "On validation episodes: training tasks with parameters of their own."
-    before, after = (card.validation.get(name) for name in ("error_unscaled", "error"))
-    if before is not None and after is not None:
-        caption += f" Scaling changed the calibration error from {before:.3f} to {after:.3f}."
     output.show(table(
         f"critic of {card.base_model}, trained on {card.replies} replies",
-        ["environment", "labels", "agents' replies", "right %", "AUC [95 %]", "calibration error"],
+        ["environment", "labels", "agents' replies", "right %", "AUC [95 %]"],
         [(name, made.labels[name], at["replies"], shown(at["right"], 0, 100),
-          at["auc"] and "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**at["auc"]),
-          shown(at["error"], 3)) for name, at in made.figures.items()],
-        caption=caption,
+          at["auc"] and "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**at["auc"]))
+         for name, at in made.figures.items()],
+        caption="On validation episodes: training tasks with parameters of their own.",
     ))  # fmt: skip
     if "outcome" in made.labels.values():
         output.say("labels by outcome: right steps of failed episodes count as wrong")

@@ -207,8 +207,8 @@ async def _played(
 ) -> list[LabelledReply]:
     """Play jobs, and label the replies by the solver or by the outcome."""
     from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
+    from swarm_ui.optim.credit.critic import Outcome
     from swarm_ui.optim.credit.learned import labelled_replies
-    from swarm_ui.optim.credit.outcome import Outcome
     from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.guidance import Guidance
 
@@ -266,16 +266,16 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult
                 replies,
                 final,
                 config=work.training(),
-                card=learned.CriticCard(base_model=base, prompt_format="compact", settings=origin),
+                card=learned.CriticCard(base_model=base, settings=origin),
                 start=adapter_folder(work.start) if work.start else None,
                 report=lambda step, steps, loss: bar.update(step / steps, f"loss {loss:.3f}"),
             )
 
     async def measured() -> dict[str, CriticFigures]:
         critic = learned.learned_critic(load_in_process(work.model), final)
-        critic, _ = await learned.calibrated(critic, held_out, final)
+        await learned.calibrated(critic, held_out, final)
         return {
-            name: learned.critic_figures(found, await learned.scores_of(critic, found))
+            name: await learned.critic_figures(critic, found)
             for name, (_, found) in checked.items()
         }
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from swarm_ui.action import Abstain
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import replacing_folder
 from swarm_ui.prompts import chat_of, format_named
@@ -89,8 +88,7 @@ def _pairs(run: RunDirectory, episodes: Iterable[Episode]) -> Iterator[dict[str,
     draws, seen = Random(0), set[int]()
     for episode in episodes:
         for pair in preference_pairs([episode], rng=draws):
-            chosen = None if isinstance(pair.chosen, Abstain) else pair.chosen.key
-            key = hash((pair.node, pair.decision, chosen))
+            key = hash((pair.node, pair.decision, pair.chosen and pair.chosen.key))
             if pair.rejected_text is not None and key not in seen:
                 seen.add(key)
                 yield pair_row(pair)

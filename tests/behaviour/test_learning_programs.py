@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +22,6 @@ from swarm_ui.optim import (
     Outcome,
     ScriptedCritic,
     Shapley,
-    TeamConfig,
-    TeamTrainer,
     dpo_loss,
     minibatches,
     preference_pairs,
@@ -76,24 +73,6 @@ async def test_optimisers_of_torch_train_weights_and_edges() -> None:
     assert used == {f"{name}@{number}" for name, number in model.versions.items()}
     assert any(not torch.equal(a, b) for a, b in zip(before, team.parameters(), strict=True))
     assert edges.marginals() != likely
-
-
-@pytest.mark.slow  # about 10 s
-def test_a_trainer_trains_weights_and_edges_and_the_adapters_are_saved(tmp_path: Path) -> None:
-    model = LocalModel.load()
-    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, temperature=0.8, lora=8)
-    result = TeamTrainer(
-        team,
-        phone.PhoneEnvironment,
-        phone.training_jobs,
-        critic=ScriptedCritic(phone.PhoneEnvironment),
-        config=TeamConfig(iterations=1, episodes=12, edges="learned"),
-    ).run_sync()
-    assert len(result.history) == 1
-    model.save_adapters(str(tmp_path))
-    again = LocalModel.load()
-    again.load_adapters(tmp_path)
-    assert again.adapters == model.adapters and again.versions == model.versions
 
 
 async def test_every_critic_gives_one_table_for_each_episode() -> None:

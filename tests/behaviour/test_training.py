@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 import torch
 from safetensors.torch import load_file
 
-from swarm_ui import Action, ConfigError, Credit, Episode, LearningError, Message, Step, Trace
+from swarm_ui import Action, Credit, Episode, Message, Step, Trace
 from swarm_ui.environments.miniwob import all_html_tasks, find_browser
 from swarm_ui.optim import (
     ScriptedCritic,
@@ -229,34 +229,6 @@ def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> No
     assert shown.startswith(f"{UpdateConfig().method},")
     named = shell("train phone train.update.beta=0.2 --method dpo --dry-run --json")
     assert named.json["update"].startswith("dpo,")
-
-
-def test_settings_in_a_mapping_are_refused() -> None:
-    with pytest.raises(ConfigError, match="update"):
-        TeamConfig(update={"method": "ppo"})  # type: ignore[arg-type]
-
-
-def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"method.*'ppo'"):
-        UpdateConfig(method="ppo")  # type: ignore[arg-type]
-
-
-class Returns:
-    """A critic that returns this object."""
-
-    name = "the odd critic"
-
-    def __init__(self, found: object) -> None:
-        self.found = found
-
-    async def __call__(self, episodes: Sequence[Episode]) -> Any:
-        return self.found
-
-
-@pytest.mark.parametrize("found", [{"agent_0": 1.0}, None, [[1.0]], [Credit(values=())]])
-def test_a_critic_that_returns_no_credit_is_named(found: object) -> None:
-    with pytest.raises(LearningError, match=r"the odd critic.*Credit"):
-        train(TinyModel(), critic=Returns(found), world=Hopeless)
 
 
 def test_a_team_in_a_wrapped_environment_learns_from_the_scripted_critic(shell: Shell) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import threading
 from collections.abc import Sequence
@@ -13,12 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, fitted, screen
+from learning_fakes import ButtonWorld, TinyModel, button_team, click, fitted, screen
 
-from swarm_ui import Action, Decision, Episode, Observation, Step, StepRecord
-from swarm_ui.nodes import ScriptedModel
+from swarm_ui import Action, Decision, Observation, Step
 from swarm_ui.optim import (
-    LLMCritic,
     PreferencePair,
     ScriptedCritic,
     TeamConfig,
@@ -27,27 +24,6 @@ from swarm_ui.optim import (
 )
 
 # -- a critic's cache -----------------------------------------------------------------------------
-
-
-def judge(name: str, score: int) -> ScriptedModel:
-    reply = json.dumps({"scores": {"agent_0": score}})
-    return ScriptedModel(lambda request: reply, name=name)
-
-
-def judged(critic: LLMCritic) -> Any:
-    """The credit of a decision of one agent."""
-    steps = (StepRecord(trace=decided([[click(0)]])),)
-    episode = Episode(environment="e", task="t", seed=0, steps=steps, success=True)
-    (credit,) = asyncio.run(critic([episode]))
-    return credit.values[0]
-
-
-def test_a_critic_asks_once_and_keeps_its_own_verdict() -> None:
-    kind, strict = judge("kind", 1), judge("strict", 0)
-    critics = LLMCritic(kind), LLMCritic(strict)
-    for _ in range(2):
-        assert [judged(critic) for critic in critics] == [((1.0,),), ((0.0,),)]
-    assert (len(kind.requests), len(strict.requests)) == (1, 1)
 
 
 # -- pairs that are used once ---------------------------------------------------------------------

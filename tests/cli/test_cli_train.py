@@ -103,7 +103,6 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:
     episodes = read_jsonl(shell.folder / "t/traces/train-000.jsonl")
     steps = [step for episode in episodes for step in episode.steps]
     assert {step.credit_source for step in steps} == {"scripted critic"}
-    assert all(len(step.rationale) == 1 and "success" in step.rationale[0] for step in steps)
 
     line = "eval phone -n 2 --adapters t/adapters --agents 2 env.max_steps=3"
     trained = shell(f"{line} --out e --json")

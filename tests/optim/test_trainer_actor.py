@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,3 @@ async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> N
     assert [e.success for e in again] == [e.success for e in episodes]
     assert [spoken(e) for e in again] == [spoken(e) for e in episodes]
     assert not list((tmp_path / "there/served").iterdir())
-
-
-@pytest.mark.slow
-async def test_a_server_that_dies_in_an_iteration_costs_nothing(tmp_path: Path) -> None:
-    with Server() as server:
-        whole, episodes = await trained(server, tmp_path / "whole")
-        calls = len(server.asked)
-    with Server(dies_at=calls * 3 // 4) as server:
-        kept, again = await asyncio.wait_for(trained(server, tmp_path / "killed"), 120.0)
-        assert server.deaths == 1
-    assert [e.success for e in again] == [e.success for e in episodes]
-    assert all(e.fault is None for e in again)
-    assert all(torch.equal(a, b) for a, b in zip(whole, kept, strict=True))

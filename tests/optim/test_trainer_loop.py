@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyModel, button_team
-from learning_run import CONFIG, run, trainer
+from learning_fakes import ButtonWorld, TinyAgent, TinyModel, button_team
+from learning_run import CONFIG, run, sample_jobs, trainer
 
+from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim import ScriptedCritic, rft_loss
+from swarm_ui.nodes import ScriptedModel
+from swarm_ui.optim import ScriptedCritic, TeamTrainer, rft_loss
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.trace.records import Episode
 
@@ -100,18 +102,6 @@ def test_faults_are_masked_and_learning_goes_on() -> None:
     assert metrics["pairs"] > 0
 
 
-def test_guided_rollouts_execute_a_right_proposal_where_the_vote_was_wrong() -> None:
-    guided, episodes = seen(config=replace(SHORT, guide=1.0), adversary=None)
-    free, _ = seen(config=replace(SHORT, guide=0.0), adversary=None)
-    assert free.history[0]["guided"] == 0.0
-    assert guided.history[0]["guided"] > 0.0
-    assert guided.history[0]["success"] > free.history[0]["success"]
-    for episode in episodes[0]:
-        for step in episode.steps:
-            if step.executed != step.trace.action:
-                assert step.executed in [m.action for m in step.trace.messages]
-
-
 def test_without_a_critic_the_outcome_is_everybodys_credit() -> None:
     result, episodes = seen(config=SHORT, critic=None)
     metrics = result.history[0]
@@ -161,3 +151,17 @@ def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
     assert (judged.history[0]["guided"] or 0) > 0
     with pytest.raises(ConfigError, match="guide would not be used"):
         run(TinyModel(), None, config=config, critic=None)
+
+
+def test_what_cannot_be_trained_is_refused() -> None:
+    scripted: Any = ScriptedModel(lambda request: "")
+    made: Any = ButtonWorld()
+    for model, world, told in (
+        (scripted, ButtonWorld, r"adapters can be trained.*got ScriptedModel"),
+        (TinyAgent(TinyModel()), made, "write ButtonWorld instead"),
+    ):
+        team = CollabGraph.collaborative(2, 1, model=model)
+        with pytest.raises(ConfigError, match=told):
+            TeamTrainer(team, world, sample_jobs)
+    with pytest.raises(ConfigError, match="write ButtonWorld instead"):
+        ScriptedCritic(made)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-import random
 import signal
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,23 +88,6 @@ def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
     assert checkpoints(folder) == ["iteration-0003"]
 
 
-def under_fire(seed: int, folder: Path, rng: random.Random) -> int:
-    """Train one team, killing it again and again; returns how often."""
-    kills, longest, reached = 0, 0.4, ""  # seconds; a few iterations
-    while True:
-        child = Child(lambda: train(seed, folder), folder / "stderr.txt")
-        time.sleep(rng.uniform(0, longest))
-        ended = child.kill()
-        if (folder / "adapters").exists():
-            return kills
-        assert ended == -signal.SIGKILL, (folder / "stderr.txt").read_text()[-2000:]
-        kills += 1
-        saved = (folder / "run" / "checkpoints").glob("iteration-*")
-        newest = max((path.name for path in saved), default="")
-        longest *= 2 if newest == reached else 1  # the machine is busy
-        reached = newest
-
-
 def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
     quiet, ours = TinyModel(), TinyModel()
     expected = run(quiet, beside, config=config(seed), warn=lambda _: None)
@@ -115,21 +96,6 @@ def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
     assert ours.versions == quiet.versions and equal(weights(ours), weights(quiet))
     assert torch.equal(EdgeDistribution.load(saved).logits, expected.edges.logits)
     assert len(lines(folder / "run")) == 12
-
-
-@pytest.mark.parametrize(
-    "times",
-    [pytest.param(6, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.soak)],
-)
-def test_killed_at_random_moments_it_ends_as_a_quiet_one(tmp_path: Path, times: int) -> None:
-    run(TinyModel(), None, config=replace(config(0), iterations=1))  # loads half of torch
-    rng, kills, seed = random.Random(0), 0, 0
-    while kills < times:
-        seed += 1
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        kills += under_fire(seed, folder, rng)
-        assert_as_if_quiet(folder, tmp_path / f"quiet-{seed}", seed)
 
 
 @pytest.mark.slow

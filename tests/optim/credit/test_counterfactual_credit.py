@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
 from typing import Any
@@ -214,24 +212,6 @@ def test_the_glove_game() -> None:
     """Two left gloves and one right: a pair is worth 1."""
     values, _ = exact(["l", "m", "right"], lambda c: float("right" in c and len(c) >= 2))
     assert values == pytest.approx({"l": 1 / 6, "m": 1 / 6, "right": 4 / 6})
-
-
-@settings(max_examples=30, deadline=None)
-@given(n=st.integers(3, 5), seed=st.integers(0, 999))
-def test_efficiency_symmetry_and_null_player(n: int, seed: int) -> None:
-    """``p0`` never matters; ``p1`` and ``p2`` are interchangeable."""
-    players = [f"p{k}" for k in range(n)]
-
-    def game(c: frozenset[str]) -> float:
-        twins = len(c & {"p1", "p2"})
-        return random.Random(f"{seed}{twins}{sorted(c - {'p0', 'p1', 'p2'})}").uniform(-1, 1)
-
-    values, worths = exact(players, game)
-    assert values["p0"] == pytest.approx(0.0, abs=1e-12)
-    assert values["p1"] == pytest.approx(values["p2"])
-    assert math.fsum(values.values()) == pytest.approx(
-        worths[frozenset(players)] - worths[frozenset()]
-    )
 
 
 def test_a_team_with_too_many_coalitions_is_refused() -> None:

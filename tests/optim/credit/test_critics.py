@@ -139,7 +139,6 @@ def test_every_decision_is_graded_in_its_own_state() -> None:
     (credit,) = asyncio.run(critic([one]))
     assert credit.values == (((1.0, 0.0),),) * 2
     assert credit.source == critic.name == "scripted critic"
-    assert credit.rationale[0] == ("agent_0: nearer to success; agent_1: not nearer to success",)
     again = msgspec.json.decode(msgspec.json.encode(one), type=Episode)  # as from a file
     assert asyncio.run(critic([again])) == [credit]
 
@@ -151,7 +150,6 @@ def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored() -> No
     one = msgspec.structs.replace(episode(StepRecord(trace=trace)), task="press", seed=3)
     (credit,) = asyncio.run(ScriptedCritic(ButtonWorld)([one]))
     assert credit.values[0][0][2:] == (0.0, None)
-    assert "no valid action" in credit.rationale[0][0]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,7 @@ from swarm_ui.optim.credit.learned import (
     OPTIONS,
     LearnedCritic,
     Scaling,
+    auc,
     learned_critic,
     question,
     read_card,
@@ -87,10 +88,9 @@ async def test_what_cannot_be_judged_is_wrong_or_unscored() -> None:
     assert model.calls == [1]
 
 
-@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
-def test_the_question_is_an_agent_s_chat_with_its_reply_and_one_more_turn(form: Any) -> None:
-    proposal = click(1, "a label of the sender's own")
-    *asked, reply, last = question(screen(), proposal, form)
+def test_the_question_is_an_agent_s_chat_with_its_reply_and_one_more_turn() -> None:
+    proposal, form = click(1, "a label of the sender's own"), FORMATS["compact"]
+    *asked, reply, last = question(screen(), proposal)
     assert tuple(asked) == form.chat(Decision(observation=screen()))
     assert reply.role == "assistant" and last.role == "user"
     read = form.parse(reply.content, screen())
@@ -123,13 +123,42 @@ def test_scaling_finds_the_share_that_is_right() -> None:
     assert scaling(0.2) == pytest.approx(0.3, abs=0.01)
 
 
+# -- figures -------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=12))
+def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[int, bool]]) -> None:
+    good = [s for s, right in rows if right]
+    bad = [s for s, right in rows if not right]
+    scores, right = [float(s) for s, _ in rows], [right for _, right in rows]
+    found = auc(scores, right, range(len(rows)))
+    if not good or not bad:
+        assert found is None
+    else:
+        pairs = [(g > b) + (g == b) / 2 for g in good for b in bad]
+        assert found is not None and found.mean == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_intervals_draw_whole_tasks() -> None:
+    rng = random.Random(0)
+    scores = [float(rng.random() < 0.5) for _ in range(30)]
+    right = [s > 0.5 if rng.random() < 0.8 else s < 0.5 for s in scores]
+    many = 20  # messages of a task that are all alike say no more than one
+    one = auc(scores, right, range(30))
+    alike = auc(scores * many, right * many, [*range(30)] * many)
+    apart = auc(scores * many, right * many, range(30 * many))
+    assert one is not None and alike is not None and apart is not None
+    assert (alike.low, alike.high) == (one.low, one.high)
+    assert alike.high - alike.low > 3 * (apart.high - apart.low)
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 
 def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         learned_critic(KnowsTheGoal(), tmp_path)
-    for text in ('{"scaling": 3}', '{"critic_version": 9}', '{"prompt_format": "verse"}'):
+    for text in ('{"scaling": 3}', '{"critic_version": 9}'):
         (tmp_path / CRITIC_FILE).write_text(text)
         with pytest.raises(ConfigError):
             read_card(tmp_path)

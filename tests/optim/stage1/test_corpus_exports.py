@@ -1,4 +1,4 @@
-"""Exports, each read back by the library it is for."""
+"""Exports, read back by the library that they are for, and the formats of prompts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from corpus_fakes import scripted_corpus, tiny_llama
+from corpus_fakes import FEW, scripted_corpus, tiny_llama
+from msgspec.structs import replace
 
+from swarm_ui.action import Action, parse_action
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import Sample, export, read_corpus
+from swarm_ui.prompts import FORMATS
 
 PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 
@@ -63,3 +68,61 @@ async def test_several_corpora(corpus: Path, samples: list[Sample], tmp_path: Pa
     count = sum(len(path.read_text().splitlines()) for path in written[:3])
     union = {s.id for s in samples} | {s.id for s in read_corpus(more)}
     assert count == len(union) < len(samples) + len(list(read_corpus(more)))
+
+
+# -- formats ----------------------------------------------------------------------------------
+
+SHORT = replace(FEW, prompt_format="compact", reasons=False, messages=1.0)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("corpus") / "short"
+    asyncio.run(scripted_corpus(place, 4, SHORT))
+    return place
+
+
+def screen_of(sample: Sample) -> Observation:
+    """The elements of a compact prompt."""
+    lines = sample.chat[-1].content.split("Screen:\n")[1].splitlines()
+    elements = []
+    for index, line in enumerate(lines):
+        label, mark, _ = line.partition(f"[{index}]")
+        if mark:
+            elements.append(Element(index=index, role="button", text=label.strip()))
+    return Observation(goal="", elements=tuple(elements))
+
+
+def test_every_level_is_written_in_the_format(short: Path) -> None:
+    samples = list(read_corpus(short))
+    assert {sample.level for sample in samples} == {1, 2, 3}
+    for sample in samples:
+        assert sample.prompt_format == "compact"
+        assert sample.chat[-1].content.startswith("Goal: ")
+        for text in filter(None, (sample.response, sample.rejected)):
+            action = FORMATS["compact"].parse(text, screen_of(sample))
+            assert isinstance(action, Action), text
+            assert "\n" not in text  # no reasons
+            assert sample.level > 1 or action.action_type == "answer"
+
+
+def test_reasons_can_be_kept_or_left_out(tmp_path: Path) -> None:
+    for name, config in (
+        ("short", replace(SHORT, reasons=True, levels=(3,))),
+        ("long", replace(FEW, reasons=False, levels=(3,))),
+    ):
+        asyncio.run(scripted_corpus(tmp_path / name, 1, config))
+    with_reason = next(iter(read_corpus(tmp_path / "short"))).response.splitlines()
+    assert len(with_reason) == 2
+    assert isinstance(FORMATS["compact"].parse(with_reason[1], Observation(goal="", elements=())),
+                      Action) or "[" in with_reason[1]  # fmt: skip
+    bare = next(iter(read_corpus(tmp_path / "long"))).response
+    assert bare.startswith("{") and isinstance(parse_action(bare), Action)
+
+
+def test_corpora_of_two_formats_are_not_mixed(short: Path, tmp_path: Path) -> None:
+    asyncio.run(scripted_corpus(tmp_path / "long", 1, replace(FEW, levels=(1,))))
+    with pytest.raises(ConfigError):
+        export([short, tmp_path / "long"], tmp_path / "out")
+    with pytest.raises(ConfigError):
+        asyncio.run(scripted_corpus(tmp_path / "long", 1, SHORT))

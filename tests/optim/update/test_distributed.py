@@ -17,7 +17,6 @@ from torch import Tensor
 from swarm_ui import Decision, LearningError
 from swarm_ui.optim import PreferencePair, TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import Processes
-from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, follow, update_team
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
@@ -36,8 +35,8 @@ def examples(method: str, count: int = 13) -> Any:
     """Of different weights; every third pair has no rejected side."""
     if method == "gspo":
         return [
-            ScoredReply(node=f"agent_{k % 3}", decision=decision(k),
-                        reply=click(k % 6, WORDS[k % 6]), advantage=(-1.0) ** k * (1 + k % 3))
+            PreferencePair(node=f"agent_{k % 3}", decision=decision(k),
+                        chosen=click(k % 6, WORDS[k % 6]), advantage=(-1.0) ** k * (1 + k % 3))
             for k in range(count)
         ]  # fmt: skip
     return [

@@ -15,13 +15,13 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import encode, with_reference
-from swarm_ui.optim.preferences import ScoredReply, scored_replies
+from swarm_ui.optim.preferences import PreferencePair, scored_replies
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
 
 def played(
     model: CausalModel, temperature: float, runs: int = 6, max_tokens: int = 9
-) -> tuple[list[ScoredReply], list[Call]]:
+) -> tuple[list[PreferencePair], list[Call]]:
     """Replies of two agents with one adapter, every other one praised, and their calls."""
     graph = CollabGraph.collaborative(
         2, 2, model=model, adapters=["one", "one"], temperature=temperature,
@@ -67,7 +67,7 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
     made.add_adapter("one", rank=4, alpha=8)
     disturb(made, "one", 0, 0.2)
     replies, calls = played(made, 1.0, runs=3, max_tokens=64)
-    assert all(reply.reply is not None for reply in replies)
+    assert all(reply.chosen is not None for reply in replies)
     examples = with_reference(made, encode(made, replies, "one"))
     assert len(replies) > 6
     for reply, example in zip(replies, examples, strict=True):
@@ -75,7 +75,7 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
         said = [
             c.completion.logprob
             for c in calls
-            if c.completion and (c.node, c.reply) == (reply.node, reply.text)
+            if c.completion and (c.node, c.reply) == (reply.node, reply.chosen_text)
         ]
         assert any(found == pytest.approx(value, abs=1e-3) for value in said)
 

@@ -30,7 +30,6 @@ from swarm_ui.optim import (
     with_reference,
 )
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, fit, loss_of, prepare
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
@@ -57,11 +56,11 @@ def pairs(count: int = 24, *, bare: int = 0) -> list[PreferencePair]:
     ]  # fmt: skip
 
 
-def replies(count: int = 24) -> list[ScoredReply]:
+def replies(count: int = 24) -> list[PreferencePair]:
     """For each goal one button earns an advantage, and another the opposite."""
     return [
-        ScoredReply(node="one", decision=decision(k), advantage=advantage,
-                    reply=click((k + shift) % 6, WORDS[(k + shift) % 6]))
+        PreferencePair(node="one", decision=decision(k), advantage=advantage,
+                    chosen=click((k + shift) % 6, WORDS[(k + shift) % 6]))
         for k in range(count) for shift, advantage in ((0, 1.0), (1, -1.0))
     ]  # fmt: skip
 
@@ -83,7 +82,7 @@ def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
 
 def preference(model: Any) -> float:
     """Share of goals for which the right button is the more probable."""
-    rows = [model.encode(r.decision, r.reply.json()) for r in replies()]
+    rows = [model.encode(r.decision, r.chosen_text) for r in replies()]
     with torch.no_grad():
         sums = reply_logprobs(model, [("one", row) for row in rows])
     return float((sums[0::2] > sums[1::2]).float().mean())
@@ -172,11 +171,9 @@ def test_the_same_lesson_counts_once_and_replies_as_often_as_they_were_said() ->
     assert stats.examples == 96
 
 
-def test_examples_need_an_adapter_and_a_method_refuses_the_other_kind() -> None:
+def test_examples_need_an_adapter() -> None:
     with pytest.raises(ConfigError, match="no adapter 'two'"):
         encode(TinyModel(["one"]), [msgspec.structs.replace(p, node="two") for p in pairs(1)])
-    with pytest.raises(ConfigError, match="'dpo' learns from PreferencePair, got ScoredReply"):
-        trained(TinyModel(["one"]), replies())
 
 
 # -- batches ----------------------------------------------------------------------------------
