@@ -37,7 +37,7 @@ class TeamState(msgspec.Struct, kw_only=True):
     """The state at the start of an iteration, without weights and edges.
 
     There are no generator states: every random stream is derived from the seed, the iteration and
-    its purpose, so a resumed run draws the same numbers as an uninterrupted one.
+    its purpose.
     """
 
     version: int = _VERSION

@@ -106,8 +106,8 @@ class Processes:
             p.copy_(values.view_as(p))
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], loss: float) -> float:
-        """Replace the gradients by their sums over all processes; returns the sum of the losses.
-        Losses are shares of the whole batch, so the sum is its gradient, also for unequal parts."""
+        """Replace the gradients by their sums over all processes; returns the sum of the losses,
+        which are shares of that of the whole batch."""
         from accelerate.utils import reduce
 
         for parameter in parameters:

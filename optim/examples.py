@@ -50,7 +50,7 @@ class Trainable(Protocol):
         ...
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
-        """The parameters of an adapter, in the same order for all adapters of one shape."""
+        """In the same order for all adapters of one shape."""
         ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:
@@ -58,8 +58,8 @@ class Trainable(Protocol):
         ...
 
     def encode(self, decision: Decision, reply: str, *, adapter: str | None = None) -> Row:
-        """Token ids of the prompt, exactly as the policy gets it with this adapter, and of a reply,
-        exactly as the policy would generate it, with its end token."""
+        """Token ids of the prompt and of a reply with its end token, exactly as the policy with
+        this adapter gets and generates them."""
         ...
 
     def forward_logprobs(
@@ -67,10 +67,7 @@ class Trainable(Protocol):
     ) -> tuple[Tensor, Tensor]:
         """Log-probability (nats) of each token of replies under the active adapter, ``[B, c]`` for
         the last ``c`` columns of ``ids`` and 0 outside of the reply; and the number of the reply's
-        tokens, ``[B]``.
-
-        ``ids``, ``[B, T]``, are prompt, reply and padding; the masks, ``[B, T]``, are 1 on prompt
-        and reply, and on the reply.
+        tokens, ``[B]``. ``ids``, ``[B, T]``, are prompt, reply and padding.
         """
         ...
 
@@ -109,10 +106,9 @@ class Example(NamedTuple):
 
 
 class Batch(tuple[Example, ...]):
-    """The examples of one optimiser step, or a part of them."""
+    """The examples of one optimiser step, or a part of them; losses divide by the ``whole``."""
 
     whole: tuple[Example, ...]
-    """The examples of the whole step, by which losses divide."""
 
     def __new__(cls, examples: Iterable[Example], whole: Iterable[Example] | None = None) -> Self:
         made = super().__new__(cls, examples)
@@ -133,10 +129,8 @@ def _length(row: Row) -> int:
 
 
 def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
-    """Log-probability (nats) of each reply under its adapter, ``[rows]``, with gradient.
-
-    Each row comes with the name of its adapter. There is one forward for each adapter.
-    """
+    """Log-probability (nats) of each reply under the adapter that comes with it, ``[rows]``, with
+    gradient. There is one forward for each adapter."""
     return token_logprobs(model, rows).sum(1)
 
 
@@ -266,12 +260,9 @@ def with_reference(
 def minibatches(
     examples: Sequence[Example], size: int, steps: int, rng: random.Random | None = None
 ) -> list[Batch]:
-    """A batch for each of ``steps`` optimiser steps, chosen so that there is little padding.
-
-    The examples are shuffled passes over all of them, up to ``steps * size``, so all are used about
-    equally often. They are sorted by length plus random noise below 6 tokens, split into batches,
-    and the batches are shuffled. Without examples there are no batches.
-    """
+    """A batch for each of ``steps`` optimiser steps: shuffled passes over all examples, grouped by
+    length plus random noise below 6 tokens, so that there is little padding. Without examples there
+    are no batches."""
     rng = rng or random.Random(0)
     return [Batch([examples[k] for k in rows]) for rows in schedule(examples, size, steps, rng)]
 

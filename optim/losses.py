@@ -32,8 +32,8 @@ def dpo_loss(
     examples without a rejected reply have no margin and count only in the supervised term.
 
     Args:
-        model: gives the log-probabilities of replies.
-        batch: examples with their reference (:func:`~swarm_ui.optim.examples.with_reference`).
+        model, batch: examples with their reference
+            (:func:`~swarm_ui.optim.examples.with_reference`).
         beta: strength of the regularisation towards the reference.
         nll_weight: weight of :func:`rft_loss`, which prevents a collapse of the likelihood of the
             chosen replies.
@@ -73,8 +73,7 @@ def policy_gradient_loss(
     terms of a reply's tokens are averaged, then those of the replies.
 
     Args:
-        model: gives the log-probabilities of replies.
-        batch: scored replies with their reference.
+        model, batch: replies with advantages and their reference.
         clip: the largest distance of the ratio from 1 that has a gradient.
         beta: weight of the KL divergence from the reference per token (nats), by the estimator
             ``exp(d) - d - 1`` of GRPO (eq. 4) with ``d = reference - policy``.

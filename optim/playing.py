@@ -1,8 +1,8 @@
 """The episodes of an iteration, with patience for models.
 
-A language model may not be reachable for a while. An episode in which a call got no answer gives
-no information about the team, and is played again from the start when the model answers. Task and
-seed determine an episode, so the result is the same as without the interruption.
+An episode in which a call got no answer says nothing about the team, and is played again from the
+start when the model answers. Task and seed determine an episode, so the result is the same as
+without the interruption.
 """
 
 from __future__ import annotations

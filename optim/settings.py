@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out
 
 Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -36,6 +38,24 @@ def check(settings: object, where: str) -> None:
             wrong.append(f"{name}: {error}, got {value!r}")
     if wrong:
         raise ConfigError(f"{where}: " + "; ".join(wrong))
+
+
+def begin(folder: Path, file: str, settings: Any, what: str, advice: str) -> None:
+    """Write the settings of new work (a record or a mapping) into an empty folder, or check that
+    they are those with which it was begun. ``advice``: what to do if not. Raises ``ConfigError``.
+    """
+    expect_no_links_out(folder)
+    path = folder / file
+    if path.exists():
+        try:
+            before = msgspec.json.decode(path.read_bytes(), type=type(settings))
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(f"'{path}' has no settings of a {what}: {error}") from error
+        expect_same(folder, before, settings, advice)
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(settings), indent=2))
 
 
 def expect_same(

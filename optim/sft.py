@@ -76,20 +76,16 @@ def train_stage(
     report: OnStep,
 ) -> Result:
     """Continue the training of a model, and save the result; an interrupted stage continues from
-    its last checkpoint.
+    its last checkpoint. Raises ``LearningError`` if a loss or a gradient was not a number.
 
     Args:
         model: folder of the base model.
         before: folder of the stage or adapter to start from; ``None``: none.
         out: the folder to write, which appears only when it is complete.
         work: samples in pairs, which are trained with DPO, or with one reply each, with SFT.
-        tokenizer: that of :func:`load_tokenizer`.
-        config: settings.
+        tokenizer, config: that of :func:`load_tokenizer`, and settings.
         about: metadata saved with the weights; the fingerprint of the base is added.
         report: called with the step, the number of steps and the loss.
-
-    Raises:
-        LearningError: a loss or a gradient was not a number.
     """
     began, checkpoints = time.monotonic(), out.with_name(f".{out.name}.work")
     trainer = _trainer(model, before, config, work.rows, tokenizer, checkpoints)

@@ -44,8 +44,7 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One update of one adapter, with all random choices made. Equal tasks on equal weights give
-    equal weights."""
+    """One update of one adapter, with all random choices made."""
 
     adapter: str
     examples: tuple[Example, ...]
@@ -169,12 +168,9 @@ def fit(
     processes: Processes | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> UpdateStats:
-    """Make an update of one adapter in place; for the arguments see :func:`update_team`.
-
-    Raises:
-        LearningError: a loss or a gradient was not a number. The adapter is restored, as after any
-            other exception.
-    """
+    """Make an update of one adapter in place; for the arguments see :func:`update_team`. Raises
+    ``LearningError`` if a loss or a gradient was not a number. After any exception the adapter is
+    restored."""
     began, losses = time.perf_counter(), list[float]()
     settings, of = task.settings, loss or loss_of(task.settings)
     lr, tokens = settings.lr, settings.micro_batch_tokens
@@ -284,15 +280,12 @@ def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
 
 @contextmanager
 def training_mode(module: Any, settings: UpdateConfig) -> Iterator[None]:
-    """Prepare a network for updates, and restore it at the end.
+    """Prepare a network for updates, and restore it at the end. Raises ``ConfigError`` if it does
+    not support activation checkpointing.
 
-    A network with bfloat16 weights computes in bfloat16; its adapters train in float32, and the
-    weights of its normalisations, which are few, are held in float32: converting them each time
-    costs a quarter of the speed on a CPU. There the plain implementation of attention is faster for
-    prompts of a few hundred tokens.
-
-    Raises:
-        ConfigError: the network does not support activation checkpointing.
+    A network with bfloat16 weights computes in bfloat16; its adapters train in float32. The weights
+    of its normalisations are held in float32: converting them each time costs a quarter of the
+    speed on a CPU. There plain attention is faster for prompts of a few hundred tokens.
     """
     kind = next(module.parameters()).device.type
     cast = any(p.dtype == torch.bfloat16 for p in module.parameters() if not p.requires_grad)

@@ -54,15 +54,12 @@ class _Replays:
 
     async def _credit(self, episode: Episode) -> Credit:
         if episode.success is None:
-            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
+            return Credit.of(episode, [], source=self.name)
         states = await states_of(self._judge, episode)
-        traces = [(record.trace, as_recorded(self._team, record.trace)) for record in episode.steps]
-        found = await together(
-            [
-                self._decision(team, trace, s)
-                for (trace, team), s in zip(traces, states, strict=True)
-            ]
-        )
+        traces = [record.trace for record in episode.steps]
+        teams = [as_recorded(self._team, trace) for trace in traces]
+        places = zip(teams, traces, states, strict=True)
+        found = await together([self._decision(*place) for place in places])
         return Credit.of(episode, found, source=self.name, signed=True)
 
     async def _decision(self, team: Dag, trace: Trace, state: object) -> dict[str, float]:

@@ -24,23 +24,18 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.critic import Groups, proposed, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
-Start = tuple[str, bytes]
-"""Task and first screen: what attempts at one task instance have in common."""
-
 
 class _Step(NamedTuple):
-    """A step of an episode, with what the four compare."""
+    """A step of an episode, with what the four compare: the task and first screen of the episode,
+    these with the screen of the step, whether the episode showed it before, the actions that were
+    executed before, the number of steps after this one, and the outcome."""
 
     record: StepRecord
-    start: Start
-    place: tuple[Start, bytes]
-    """The start of the episode and the screen of the step."""
+    start: tuple[str, bytes]
+    place: tuple[tuple[str, bytes], bytes]
     again: bool
-    """Whether the screen occurred before in the episode."""
     before: tuple[ActionKey | None, ...]
-    """The actions that were executed before."""
     left: int
-    """Number of steps after this one."""
     outcome: float
 
     @property
@@ -65,16 +60,11 @@ def _steps(episode: Episode) -> list[_Step]:
     done = [None if r.executed is None else r.executed.key for r in episode.steps]
     return [
         _Step(
-            record,
-            start := (episode.task, screens[0]),
-            (start, screen),
-            screen in screens[:k],
-            tuple(done[:k]),
-            len(done) - 1 - k,
-            float(episode.success),
+            record, start := (episode.task, screens[0]), (start, screen), screen in screens[:k],
+            tuple(done[:k]), len(done) - 1 - k, float(episode.success),
         )
         for k, (record, screen) in enumerate(zip(episode.steps, screens, strict=True))
-    ]
+    ]  # fmt: skip
 
 
 class _Compared:
@@ -162,8 +152,8 @@ class DrMAS(_Compared):
     The credit of a message is the outcome minus the mean of this group, divided by its standard
     deviation. All messages of an agent in one episode get the same credit.
 
-    If all agents speak at every step and share the outcome, as in most teams here, the groups of
-    all agents are equal. The advantage is then that of GRPO with episodes weighted by their length.
+    If all agents speak at every step, as in most teams here, their groups are equal, and the
+    advantage is that of GRPO with episodes weighted by their length.
     """
 
     name = "agent-wise advantage (Dr. MAS)"
@@ -194,11 +184,10 @@ class MALT(_Compared):
     It is unscored if no attempt took it.
 
     What differs from the paper: MALT samples a fixed number of outputs at every agent of a chain
-    and plays all combinations. Here the agents of a decision act on one state, and the tree
-    branches where repeated attempts differ, so there are no further calls. MALT counts a value of
-    one half as wrong; here it is neither. MALT trains on preferences and defines no advantage: the
-    policy gradient compares the values of a group. If each start is played only once, the credit
-    of the executed actions is the outcome.
+    and plays all combinations; here the tree branches where repeated attempts differ, without
+    further calls. MALT counts a value of one half as wrong; here it is neither. MALT defines no
+    advantage: the policy gradient compares the values of a group. If each start is played only
+    once, the credit of the executed actions is the outcome.
     """
 
     name = "search tree values (MALT)"
@@ -229,11 +218,10 @@ class ProgressAttribution(_Compared):
     proposal has features, so proposals that were not executed get one too.
 
     What differs from the paper: its estimator is a network on the hidden states of a language
-    model, trained on many trajectories. Here it is a ridge regression on simple features of goal,
-    screen and action, fitted to the batch that it judges. There the contributions are rewards, and
-    PPO estimates advantages with a value network; here the baseline is the mean of the batch. The
-    grounding term of the paper, whether an action can be executed, is left out, because the
-    included agent proposes only such actions.
+    model, trained on many trajectories; here it is a ridge regression on simple features of goal,
+    screen and action, fitted to the batch that it judges. There PPO estimates advantages with a
+    value network; here the baseline is the mean of the batch. The grounding term, whether an action
+    can be executed, is left out.
     """
 
     name = "progress attribution (SPA-RL)"

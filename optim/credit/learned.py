@@ -104,7 +104,7 @@ def _log_odds(probability: float) -> float:
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
-    """The data needed to use a trained critic, and the origin of the critic."""
+    """What is needed to use a trained critic, and its origin."""
 
     critic_version: int = CARD_VERSION
     scaling: Scaling = Scaling()
@@ -132,13 +132,8 @@ class LearnedCritic:
         card: CriticCard | None = None,
         name: str = "",
     ) -> None:
-        """
-        Args:
-            model: answers the questions.
-            adapter: the trained adapter; ``None``: the model without training as a critic.
-            card: its scaling.
-            name: for tables and records.
-        """
+        """``adapter`` is that of the critic in the model; ``None``: the model without training as
+        one. The ``card`` has its scaling."""
         self._model, self._adapter, self.card = model, adapter, card or CriticCard()
         self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
@@ -228,8 +223,7 @@ def labelled_replies(episodes: Sequence[Episode], credit: Sequence[Credit]) -> l
     """The distinct proposals of each decision with credit above one half as right, and below it as
     wrong; and what adversary and teacher wrote under guidance. Masked episodes are left out.
 
-    The labels are as good as the critic that gave the credit: those of a scripted critic are its
-    solver's, while the outcome also blames the right steps of failed episodes.
+    The labels are as good as the credit: an outcome blames the right steps of failed episodes too.
     """
     found: list[LabelledReply] = []
     for given, one in zip(episodes, credit, strict=True):

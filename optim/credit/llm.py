@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -65,10 +65,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class LLMCritic:
-    """Asks a language model. A :class:`~swarm_ui.credit.Judge` too.
+    """Asks a language model, equal questions once. A :class:`~swarm_ui.credit.Judge` too.
 
-    A score above one half becomes 1.0, one below it 0.0, and one equal to it ("cannot tell")
-    ``None``. Equal questions are asked once.
+    A score above one half becomes 1.0, one below it 0.0, and one half ("cannot tell") ``None``.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -80,10 +79,9 @@ class LLMCritic:
         self._asking: dict[str, asyncio.Lock] = {}
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """``None`` for agents that failed or that the critic left out.
-
-        After an unreadable reply the model is asked once more. If that reply is unreadable too, or
-        the model refuses the question, the round is unscored, and its rationale says why.
+        """``None`` for agents that failed or that the critic left out. After a second unreadable
+        reply, or if the model refuses the question, the round is unscored, and its rationale says
+        why.
 
         Raises:
             ModelUnavailable: the model cannot be reached.
@@ -108,7 +106,7 @@ class LLMCritic:
 
     async def _credit(self, episode: Episode, refused: list[ModelError]) -> Credit:
         if episode.success is None:
-            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
+            return Credit.of(episode, [], source=self.name)
 
         async def judged(trace: Trace, round: int) -> Verdict:
             outputs = outputs_of(trace, round)
@@ -123,9 +121,9 @@ class LLMCritic:
                 return Verdict({}, f"not judged: {error}")
 
         traces = [record.trace for record in episode.steps]
-        places = [(trace, round) for trace in traces for round in range(trace.rounds)]
-        verdicts = iter(await together([judged(*place) for place in places]))
-        steps = [[next(verdicts) for _ in range(trace.rounds)] for trace in traces]
+        steps = await together(
+            [together([judged(trace, k) for k in range(trace.rounds)]) for trace in traces]
+        )
         return Credit(
             values=tuple(
                 tuple(tuple(_bit(v.scores.get(a)) for a in trace.agents) for v in rounds)
@@ -196,12 +194,9 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
 
 
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
-    """The verdict in a critic's reply, which need not have the requested form.
-
-    The last JSON object that names an agent is read. It may be ``{"scores": {...}}`` or contain
-    ``{"agent": {"score": 1}}``. A value that is not a number in [0, 1] becomes ``None``, and the
-    rationale names it.
-    """
+    """The verdict in a critic's reply: the last JSON object that names an agent, which may also be
+    ``{"scores": {...}}`` or contain ``{"agent": {"score": 1}}``. A value that is not a number in
+    [0, 1] becomes ``None``, and the rationale names it."""
     wanted = {_plain(agent): agent for agent in agents}
     scores: dict[str, float | None] = dict.fromkeys(agents)
     for found in reversed(list(objects(reply))):
@@ -222,16 +217,12 @@ def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
 
 
 def _score(value: object) -> float | None:
-    if isinstance(value, dict):
-        value = value.get("score")
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    given: Any = value.get("score") if isinstance(value, dict) else value
+    try:
+        number = float(given)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return float(value) if 0 <= value <= 1 else None
+    return number if 0 <= number <= 1 else None
 
 
 def _plain(name: str) -> str:

@@ -20,22 +20,16 @@ from swarm_ui.trace.records import Episode
 class ScriptedCritic(Scripted):
     """Grades each distinct proposal with an environment of its own, set to the same state.
 
-    The states of a finished episode come from replaying its executed actions. So it also judges
-    episodes from files and from other processes, of any environment in wrappers that can be made
-    again and gives equal screens. A :class:`~swarm_ui.credit.Judge` too.
+    The states of a finished episode come from replaying its executed actions, so it also judges
+    episodes from files and other processes. A :class:`~swarm_ui.credit.Judge` too.
     """
 
     name = SOLVER_CREDIT
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """1.0 for a proposal that brings the state nearer to success, else 0.0.
-
-        A reply without a valid action gets 0.0. A node that failed is unscored, and so is an
-        abstention.
-
-        Raises:
-            ConfigError: the environment cannot grade, or a replay shows another screen.
-        """
+        """1.0 for a proposal that brings the state nearer to success, else 0.0, also for a reply
+        without a valid action; nodes that failed or abstained are unscored. Raises ``ConfigError``
+        if the environment cannot grade, or a replay shows another screen."""
         return [await self._credit(episode) for episode in episodes]
 
     async def grade(
@@ -46,12 +40,8 @@ class ScriptedCritic(Scripted):
         return [own.grade(action) for action in actions]
 
     async def states(self, episode: Episode) -> list[object]:
-        """A snapshot of the environment at each decision, from playing the episode again.
-
-        Raises:
-            ConfigError: the environment has no snapshots, or shows other screens.
-            EnvironmentFault: the environment failed.
-        """
+        """A snapshot of the environment at each decision, from playing the episode again. Raises
+        ``ConfigError`` if other screens are shown, and ``EnvironmentFault``."""
         where = f"{self.name}: episode {episode.task}/{episode.seed}"
         environment = await self.made()
         found: list[object] = []

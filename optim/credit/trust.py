@@ -110,15 +110,11 @@ class Trust:
             return msgspec.structs.replace(outcome, source=self.name)
         rounds = max((record.trace.rounds for record in episode.steps), default=0)
         weights = [self.weight(round) for round in range(rounds)]
-        told = tuple(
-            tuple(f"{text} (weight {w:.2f})".strip() for text, w in zip(texts, weights))  # noqa: B905
-            for texts in given.rationale
-        )
         values = zip(given.values, outcome.values, strict=True)
         return Credit(
             values=tuple(_blend(ours, theirs, weights) for ours, theirs in values),
             source=f"{given.source}, weighed against {outcome.source}",
-            rationale=told,
+            rationale=given.rationale,
         )
 
 

@@ -110,8 +110,7 @@ class EdgeDistribution(nn.Module):
     def from_probabilities(cls, probabilities: Mapping[EdgeName, float]) -> Self:
         """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
 
-        An edge that can never close a cycle, such as one into a decision, has exactly the given
-        probability. Raises ``ConfigError`` for no edges, a self-loop, or another probability.
+        Raises ``ConfigError`` for no edges, a self-loop, or another probability.
         """
         bad = [f"{a} -> {b}: {p}" for (a, b), p in probabilities.items() if not 0.0 < p < 1.0]
         if bad or not probabilities:

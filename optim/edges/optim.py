@@ -37,15 +37,13 @@ def edge_loss(
     Args:
         edges: the distribution, with the parameters that ``dags`` were drawn with.
         dags: samples.
-        utilities: one for each DAG; ``None`` masks it: the others are compared as if it had not
-            been drawn.
+        utilities: one for each DAG; ``None`` masks it, as if it had not been drawn.
         credit: for each DAG, advantages of single edges, such as those of
-            :func:`~swarm_ui.optim.edges.credit.episode_edge_credit`; edges without an entry are
-            unscored. It counts even if the utility is ``None``.
-        groups: for each DAG, an identifier of the task and seed it was tried on; DAGs are compared
-            within their group. Default: all are one group.
-        normalise: divide advantages by the standard deviation of the utilities in their group, so
-            that their scale does not matter.
+            :func:`~swarm_ui.optim.edges.credit.episode_edge_credit`; others are unscored. It counts
+            even if the utility is ``None``.
+        groups: for each DAG, an identifier of the task and seed it was tried on. Default: all are
+            one group.
+        normalise: divide advantages by the standard deviation of the utilities in their group.
         credit_weight: weight of the credit of edges relative to the utility.
 
     Raises:
@@ -80,9 +78,8 @@ def edge_loss(
 class ProbabilitySGD(torch.optim.Optimizer):
     """Steps in probability space: ``p -= lr * dLoss/dlogit``.
 
-    This is the natural gradient of a Bernoulli up to a constant. At probabilities close to 0 or 1
-    it neither vanishes nor diverges, as steps on log-odds do. A step without gradient changes
-    nothing.
+    This is the natural gradient of a Bernoulli up to a constant. Near 0 or 1 it neither vanishes
+    nor diverges, as steps on log-odds do. A step without gradient changes nothing.
     """
 
     def __init__(self, edges: EdgeDistribution, lr: float = 0.1) -> None:

@@ -23,7 +23,7 @@ from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, Request
-from swarm_ui.optim.settings import expect_same
+from swarm_ui.optim.settings import begin
 from swarm_ui.optim.stage1.checks import DropCounts
 from swarm_ui.optim.stage1.samples import (
     CORPUS_VERSION,
@@ -36,7 +36,6 @@ from swarm_ui.optim.stage1.samples import (
     short_hash,
 )
 from swarm_ui.prompts import as_chat, transcript
-from swarm_ui.storage.run_directory import expect_no_links_out
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -79,21 +78,11 @@ class Corpus:
     """A corpus in a folder, to which finished walks are added."""
 
     def __init__(self, folder: Path, header: Header) -> None:
-        """Create a corpus, or open an existing one to continue it.
-
-        Raises:
-            ConfigError: the folder holds something else, a corpus made with other settings, or a
-                link that leads out of it.
-            TraceError: a file in it cannot be read.
-        """
-        expect_no_links_out(folder)
-        if (folder / "corpus.json").exists():
-            advice = "use the same, or choose another folder: export and fine-tuning accept several"
-            expect_same(folder, read_header(folder), header, advice)
-        else:
-            check_empty(folder, "corpus")
-            stated = msgspec.json.format(msgspec.json.encode(header), indent=2)
-            write_atomic(folder / "corpus.json", stated)
+        """Create a corpus, or open an existing one to continue it. Raises ``ConfigError`` if the
+        folder holds something else, or a corpus made with other settings, and ``TraceError`` if a
+        file cannot be read."""
+        advice = "use the same, or choose another folder: export and fine-tuning accept several"
+        begin(folder, "corpus.json", header, "corpus", advice)
         self._known, self._done = set[str](), set[Job]()
         for walk in _walks(folder):
             self._note(walk)
@@ -208,11 +197,9 @@ def totals(folder: Path) -> Totals:
 
 
 def export(corpus: Folders, out: Path) -> list[Path]:
-    """Write a corpus, or several, for another library, as lists of messages in JSON lines; returns
-    the files. Files of the same names are replaced.
-
-    They are trl's conversational prompts with completions, or with a chosen and a rejected reply.
-    Samples of level 3 are written twice: their chosen responses for supervised training, and the
+    """Write a corpus, or several, for another library; returns the files, which replace others of
+    their names. They are trl's conversational prompts with completions, or with a chosen and a
+    rejected reply. Samples of level 3 are written twice: for supervised training, and as
     preferences. A sample that two corpora contain is written once.
 
     Raises:
@@ -242,12 +229,6 @@ def conversational(sample: Sample, *, pair: bool) -> Row:
     if pair:
         return {"prompt": turns, "chosen": chosen, "rejected": rejected}
     return {"prompt": turns, "completion": chosen}
-
-
-def check_empty(folder: Path, what: str) -> None:
-    """Raise ``ConfigError`` if a folder for new work is not empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
 
 
 def _lines(path: Path, kind: type[T], what: str) -> Iterator[T]:

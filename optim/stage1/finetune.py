@@ -17,12 +17,12 @@ import msgspec
 
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.files import replacing_folder, write_atomic
+from swarm_ui.files import replacing_folder
 from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
-from swarm_ui.optim.settings import expect_same
-from swarm_ui.optim.stage1.corpus import PARTS, Folders, check_empty, conversational, gather, parts
+from swarm_ui.optim.settings import begin
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, conversational, gather, parts
 from swarm_ui.optim.stage1.samples import Sample, short_hash
-from swarm_ui.storage.run_directory import expect_no_links_out, installed
+from swarm_ui.storage.run_directory import installed
 
 if TYPE_CHECKING:
     from swarm_ui.optim.sft import Rows
@@ -123,26 +123,15 @@ def _begin(
 ) -> AdapterMetadata:  # fmt: skip
     """Write the settings, or check that they are those of an interrupted run. Returns the metadata
     of the weights that will be saved."""
-    place, form = out / "finetune.json", samples[0].prompt_format
+    form = samples[0].prompt_format
     plan = {
         "model": str(model),
         "samples": short_hash(msgspec.json.encode(samples).decode()),
         "config": msgspec.to_builtins(config),
         "adapter": "" if adapter is None else _checked_adapter(adapter, config, form),
     }
-    expect_no_links_out(out)
-    if place.exists():
-        try:
-            before = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
-        expect_same(out, before, plan, "use the same, or choose another folder")
-    else:
-        check_empty(out, "fine-tuning")
-    group.wait_for_everyone()
-    if group.is_main_process and not place.exists():
-        write_atomic(place, msgspec.json.format(msgspec.json.encode(plan), indent=2))
-    group.wait_for_everyone()
+    with group.main_process_first():
+        begin(out, "finetune.json", plan, "fine-tuning", "use the same, or choose another folder")
     return AdapterMetadata(
         prompt_format=form, base_model=name or model.name, made_by="finetune",
         library_version=installed(("swarm-ui",)).get("swarm-ui", ""),

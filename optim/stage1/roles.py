@@ -114,7 +114,7 @@ class Role(Protocol):
     def name(self) -> str: ...
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
-        """A reason and an action, in the indices of the screen."""
+        """A reason and an action."""
         ...
 
     async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:

@@ -125,17 +125,12 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks: frozenset[str] = frozenset()
     seeds: tuple[tuple[int, int], ...] = ()
-    """First seed of each range, and its last seed plus 1."""
+    """First seed of each range, and its last one plus 1."""
 
     @staticmethod
     def of(*, tasks: Iterable[str] = (), seeds: Iterable[range] = ()) -> HeldOut:
-        """
-        Args:
-            tasks: templates that are held out with all seeds.
-            seeds: ranges of seeds, without a step, that are held out in all tasks.
-
-        Raises ``ConfigError`` if one text or range is given in the place of several.
-        """
+        """``tasks`` are held out with all seeds, ``seeds`` (ranges without a step) in all tasks.
+        Raises ``ConfigError`` if one text or range is given in the place of several."""
         for name, given in (("tasks", tasks), ("seeds", seeds)):
             if isinstance(given, str | range):  # a text is also a sequence of letters
                 raise ConfigError(f"HeldOut: {name} must be a list, got {given!r}; use [{given!r}]")

@@ -34,10 +34,8 @@ from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
-from swarm_ui.optim.settings import expect_same
-from swarm_ui.optim.stage1.corpus import check_empty
+from swarm_ui.optim.settings import begin
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
-from swarm_ui.storage.run_directory import expect_no_links_out
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.learned import CriticFigures, LabelledReply
@@ -119,7 +117,8 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
     Raises ``ConfigError`` for wrong settings, a folder that holds something else, or nothing to
     learn from."""
     work.check()
-    _begin(work, out)
+    settings, advice = work.model_dump(mode="json"), "use the same, or choose another folder"
+    begin(out, _PLAN, settings, "critic", advice)
     path = out / _FIGURES
     if not path.exists():
         import torch
@@ -133,22 +132,6 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
         return msgspec.json.decode(path.read_bytes(), type=CriticResult)
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
         raise ConfigError(f"'{path}' has no figures of a critic: {error}") from error
-
-
-def _begin(work: CriticRun, out: Path) -> None:
-    """Write the settings, or check that they are those of an interrupted run."""
-    path = out / _PLAN
-    expect_no_links_out(out)
-    if not path.exists():
-        check_empty(out, "critic")
-        write_atomic(path, work.model_dump_json(indent=1) + "\n")
-        return
-    try:
-        before = CriticRun.model_validate_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"'{path}' is not of the training of a critic: {error}") from error
-    then, now = (each.model_dump(mode="json") for each in (before, work))
-    expect_same(out, then, now, "use the same, or choose another folder")
 
 
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:

@@ -49,19 +49,12 @@ def pair(wrong: int | None, weight: float = 1.0, goal: str = "save") -> Preferen
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", ["dpo", "ipo"])
-def test_of_equal_replies_the_one_with_a_rejected_side_is_learned(method: Any) -> None:
+def test_of_equal_replies_the_one_with_a_rejected_side_is_learned() -> None:
     other = pair(2, goal="go back")
-    kept = weights_after(method, [pair(1, 0.5), other])
-    assert equal(weights_after(method, [pair(None), pair(1, 0.5), other]), kept)
-    assert equal(weights_after(method, [pair(1, 0.5), pair(None), pair(2), other]), kept)
-    assert not equal(weights_after(method, [pair(None), other]), kept)
-
-
-def test_learning_without_rejected_sides_uses_the_first_of_equal_replies() -> None:
-    other = pair(2, goal="go back")
-    kept = weights_after("rft", [pair(None, 0.5), other])
-    assert equal(weights_after("rft", [pair(None, 0.5), pair(1), other]), kept)
+    kept = weights_after("dpo", [pair(1, 0.5), other])
+    assert equal(weights_after("dpo", [pair(None), pair(1, 0.5), other]), kept)
+    assert equal(weights_after("dpo", [pair(1, 0.5), pair(None), pair(2), other]), kept)
+    assert not equal(weights_after("dpo", [pair(None), other]), kept)
 
 
 # -- what goes on beside an update ----------------------------------------------------------------

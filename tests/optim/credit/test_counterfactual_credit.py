@@ -199,18 +199,11 @@ async def test_a_judge_that_needs_it_gets_the_state_of_each_decision() -> None:
 # -- Shapley values of any game ---------------------------------------------------------------
 
 
-def exact(
-    players: Sequence[str], game: Callable[[frozenset[str]], float]
-) -> tuple[dict[str, float], dict[frozenset[str], float]]:
-    """The values, and the worths of all coalitions."""
-    sizes = range(len(players) + 1)
-    worths = {c: game(c) for n in sizes for c in map(frozenset, combinations(players, n))}
-    return shapley_values(players, worths), worths
-
-
 def test_the_glove_game() -> None:
     """Two left gloves and one right: a pair is worth 1."""
-    values, _ = exact(["l", "m", "right"], lambda c: float("right" in c and len(c) >= 2))
+    players = ["l", "m", "right"]
+    coalitions = [frozenset(c) for n in range(4) for c in combinations(players, n)]
+    values = shapley_values(players, {c: float("right" in c and len(c) >= 2) for c in coalitions})
     assert values == pytest.approx({"l": 1 / 6, "m": 1 / 6, "right": 4 / 6})
 
 

@@ -132,4 +132,4 @@ async def test_it_learns_and_mixes_with_the_outcome() -> None:
     assert masked.scored == 0
     assert quiet.values[0] == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     assert settled[0].source == "critic x, weighed against outcome"
-    assert settled[0].rationale[0][0] == f"because (weight {w0:.2f})"
+    assert settled[0].rationale == (("because", "because"),)

@@ -74,10 +74,6 @@ def test_dpo_at_the_reference_is_log_two_with_gradient_half_beta() -> None:
     assert model.gradient == pytest.approx([-0.05, 0.05, -0.05, 0.05])
 
 
-def test_dpo_survives_huge_margins() -> None:
-    assert dpo_loss(Given(-1e4, 0.0), Batch([pair(1, 2)]), beta=1.0).item() == pytest.approx(1e4)
-
-
 def test_ipo_is_the_squared_distance_to_its_target() -> None:
     by_hand = [(h - 1 / (2 * 0.25)) ** 2 for h in MARGINS]
     found = ipo_loss(Given(*SIDES), Batch(PAIRS), beta=0.25).item()
