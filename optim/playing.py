@@ -79,23 +79,13 @@ async def play_graphs(
     max_steps: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Play the episodes of all graphs at once, and keep them in the graphs.
+    """Play the episodes of all graphs at once, and keep them in the graphs; returns how many were
+    played again. The graphs share the places of ``concurrency`` episodes equally.
 
-    The graphs share the places of concurrent episodes equally. Returns the number of episodes that
-    were played again.
-
-    Args:
-        graphs: they get their episodes.
-        environments, max_steps: see :func:`swarm_ui.rollout.rollout_many`.
-        patience: for models that cannot be reached.
-        publisher: its method ``prepare``, if it has one, delivers adapters to where episodes are
-            played, each time before some are.
-        concurrency: maximum number of episodes at the same time, of all graphs together.
-        on_progress: called with (episodes done, all episodes).
-
-    Raises:
-        ModelUnavailable: the patience is over.
-        ModelError: a model failed in all episodes, and waiting does not help.
+    Before some are played, the method ``prepare`` of the ``publisher``, if it has one, delivers the
+    adapters. ``on_progress`` is called with (episodes done, all episodes). For the others see
+    :func:`swarm_ui.rollout.rollout_many`. Raises ``ModelUnavailable`` when the patience is over,
+    and ``ModelError`` if a model failed in all episodes, and waiting does not help.
     """
     todo = [(at, k) for at, graph in enumerate(graphs) for k in range(len(graph.jobs))]
     total, again, found, done = len(todo), set[Place](), dict[Place, Episode](), [0] * len(graphs)
@@ -109,16 +99,12 @@ async def play_graphs(
             if not again:
                 on_progress(sum(done), total)
 
+        graph, jobs = graphs[at], [graphs[at].jobs[k] for _, k in mine]
         async with free:
             episodes = await rollout_many(
-                environments,
-                GraphPolicy(graphs[at].team, name="training team"),
-                [graphs[at].jobs[k] for _, k in mine],
-                concurrency=each,
-                progress=count,
-                intervention=graphs[at].guidance,
-                max_steps=max_steps,
-            )
+                environments, GraphPolicy(graph.team, name="training team"), jobs,
+                concurrency=each, progress=count, intervention=graph.guidance, max_steps=max_steps,
+            )  # fmt: skip
         found.update(zip(mine, episodes, strict=True))
 
     while todo:
@@ -137,13 +123,18 @@ async def play_graphs(
         todo = missed
     for at, graph in enumerate(graphs):
         graph.episodes = [found[at, k] for k in range(len(graph.jobs))]
-    faults = [episode.fault for episode in found.values()]
+    _expect_some([episode.fault for episode in found.values()])
+    return len(again)
+
+
+def _expect_some(faults: Sequence[Failure | None]) -> None:
+    """Raise ``ModelError`` if every episode has a fault, and models or nodes caused some."""
     ours = [f for f in faults if f is not None and f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
         raise ModelError(
-            f"all {total} episodes were lost to faults; expected models that answer, got: {ours[0]}"
+            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
+            f"{ours[0]}"
         )
-    return len(again)
 
 
 async def _undelivered(publisher: Any) -> ModelUnavailable | None:

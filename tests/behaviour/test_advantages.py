@@ -35,8 +35,6 @@ from swarm_ui.optim import (
     UpdateConfig,
     scored_replies,
 )
-from swarm_ui.optim.credit.critic import credit_of
-from swarm_ui.optim.credit.groups import fitted
 
 LABELS = ("a", "b", "c", "d", "e")
 
@@ -251,7 +249,7 @@ async def test_every_critic_keeps_the_contract(kind: type[Any]) -> None:
         episode(None, step(click(0), click(1)), seed=3),
     ]
     critic = kind()
-    found = await credit_of(critic, batch)
+    found = await critic(batch)
     assert [c.shape for c in found] == [(2, 1, 2), (1, 1, 2), (1, 1, 2)]
     assert [c.signed for c in found] == [True, True, False] and found[2].scored == 0
     turned = await critic(batch[::-1])
@@ -295,11 +293,3 @@ async def test_starts_that_differ_are_not_compared() -> None:
     for kind in (DrMAS, GiGPO):
         assert await values(kind(), one, other) == [[row(0.0)], [row(0.0)]]
     assert await values(MALT(), one, other) == [[row(1.0)], [row(-1.0)]]
-
-
-def test_contributions_add_up_to_the_outcome_up_to_the_penalty() -> None:
-    # One feature: w minimises (2 w - 1)^2 + r w^2, so w = 2 / (4 + r).
-    assert fitted([[("a",), ("a",)]], [1.0], 1.0) == {"a": pytest.approx(0.4)}
-    two = fitted([[("a",), ("b",)], [("b",)]], [1.0, 0.0], 1e-9)
-    assert two == {"a": pytest.approx(1.0), "b": pytest.approx(0.0, abs=1e-6)}
-    assert fitted([], [], 1.0) == {}

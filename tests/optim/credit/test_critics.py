@@ -28,6 +28,7 @@ from swarm_ui import (
 from swarm_ui.environments.wrappers import ActionFilter, Wrapper
 from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.optim.credit.critic import credit_of
+from swarm_ui.optim.credit.groups import fitted
 from swarm_ui.rollout import rollout
 
 
@@ -186,3 +187,14 @@ def test_an_environment_that_fails_in_the_replay_leaves_the_episode_unscored() -
     assert len(one.steps) > 1
     (credit,) = asyncio.run(ScriptedCritic(lambda: ButtonWorld(frozenset({3})))([one]))
     assert credit.scored == 0 and "black" in credit.rationale[0][0]
+
+
+# -- critics that compare episodes ------------------------------------------------------------
+
+
+def test_contributions_add_up_to_the_outcome_up_to_the_penalty() -> None:
+    # One feature: w minimises (2 w - 1)^2 + r w^2, so w = 2 / (4 + r).
+    assert fitted([[("a",), ("a",)]], [1.0], 1.0) == {"a": pytest.approx(0.4)}
+    two = fitted([[("a",), ("b",)], [("b",)]], [1.0, 0.0], 1e-9)
+    assert two == {"a": pytest.approx(1.0), "b": pytest.approx(0.0, abs=1e-6)}
+    assert fitted([], [], 1.0) == {}
