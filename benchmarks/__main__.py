@@ -68,7 +68,7 @@ def _do(given: argparse.Namespace, beside: Path) -> None:
         page = with_part(PAGE.read_text("utf-8"), given.study, page_part(found, made))
         write_atomic(PAGE, page)
         if found.picture:
-            draw(found, made, PAGE.parent / "pictures" / f"{given.study}.svg")
+            draw(found, made, cells, PAGE.parent / "pictures" / f"{given.study}.svg")
     print(markdown(found, made, cells))
     print(msgspec.json.encode({"study": given.study, "cells": len(cells), **_plain(made)}).decode())
 

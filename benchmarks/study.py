@@ -63,6 +63,8 @@ class Study:
     """Splits that are on the page; empty: all."""
     picture: bool = False
     """Whether the page has a picture of the shown rows, ``docs/pictures/STUDY.svg``."""
+    curves: bool = False
+    """Whether the picture has the success in the rollouts of each training."""
     note: str = "The phone is simulated: these are not AndroidWorld scores."
 
 
