@@ -183,6 +183,8 @@ class NodeContext(msgspec.Struct):
         answer: Answer,
         *,
         number: int | None = None,
+        model: str = "",
+        tool: str = "",
         arguments: str = "",
         tolerant: bool = False,
     ) -> Call:
@@ -198,6 +200,7 @@ class NodeContext(msgspec.Struct):
             answer: a node, with its own time limit or that of the run; or a function that answers
                 like one.
             number: number of the step; ``None``: the next one.
+            model, tool: the name of the model that is asked, or of the tool that is called.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
 
@@ -205,7 +208,10 @@ class NodeContext(msgspec.Struct):
             ConfigError, BudgetExceeded: also if ``tolerant``.
             Exception: whatever ``answer`` raises, after it was recorded.
         """
-        made: Call = await self.session.step(self, name, heard, answer, number, arguments, tolerant)
+        made: Call = await self.session.step(
+            self, name, heard, answer, number=number, model=model, tool=tool,
+            arguments=arguments, tolerant=tolerant,
+        )  # fmt: skip
         return made
 
     def left_out(self, id: str) -> bool:

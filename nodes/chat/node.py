@@ -126,7 +126,8 @@ class _Conversation:
         repairs = 0
         while True:
             refused = self._left < 0
-            said = (await self._context.step(MODEL, self._heard, self._ask)).message
+            model = self._node.model.name
+            said = (await self._context.step(MODEL, self._heard, self._ask, model=model)).message
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
@@ -206,7 +207,9 @@ class _Conversation:
             return NodeReply(content=await tool.run(call.arguments))
 
         name = call.name if TOOL_NAME.fullmatch(call.name) else "unknown"
-        made = await self._context.step(name, [said], run, arguments=call.arguments, tolerant=True)
+        made = await self._context.step(
+            name, [said], run, tool=name, arguments=call.arguments, tolerant=True
+        )
         result = made.message
         self._heard.append(result)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")

@@ -1,1 +1,1 @@
-"""Runs of graphs: plans, sessions, replays and events."""
+"""Runs of graphs: plans, sessions, replays, events and telemetry."""

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Sequence
 from types import MappingProxyType
 from typing import TypedDict
 
+from swarm_ui.engine import telemetry
 from swarm_ui.engine.events import Finished, OnEvent
 from swarm_ui.engine.limits import Limits, Unanswered
 from swarm_ui.engine.memo import Memo, succeeded, to_keep
@@ -72,7 +73,7 @@ async def run(
         memo = Memo(to_keep(stored), answers=memo.answers)
     try:
         count_spent(graph, run_id, seed, stored)
-        with same_versions() as versions:
+        with same_versions() as versions, telemetry.span("invoke_workflow", graph.name, run=run_id):
             session = Session(run_id, limits or Limits(), memo, versions, on_event, journal)
             frame = Frame(session, graph, observation, seed, order=[])
             try:

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
+from swarm_ui.engine import telemetry
 from swarm_ui.engine.events import CallFinished, CallStarted, OnEvent
 from swarm_ui.engine.limits import Bound, Bounds, Known, Limits, Unanswered
 from swarm_ui.engine.memo import Memo
@@ -47,6 +48,7 @@ class Session:
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
         self.bounds = Bounds(limits)
+        self._traced = telemetry.tracer() is not None
         self._clock, self._start = self.bounds.clock, self.bounds.start
         self._steps: dict[str, int] = {}
 
@@ -75,6 +77,7 @@ class Session:
         context: NodeContext,
         bound: Bound | None,
         arguments: str | None = None,
+        kind: tuple[str, str] | None = None,
     ) -> Call:
         """Call a node, or make a step inside a call, and record it. A failure becomes a tombstone.
 
@@ -82,6 +85,7 @@ class Session:
             node: or why the call fails before it is asked.
             bound: its limits; ``None``: none but those of the call around it.
             arguments: those of a step; ``None``: it is the call of a node.
+            kind: operation and name of its span; ``None``: those of a node.
 
         Raises:
             Unanswered: the node asked a person.
@@ -96,7 +100,10 @@ class Session:
             reply: NodeReply | Message | None = self.memo.messages.get(id)
             if isinstance(node, Exception):
                 raise node
-            if reply is None:
+            if reply is None and self._traced:
+                with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
+                    reply = await self.bounds.answer(node, inbox, context, bound)
+            elif reply is None:
                 reply = await self.bounds.answer(node, inbox, context, bound)
             if type(reply) is not NodeReply and not isinstance(reply, Message):
                 raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
@@ -119,7 +126,10 @@ class Session:
         name: str,
         heard: Sequence[Message],
         answer: Answer,
+        *,
         number: int | None,
+        model: str,
+        tool: str,
         arguments: str,
         tolerant: bool,
     ) -> Call:
@@ -151,7 +161,8 @@ class Session:
                     raise Known(found.error)
                 return found
         bound = Bound(getattr(answer, "timeout", None), composite) if is_node(answer) else None
-        call = await self.call(answer, heard, context, bound, arguments)
+        kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
+        call = await self.call(answer, heard, context, bound, arguments, kind)
         if id in self.raised and not tolerant:
             raise self.raised[id]
         return call

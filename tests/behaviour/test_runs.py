@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from loopback import Loopback, Reply
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 
 from swarm_ui import (
     Action,
@@ -30,7 +35,7 @@ from swarm_ui import (
     Trace,
     rollout_many,
 )
-from swarm_ui.nodes import AgentNode, MajorityVote, function_node
+from swarm_ui.nodes import AgentNode, ChatNode, MajorityVote, OpenAIModel, function_node
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
 
@@ -238,3 +243,44 @@ def test_the_decision_of_a_call_is_found_by_the_id_of_its_message() -> None:
     assert [heard.sender for heard in trace.decision("b:0").heard] == ["a"]
     with pytest.raises(KeyError, match="b:0"):
         trace.decision("b:1")
+
+
+# -- telemetry -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a program exports that has set a tracer provider."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", provider)
+    return exporter
+
+
+async def test_model_turns_and_tool_calls_have_the_names_and_kinds_of_the_conventions(
+    spans: InMemorySpanExporter,
+) -> None:
+    def weather(town: str) -> str:
+        """The weather of a town."""
+        return f"sunny in {town}"
+
+    replies = [Reply("", calls=(("1", "weather", '{"town": "Ulm"}'),)), Reply("sunny")]
+    async with Loopback(replies) as server:
+        model = OpenAIModel("tiny", server.url)
+        node = ChatNode("guide", model, prompt="{goal}", tools=[weather])
+        await CollabGraph([node]).run("weather?")
+        await model.close()
+    found = [
+        (span.name, span.kind, (span.attributes or {})["gen_ai.operation.name"])
+        for span in sorted(spans.get_finished_spans(), key=lambda span: span.start_time or 0)
+    ]
+    assert found == [
+        ("invoke_workflow team", SpanKind.INTERNAL, "invoke_workflow"),
+        ("invoke_agent guide", SpanKind.INTERNAL, "invoke_agent"),
+        ("chat tiny", SpanKind.CLIENT, "chat"),
+        ("execute_tool weather", SpanKind.INTERNAL, "execute_tool"),
+        ("chat tiny", SpanKind.CLIENT, "chat"),
+    ]
+    named = {span.name: dict(span.attributes or {}) for span in spans.get_finished_spans()}
+    assert named["chat tiny"]["gen_ai.request.model"] == "tiny"
+    assert named["execute_tool weather"]["gen_ai.tool.name"] == "weather"
