@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from benchmarks.cell import Cell, read_cells
 from benchmarks.support.critics import NoisyCritic
 from benchmarks.support.origin import origin_here
@@ -30,7 +32,7 @@ from swarm_ui.optim import EdgeDistribution, ScriptedAdversary, ScriptedCritic
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.metrics import Metrics
-from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
+from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Policy, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
@@ -199,23 +201,44 @@ def played(
 ) -> Cell:
     """The cell of a policy on the test episodes of all splits, with the seed and the work of its
     training, if there was one, and what else was measured."""
-    found, work = {}, dict[str, Mapping[str, float]]()
+    work = {} if training is None else {"training": training}
+    cell = Cell(arm=arm, seed=seed, work=work, notes=notes or {}, origin=origin_here())
+    return asyncio.run(tested(cell, policy, tests, make, concurrency=CONCURRENCY))
+
+
+async def tested(
+    cell: Cell, policy: Policy, tests: Jobs, make: MakeEnvironment, **options: Any
+) -> Cell:
+    """The cell with further test episodes; ``options`` are those of ``rollout_many``."""
     for split, chosen in tests.items():
         began = time.process_time()
-        episodes = asyncio.run(rollout_many(make, policy, chosen, concurrency=CONCURRENCY))
-        found[split] = outcomes(episodes, seed or 0)
+        episodes = await rollout_many(make, policy, chosen, **options)
         seconds = round(time.process_time() - began, 1)
-        work[split] = {"calls": calls_of(episodes), "cpu_s": seconds}
-    if training is not None:
-        work["training"] = training
-    return Cell(
-        arm=arm, seed=seed, outcomes=found, work=work, notes=notes or {}, origin=origin_here()
-    )
+        found = {**cell.outcomes, split: outcomes(episodes, cell.seed or 0)}
+        work = {**cell.work, split: {"calls": calls_of(episodes), "cpu_s": seconds}}
+        cell = msgspec.structs.replace(cell, outcomes=found, work=work)
+    return cell
 
 
 def calls_of(episodes: Iterable[Episode]) -> int:
     """Calls of models in these episodes."""
     return sum(len(step.trace.calls) for episode in episodes for step in episode.steps)
+
+
+async def trained_by(trainer: TeamTrainer) -> tuple[TeamResult, dict[str, float]]:
+    """The result of a training, which continues an interrupted one, and its work."""
+    calls, began = [0], time.process_time()
+
+    def count(iteration: int, episodes: Sequence[Episode]) -> None:
+        calls[0] += calls_of(episodes)
+
+    trainer.on_episodes = count
+    result = await trainer.run(resume=True)
+    return result, {
+        "cpu_s": round(time.process_time() - began, 1), "calls": calls[0],
+        "steps": sum(at["steps"] for at in result.history),
+        "samples": sum(at["pairs"] for at in result.history),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,19 +312,8 @@ class Train:
         )  # fmt: skip
         if self.rehearsal:
             trainer.rehearse = rehearsal_for(model, self.rehearsal)
-        calls, began = [0], time.process_time()
-
-        def count(iteration: int, episodes: Sequence[Episode]) -> None:
-            calls[0] += calls_of(episodes)
-
-        trainer.on_episodes = count
-        result = asyncio.run(trainer.run(resume=True))
+        result, work = asyncio.run(trained_by(trainer))
         learned = result.edges.mode().edges if config.edges == "learned" else ()
-        work = {
-            "cpu_s": round(time.process_time() - began, 1), "calls": calls[0],
-            "steps": sum(at["steps"] for at in result.history),
-            "samples": sum(at["pairs"] for at in result.history),
-        }  # fmt: skip
         notes = {
             "rollouts": [at["success"] for at in result.history],
             "critic weights": [at["critic_weights"] for at in result.history],

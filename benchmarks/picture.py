@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
@@ -17,7 +18,7 @@ from benchmarks.table import Table
 from swarm_ui.files import write_atomic
 
 _WIDTH, _LINE, _CURVES = 9.0, 0.32, 2.4
-"""Inches: of the picture, of an arm, and of the learning curves."""
+"""Inches: of the picture, an arm, and the curves."""
 _TITLE = 26
 """Letters of a line of a panel's title."""
 
@@ -28,11 +29,11 @@ def draw(study: Study, found: Table, cells: Sequence[Cell], path: Path) -> None:
     splits = list(dict.fromkeys(row.split for row in found.rows if row.arm in arms))
     high = 0.8 + _LINE * max(3, len(arms))
     figure = Figure(figsize=(_WIDTH, high + (_CURVES if study.curves else 0)), layout="constrained")
-    part: Any = figure
+    parts: Any = [figure]
     if study.curves:
-        part, lower = figure.subfigures(2, 1, height_ratios=[high, _CURVES])
-        _draw_curves(lower.subplots(), [cell for cell in cells if cell.arm in arms])
-    panels = part.subplots(1, len(splits), sharey=True, squeeze=False)[0]
+        parts = figure.subfigures(2, 1, height_ratios=[high, _CURVES])
+        _draw_curves(parts[1].subplots(), [cell for cell in cells if cell.arm in arms])
+    panels = parts[0].subplots(1, len(splits), sharey=True, squeeze=False)[0]
     for panel, split in zip(panels, splits, strict=True):
         rows = [row for row in found.rows if row.split == split and row.arm in arms]
         at = [len(arms) - arms.index(row.arm) for row in rows]
@@ -54,16 +55,12 @@ def draw(study: Study, found: Table, cells: Sequence[Cell], path: Path) -> None:
 
 def _draw_curves(panel: Any, cells: Sequence[Cell]) -> None:
     """Success in the rollouts of each training, by iteration; a line for each seed."""
-    trained = [cell for cell in cells if "rollouts" in cell.notes]
-    arms = list(dict.fromkeys(cell.arm for cell in trained))
-    for cell in trained:
-        rates = [100 * rate for rate in cell.notes["rollouts"]]
-        color = f"C{arms.index(cell.arm)}"
-        panel.plot(range(1, len(rates) + 1), rates, "o-", color=color, label=cell.arm)
-    named = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
-    panel.legend(named.values(), named.keys(), fontsize=8)
-    panel.set_title("training pages, success % of the rollouts of each seed", fontsize=9)
-    panel.set_xlabel("iteration", fontsize=8)
+    for cell in cells:
+        rates = [math.nan if r is None else 100 * r for r in cell.notes.get("rollouts", ())]
+        label = f"{cell.arm}, seed {cell.seed}" if rates else None
+        panel.plot(range(1, len(rates) + 1), rates, "o-", label=label)
+    panel.legend(fontsize=8)
+    panel.set_title("success % of the rollouts of each training, by iteration", fontsize=9)
     panel.xaxis.get_major_locator().set_params(integer=True)
     panel.tick_params(labelsize=8)
     panel.grid(alpha=0.3)

@@ -35,23 +35,20 @@ def own_cpu() -> float:
     return sum(cpu_seconds(family()).values()) + ended.children_user + ended.children_system
 
 
-def busy_seconds() -> float:
-    """CPU seconds that all processes of this machine have used since it was started."""
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
-
-
 class OtherLoad:
     """The CPU time of other processes, from the creation of this object on."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic(), busy_seconds() - own_cpu()
+        self._began = time.monotonic(), self._others()
 
     def cores(self) -> float:
         """Cores that other processes have used on average."""
         began, others = self._began
-        seconds = max(time.monotonic() - began, 1e-3)
-        return max(0.0, busy_seconds() - own_cpu() - others) / seconds
+        return max(0.0, self._others() - others) / max(time.monotonic() - began, 1e-3)
+
+    def _others(self) -> float:
+        times = psutil.cpu_times()
+        return float(sum(times) - times.idle - getattr(times, "iowait", 0.0)) - own_cpu()
 
     def check(self) -> None:
         """Raise ``SystemExit`` if the :meth:`cores` are too many for figures to keep."""

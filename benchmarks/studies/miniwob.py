@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.arms import tested
 from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.origin import origin_here
@@ -17,9 +18,7 @@ from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniW
 from swarm_ui.environments.miniwob.tasks import TEST_SEEDS
 from swarm_ui.node import derive
 from swarm_ui.nodes import LocalModel, ScriptedModel
-from swarm_ui.rollout import GraphPolicy, Job, rollout_many
-from swarm_ui.stats import outcomes
-from swarm_ui.trace.records import Episode
+from swarm_ui.rollout import GraphPolicy, Job
 
 EACH = 20
 """Episodes of each task."""
@@ -53,14 +52,14 @@ class OnPages:
             for task in REFERENCE_TASKS[: 2 if quick else None]
             for k in range(2 if quick else EACH)
         ]
-        found = outcomes(asyncio.run(_played(GraphPolicy(CollabGraph.solo(self.model())), jobs)))
-        yield Cell(arm=name, outcomes={"reference tasks": found}, origin=origin_here())
+        cell = Cell(arm=name, origin=origin_here())
+        yield asyncio.run(_played(cell, GraphPolicy(CollabGraph.solo(self.model())), jobs))
 
 
-async def _played(policy: GraphPolicy, jobs: Sequence[Job]) -> list[Episode]:
+async def _played(cell: Cell, policy: GraphPolicy, jobs: Sequence[Job]) -> Cell:
     async with MiniWobBrowser(pages=1) as browser:
         make = partial(MiniWobEnvironment, browser.open_page)
-        return await rollout_many(make, policy, jobs, concurrency=1)
+        return await tested(cell, policy, {"reference tasks": jobs}, make, concurrency=1)
 
 
 ARMS: Mapping[str, Arm] = {

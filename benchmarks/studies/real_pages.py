@@ -12,14 +12,15 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 
-from benchmarks.arms import TEST_DRAW, calls_of, phone_tests
+from benchmarks.arms import TEST_DRAW, phone_tests, tested, trained_by
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
 from swarm_ui import CollabGraph, Critic
@@ -29,12 +30,10 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
-from swarm_ui.optim import GiGPO, Outcome
+from swarm_ui.optim import GiGPO
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
-from swarm_ui.stats import outcomes
-from swarm_ui.trace.records import Episode
+from swarm_ui.rollout import GraphPolicy, Job
 
 TRAINED = (
     "click-button-sequence", "click-checkboxes-soft", "click-scroll-list", "click-tab",
@@ -63,8 +62,7 @@ ATTEMPTS = 4
 STEPS = 8
 """Most actions of an episode."""
 ADAPTER = "team"
-TESTED_AT = 16
-"""Episodes at the same time."""
+TEST = {"concurrency": 16, "max_steps": STEPS}
 
 
 class RepeatedPage(MiniWobEnvironment):
@@ -100,12 +98,12 @@ def tests(*, quick: bool) -> dict[str, list[Job]]:
     return found | {PHONE: list(phone[: 1 if quick else None])}
 
 
-def learner(adapter: Path | str = "smollm2-phone") -> CausalModel:
+def learner() -> CausalModel:
     """SmolLM2 with the adapter that it starts from. Its weights are float32, because a processor
     without bfloat16 takes fifteen times as long to train in it."""
     torch.set_num_threads(1)
     model = CausalModel.named("smollm2", dtype=torch.float32)
-    model.load_adapter(adapter_folder(str(adapter)), ADAPTER)
+    model.load_adapter(adapter_folder("smollm2-phone"), ADAPTER)
     return model
 
 
@@ -114,36 +112,22 @@ def agent(model: CausalModel, *, explores: bool = False) -> CollabGraph:
     return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
 
 
-async def tested(
-    model: CausalModel, *, quick: bool
-) -> tuple[dict[str, list[Episode]], dict[str, Mapping[str, float]]]:
-    """The test episodes of the agent, and their work, by split."""
-    found, work, policy = {}, dict[str, Mapping[str, float]](), GraphPolicy(agent(model))
+async def played(cell: Cell, model: CausalModel, *, quick: bool) -> Cell:
+    """The cell with the test episodes of the agent."""
+    policy, pages = GraphPolicy(agent(model)), tests(quick=quick)
+    phone = {PHONE: pages.pop(PHONE)}
     async with MiniWobBrowser(pages=2) as browser:
-        for split, jobs in tests(quick=quick).items():
-            make: MakeEnvironment = partial(MiniWobEnvironment, browser.open_page)
-            if split == PHONE:
-                make = PhoneEnvironment
-            began = time.process_time()
-            found[split] = await rollout_many(
-                make, policy, jobs, concurrency=TESTED_AT, max_steps=STEPS
-            )
-            seconds = round(time.process_time() - began, 1)
-            work[split] = {"calls": calls_of(found[split]), "cpu_s": seconds}
-    return found, work
+        make = partial(MiniWobEnvironment, browser.open_page)
+        cell = await tested(cell, policy, pages, make, **TEST)
+    return await tested(cell, policy, phone, PhoneEnvironment, **TEST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnPages:
     """An agent of SmolLM2 on real pages, as it starts or after a training on them."""
 
-    critic: Callable[[int], Critic] | None = None
-    """Makes the critic, by the seed of the training; ``None``: nothing is trained."""
-    iterations: int = 4
-    episodes: int = 112
-    """Of an iteration."""
-    steps: int = 12
-    """Optimiser steps of an iteration."""
+    critic: Critic | None = None
+    """``None``: nothing is trained."""
 
     @property
     def seeded(self) -> bool:
@@ -152,67 +136,50 @@ class OnPages:
 
     def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
         """See :class:`benchmarks.study.Arm`."""
-        model, notes, work = learner(), dict[str, object](), dict[str, Mapping[str, float]]()
+        model, cell = learner(), Cell(arm=name, seed=seed, origin=origin_here())
         if seed is not None:
-            notes, work["training"] = asyncio.run(self._train(model, seed, folder, quick=quick))
-        found, costs = asyncio.run(tested(model, quick=quick))
-        yield Cell(
-            arm=name, seed=seed, outcomes={k: outcomes(v, seed or 0) for k, v in found.items()},
-            work=costs | work, notes=notes, origin=origin_here(),
-        )  # fmt: skip
+            rollouts, work = asyncio.run(self._train(model, seed, folder, quick=quick))
+            cell = replace(cell, notes={"rollouts": rollouts}, work={"training": work})
+        yield asyncio.run(played(cell, model, quick=quick))
 
     async def _train(
         self, model: CausalModel, seed: int, folder: Path, *, quick: bool
-    ) -> tuple[dict[str, object], Mapping[str, float]]:
+    ) -> tuple[list[float], Mapping[str, float]]:
         assert self.critic is not None
         config = TeamConfig(
-            iterations=1 if quick else self.iterations, edges="fixed", seed=seed,
-            episodes=ATTEMPTS * 2 if quick else self.episodes, concurrency=32, easy_share=1.0,
-            update=UpdateConfig(
-                steps=1 if quick else self.steps, batch_size=16, lr=3e-4
-            ),
+            iterations=1 if quick else 4, episodes=2 * ATTEMPTS if quick else 112, concurrency=32,
+            edges="fixed", easy_share=1.0, seed=seed,
+            update=UpdateConfig(steps=1 if quick else 12, batch_size=16, lr=3e-4),
         )  # fmt: skip
-        calls, began = [0], time.process_time()
-
-        def count(iteration: int, episodes: Sequence[Episode]) -> None:
-            calls[0] += calls_of(episodes)
+        began = time.process_time()
 
         def tell(iteration: int, what: str, done: int, total: int) -> None:
             if done in (0, total) or done % 20 == 0:
                 minutes = (time.process_time() - began) / 60
-                print(f"  iteration {iteration + 1}: {what} {done}/{total}, {minutes:.1f} CPU-min",
-                      file=sys.stderr, flush=True)  # fmt: skip
+                said = f"  iteration {iteration + 1}: {what} {done}/{total}, {minutes:.1f} CPU-min"
+                print(said, file=sys.stderr, flush=True)
 
         async with MiniWobBrowser(pages=2) as browser:
             trainer = TeamTrainer(
                 agent(model, explores=True),
                 partial(RepeatedPage, browser.open_page), training_jobs,
-                critic=self.critic(seed), config=config, folder=folder,
+                critic=self.critic, config=config, folder=folder,
             )  # fmt: skip
-            trainer.on_episodes, trainer.on_progress, trainer.max_steps = count, tell, STEPS
-            history = (await trainer.run(resume=True)).history
-        work = {
-            "cpu_s": round(time.process_time() - began, 1), "calls": calls[0],
-            "steps": sum(at["steps"] for at in history),
-            "samples": sum(at["pairs"] for at in history),
-        }  # fmt: skip
-        return {"rollouts": [at["success"] for at in history]}, work
+            trainer.on_progress, trainer.max_steps = tell, STEPS
+            result, work = await trained_by(trainer)
+        return [at["success"] for at in result.history], work
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
-OUTCOME = "one agent: rft, outcome"
-ARMS: Mapping[str, Arm] = {
-    ALONE: OnPages(),
-    GROUPS: OnPages(critic=lambda seed: GiGPO()),
-    OUTCOME: OnPages(critic=lambda seed: Outcome()),
-}
+ARMS: Mapping[str, Arm] = {ALONE: OnPages(), GROUPS: OnPages(critic=GiGPO())}
 STUDY = Study(
     arms=ARMS,
     trial=(GROUPS,),
-    named=((GROUPS, ALONE), (OUTCOME, ALONE), (GROUPS, OUTCOME)),
+    named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
-    shown=(ALONE, GROUPS, OUTCOME),
+    shown=(ALONE, GROUPS),
     picture=True,
+    curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
     "comparable with published scores. SmolLM2 needs: swarm-ui models pull smollm2.",
 )

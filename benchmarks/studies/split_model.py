@@ -5,8 +5,6 @@ from __future__ import annotations
 from benchmarks.study import Study
 
 SWAPPED = "needed edges, values swapped"
-
-
 STUDY = Study(
     named=(
         ("needed edges", "no talk"), ("learned edges", "broadcast"), ("needed edges", SWAPPED),

@@ -16,7 +16,16 @@ from pettingzoo.test import api_test, parallel_api_test
 from pettingzoo.utils.conversions import parallel_to_aec
 from small_world import FIELD, Bare, Notebook
 
-from swarm_ui import Action, ConfigError, Element, Graded, Observation, Restorable, Step
+from swarm_ui import (
+    Action,
+    ConfigError,
+    Element,
+    EnvironmentFault,
+    Graded,
+    Observation,
+    Restorable,
+    Step,
+)
 from swarm_ui.environment import Environment
 from swarm_ui.environments import (
     AutoWebBench,
@@ -32,6 +41,7 @@ from swarm_ui.environments import (
     contract_report,
     from_gymnasium,
 )
+from swarm_ui.environments.base import Acted, Done
 from swarm_ui.environments.check import RULES
 from swarm_ui.environments.coordination import task_names
 from swarm_ui.environments.miniwob import REFERENCE_TASKS
@@ -117,6 +127,7 @@ def stepping(step: Callable[[Any, Step, Action], Step]) -> Make:
 
     class Changed(Notebook):
         async def step(self, action: Action) -> Step:
+            self.before = self.snapshot()
             return step(self, await super().step(action), action)
 
     return Changed
@@ -124,7 +135,16 @@ def stepping(step: Callable[[Any, Step, Action], Step]) -> Make:
 
 def looking(change: Callable[[Observation], Observation]) -> Make:
     """A notebook that shows something else."""
-    return having(look=lambda self: change(Notebook.look(self)))
+
+    class Changed(Notebook):
+        async def reset(self, *, task: str, seed: int) -> Observation:
+            return change(await super().reset(task=task, seed=seed))
+
+        async def step(self, action: Action) -> Step:
+            step = await super().step(action)
+            return replace(step, observation=change(step.observation))
+
+    return Changed
 
 
 def gapped(screen: Observation) -> Observation:
@@ -132,33 +152,45 @@ def gapped(screen: Observation) -> Observation:
     return replace(screen, elements=tuple(replace(e, index=e.index + 1) for e in screen.elements))
 
 
-def endless(world: Notebook, step: Step, action: Action) -> Step:
-    world.running = world.running or step.truncated
+def endless(world: Any, step: Step, action: Action) -> Step:
+    if step.truncated:
+        world.restore(world.before)
     return replace(step, truncated=False)
 
 
 def forgetting(world: Notebook, step: Step, action: Action) -> Step:
     """Lost actions are left out of the history."""
-    if not step.note or not world.running:
+    if not step.note or step.ended:
         return step
-    world.history = world.history[:-1]
-    return replace(step, observation=world.look())
+    history = step.observation.history[:-1]
+    return replace(step, observation=replace(step.observation, history=history))
 
 
-def partial(world: Notebook, step: Step, action: Action) -> Step:
+def strict(world: Notebook, step: Step, action: Action) -> Step:
+    """The episode ends at the first action that makes no sense."""
+    return replace(step, terminated=True, truncated=False) if step.note else step
+
+
+class Partial(Notebook):
     """A wrong answer ends the task, and is rewarded with a share."""
-    if action.action_type != "answer" or step.ended:
-        return step
-    world.running = False
-    return replace(step, reward=0.5, terminated=True)
+
+    actions = (*Notebook.actions, "answer")
+
+    def act(self, action: Action, element: Element | None) -> Acted:
+        if action.action_type == "answer":
+            return Done(reward=0.5)
+        return super().act(action, element)
 
 
 class Eager(Notebook):
     """Acts without an episode."""
 
     async def step(self, action: Action) -> Step:
-        self.running = True
-        return await super().step(action)
+        try:
+            return await super().step(action)
+        except EnvironmentFault:
+            await self.reset(task=self.tasks[0], seed=0)
+            return await super().step(action)
 
 
 class Indifferent(Notebook):
@@ -172,8 +204,8 @@ class Raising(Notebook):
     """Fails on an element that does not exist."""
 
     async def step(self, action: Action) -> Step:
-        if self.running and action.index is not None:
-            self.look().elements[action.index]
+        if action.index is not None:
+            self.progress.observation.elements[action.index]
         return await super().step(action)
 
 
@@ -190,33 +222,24 @@ class Restless(Notebook):
 class Prompt(Notebook):
     """Solved by pressing Enter."""
 
-    def act(self, action: Action, element: Element | None) -> tuple[str, bool]:
+    def act(self, action: Action, element: Element | None) -> Acted:
         if action.action_type == "keyboard_enter":
-            self.saved, self.text = True, self.word
-            return "", True
+            return Done(reward=1.0)
         return super().act(action, element)
-
-
-class Strict(Notebook):
-    """Ends the episode at the first action that makes no sense."""
-
-    def act(self, action: Action, element: Element | None) -> tuple[str, bool]:
-        note, over = super().act(action, element)
-        return note, over or bool(note)
 
 
 class Leaky(Notebook):
     """Shows the right screen after restore, but keeps the text typed since."""
 
     def restore(self, state: object) -> Observation:
-        text = self.text
+        text = self.state.text
         screen = super().restore(state)
-        self.text = text
+        self.state = self.state._replace(text=text)
         return screen
 
     async def step(self, action: Action) -> Step:
         step = await super().step(action)
-        self.text += "!"
+        self.state = self.state._replace(text=f"{self.state.text}!")
         return step
 
 
@@ -224,10 +247,8 @@ class Final(Notebook):
     """Cannot be taken up again once it is over."""
 
     def restore(self, state: object) -> Observation:
-        over = not self.running
-        screen = super().restore(state)
-        self.running = not over
-        return screen
+        assert self.progress
+        return super().restore(state)
 
 
 class Meddling(Notebook):
@@ -236,7 +257,7 @@ class Meddling(Notebook):
     def grade(self, action: Action) -> float:
         grade = super().grade(action)
         if action.action_type == "input_text":
-            self.text = self.word
+            self.state = self.state._replace(text=self.state.word)
         return grade
 
 
@@ -270,7 +291,7 @@ MUTANTS = [
     (Raising, "faults"),
     (Restless, "reset"),
     (Prompt, "actions"),
-    (Strict, "lost-step"),
+    (stepping(strict), "lost-step"),
     (Leaky, "snapshot"),
     (Final, "faults"),
     (Meddling, "grade"),
@@ -286,7 +307,7 @@ async def test_the_check_notices_a_broken_rule(broken: Make, rule: str) -> None:
 
 
 async def test_the_end_of_an_unsolved_task_may_be_rewarded_with_a_share() -> None:
-    assert (await contract_report(stepping(partial))).ok
+    assert (await contract_report(Partial)).ok
 
 
 def test_every_rule_can_fail() -> None:
