@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -53,15 +54,21 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Add records to a file, which is created if missing. They are on disk when this returns.
 
-    A last line that was cut off, as by a crash, is removed first.
-
     Raises:
-        TraceError: a record has a text that JSON cannot represent. Then no record is added.
+        TraceError: the file's last line has no end, as after a crash or in a file of another kind;
+            or a record has a text that JSON cannot represent. Then the file is as before.
     """
     target = Path(path)
     lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
-    with LineFile(target) as file:
-        file.append(*lines)
+    with FileIO(target, "a+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                raise TraceError(
+                    f"{target}: the last line has no end, so nothing is added; remove that line, "
+                    "or give another file"
+                )
+        LineFile(file).append(*lines)
 
 
 @overload
@@ -128,7 +135,7 @@ async def write_stream(
     episode that was read from the stream is written also if the caller is cancelled.
 
     Args:
-        path: made if missing; a cut-off last line is removed. Only this call may write to it.
+        path: made if missing. Only this call may write to it.
         stream: the result of :meth:`swarm_ui.rollout.Rollouts.stream`; it is closed at the end.
 
     Raises:
