@@ -75,7 +75,7 @@ def failures(results: Results) -> Failures:
 def failure_table(found: Failures) -> Table:
     """The classes of failures, with a column for each split."""
     splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
-    caption = "Each episode has one class. World faults are masked, all others count as failed."
+    caption = "Each episode has one class. Faults are masked, all others count as failed."
     columns = ["why", *(split or "episodes" for split in splits)]
     rows = [(FAILURE_NAMES[why], *(counts.get(split, 0) for split in splits))
             for why, counts in found.items()]  # fmt: skip

@@ -279,7 +279,7 @@ def _failures(
     cells.append(("examples", *map(Markup, links)))
     which = "A run may keep a selection of its episodes. " if kept else ""
     said = (
-        f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
+        f"{which}Numbers of episodes; each has one class. “Fault” is masked, all others "
         "count as failed. Examples lead to the last step in the viewer."
     )
     names = [FAILURE_NAMES[why] for why in found]

@@ -8,11 +8,11 @@ from typing import Literal, get_args
 from swarm_ui.action import Action, unfit
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
-FailureClass = Literal["world_fault", "reply_not_parsed", "loop", "declaration", "other"]
+FailureClass = Literal["fault", "reply_not_parsed", "loop", "declaration", "other"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 """The classes of failures, in the order of tables."""
 FAILURE_NAMES: Mapping[FailureClass, str] = {
-    "world_fault": "world fault",
+    "fault": "fault",
     "reply_not_parsed": "reply not parsed",
     "loop": "loop",
     "declaration": "wrong declaration",
@@ -20,7 +20,7 @@ FAILURE_NAMES: Mapping[FailureClass, str] = {
 }
 """Labels of the classes in tables."""
 FAILURE_RULES: Mapping[FailureClass, str] = {
-    "world_fault": "a fault of the environment, of an endpoint or of a budget ended it; such "
+    "fault": "a fault of the environment, of an endpoint or of a budget ended it; such "
     "episodes are masked and not counted as failed",
     "reply_not_parsed": "its last step, or half of its steps, had no action, because the replies "
     "had none",
@@ -37,7 +37,7 @@ def failure_class(episode: Episode) -> FailureClass | None:
     """Why an episode failed: the first class of :data:`FAILURE_RULES` that applies; ``None`` if it
     was solved."""
     if episode.success is not False:
-        return None if episode.success else "world_fault"
+        return None if episode.success else "fault"
     if not episode.steps:
         return "other"
     steps, last = episode.steps, episode.steps[-1]

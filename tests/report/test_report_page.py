@@ -204,7 +204,7 @@ def test_failures_are_counted_and_examples_lead_to_episodes(run: RunDirectory) -
     run.write_episodes("apps", [episode("x"), *lost])
     run.write_episodes("templates", [episode("x", success=None)])
     assert rows(page(run.path), "why-episodes-failed") == [
-        ["episodes", "world fault", "other"],
+        ["episodes", "fault", "other"],
         ["apps", "–", "3"],
         ["templates", "1", "–"],
         ["examples", "#5", "#2 #3 #4"],

@@ -84,7 +84,7 @@ AWAY = step(BACK, seen="other")
 def test_the_class_of_a_failed_episode(expected: FailureClass, steps: list[StepRecord]) -> None:
     assert failure_class(episode(*steps)) == expected
     assert failure_class(episode(*steps, success=True)) is None
-    assert failure_class(episode(*steps, success=None)) == "world_fault"
+    assert failure_class(episode(*steps, success=None)) == "fault"
 
 
 STEPS = st.builds(
