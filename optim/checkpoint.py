@@ -125,6 +125,7 @@ def _forget(metrics: Path, iteration: int) -> None:
     for line in metrics.read_bytes().splitlines() if metrics.exists() else ():
         with suppress(msgspec.DecodeError):
             record = msgspec.json.decode(line, type=dict[str, Any])
-            kept += [line + b"\n"] * (record.get("iteration", -1) < iteration)
+            if record.get("iteration", -1) < iteration:
+                kept.append(line + b"\n")
     if metrics.exists():
         write_atomic(metrics, b"".join(kept))
