@@ -262,4 +262,5 @@ def _computes_bfloat16(config: FinetuneConfig) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if torch.accelerator.is_available():
         return False
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
+    able = torch.cpu.get_capabilities()
+    return any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -145,7 +145,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
             device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
                 ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
                 over all devices.
-            dtype: the type of the weights; ``"auto"``: as saved.
+            dtype: the type of the weights; ``"auto"``: as saved, but float32 instead of bfloat16
+                on a processor without instructions for it, which is many times as slow in it.
             name: the model's name in traces; the folder's by default.
             settings: further arguments of the constructor, such as ``prompt_format``.
 
@@ -176,7 +177,11 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"the weights in '{folder_or_name}' lack {len(missing)} tensors of the network, "
                 f"such as {missing[0]}; save the model again, with all of its files"
             )
-        network = network if options else network.to(device)
+        if not options:
+            network = network.to(device)
+            slow = network.device.type == "cpu" and not _computes_bfloat16()
+            if dtype == "auto" and network.dtype == torch.bfloat16 and slow:
+                network = network.float()
         return cls(network, reader, name=name or Path(folder_or_name).name, **settings)
 
     @classmethod
@@ -235,3 +240,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
             prompts = {k: jobs[k].prompt for k in own}
             out |= self.decoder.probabilities(routing, prompts, options)
         return [out[k] for k in range(len(jobs))]
+
+
+def _computes_bfloat16() -> bool:
+    """Whether the processor has instructions for bfloat16, of x86 or of ARM."""
+    able = torch.cpu.get_capabilities()
+    return any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -102,3 +102,16 @@ def test_the_fingerprint_is_that_of_the_weights(base: Path) -> None:
     assert fingerprint(weights) == fingerprint(weights[::-1])
     assert fingerprint(weights) != fingerprint([torch.ones(4, 3), torch.zeros(5)])
     assert fingerprint([*weights, torch.zeros(4, dtype=torch.uint8)]) == ""  # quantised
+
+
+@pytest.mark.parametrize(("able", "kind"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_bfloat16_is_kept_where_the_processor_computes_it(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, able: bool, kind: torch.dtype
+) -> None:
+    half = CausalModel.named(str(base), dtype=torch.bfloat16)
+    for part in (half.network, half.tokenizer):
+        part.save_pretrained(tmp_path)
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": able})
+    found = CausalModel.named(str(tmp_path))
+    assert found.network.dtype == kind and found.base_fingerprint() == half.base_fingerprint()
+    assert CausalModel.named(str(tmp_path), dtype=torch.bfloat16).network.dtype == torch.bfloat16
