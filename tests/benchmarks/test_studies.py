@@ -148,7 +148,7 @@ def test_a_run_plays_what_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_study_can_be_played(name: str, tmp_path: Path) -> None:
-    if name in ("diversity", "real_pages") and pulled_folder("smollm2") is None:
+    if name == "real_pages" and pulled_folder("smollm2") is None:
         pytest.skip("SmolLM2 is not on this machine: swarm-ui models pull smollm2")
     if name in ("miniwob", "real_pages") and find_browser() is None:
         pytest.skip("there is no Chromium on this machine")
