@@ -1,9 +1,8 @@
-"""Graphs in other forms: a fingerprint as JSON, networkx and Mermaid."""
+"""Graphs in other forms: a fingerprint as JSON, and networkx."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.graph.check import function_name
@@ -14,21 +13,18 @@ if TYPE_CHECKING:
     import networkx
 
 
-def structure(graph: Dag) -> dict[str, Any]:
-    """Names, classes of nodes, edges, conditions, delays and rounds; functions by their names."""
+def to_json(graph: Dag) -> str:
+    """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
 
-    def entry(name: str, node: Node) -> dict[str, Any]:
-        found: dict[str, Any] = {"id": name, "kind": type(node).__name__}
-        inner, parts = inner_graph(node), parts_of(node)
-        if inner is not None:
-            found["inside"] = structure(inner)
-        elif parts:
-            found["inside"] = [entry(*part) for part in parts.items()]
-        return found
+    Functions (conditions, ``until``) are written by name; weights and settings are not.
+    """
+    return json.dumps(_structure(graph), ensure_ascii=False, separators=(",", ":"))
 
+
+def _structure(graph: Dag) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": graph.name,
-        "nodes": [entry(name, node) for name, node in graph.nodes.items()],
+        "nodes": [_entry(name, node) for name, node in graph.nodes.items()],
         "edges": graph.edges,
         "output": graph.output,
         "rounds": graph.rounds,
@@ -39,12 +35,14 @@ def structure(graph: Dag) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value not in ([], "")}
 
 
-def to_json(graph: Dag) -> str:
-    """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
-
-    Functions (conditions, ``until``) are written by name; weights and settings are not.
-    """
-    return json.dumps(structure(graph), ensure_ascii=False, separators=(",", ":"))
+def _entry(name: str, node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": name, "kind": type(node).__name__}
+    inner, parts = inner_graph(node), parts_of(node)
+    if inner is not None:
+        found["inside"] = _structure(inner)
+    elif parts:
+        found["inside"] = [_entry(*part) for part in parts.items()]
+    return found
 
 
 def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
@@ -68,37 +66,3 @@ def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
     if graph.until is not None:
         digraph.graph["until"] = graph.until
     return digraph
-
-
-# -- Mermaid --------------------------------------------------------------------------------------
-
-# In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
-_QUOTED = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
-
-
-def to_mermaid(graph: Dag) -> str:
-    """A Mermaid flow chart: nested graphs framed, conditional and delayed edges dotted."""
-    return "\n    ".join(["flowchart LR", *_mermaid(graph, "n")]) + "\n"
-
-
-def _mermaid(graph: Dag, prefix: str) -> Iterator[str]:
-    ids = {name: f"{prefix}{k}" for k, name in enumerate(graph.nodes)}
-    closing = frozenset(graph.closing)
-    for name, node in graph.nodes.items():
-        id, label = ids[name], name.translate(_QUOTED)
-        inner = inner_graph(node)
-        if inner is not None:
-            if not isinstance(node, Dag):
-                label += ", for each item"
-            yield f'subgraph {id}["{label}"]'
-            yield "    direction LR"
-            yield from ("    " + line for line in _mermaid(inner, f"{id}_"))
-            yield "end"
-        else:
-            yield f'{id}(["{label}"])' if name in closing else f'{id}["{label}"]'
-    for edge in graph.edges:
-        notes = [function_name(graph.when[edge])] if edge in graph.when else []
-        notes += [f"delay {graph.delays[edge]}"] if edge in graph.delays else []
-        arrow = f'-.->|"{", ".join(notes).translate(_QUOTED)}"|' if notes else "-->"
-        yield f"{ids[edge[0]]} {arrow} {ids[edge[1]]}"
-    yield f"style {ids[graph.output]} stroke-width:3px"

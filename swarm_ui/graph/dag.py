@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import EllipsisType, MappingProxyType
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
@@ -25,8 +25,6 @@ from swarm_ui.graph.topology import Edge, Shape, descendants, predecessors, topo
 from swarm_ui.node import Condition, Node, Until
 
 G = TypeVar("G", bound="Dag")
-Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
-"""Operands of ``>>``, alone or in a list."""
 
 
 class Dag:
@@ -292,16 +290,13 @@ class Dag:
     # -- composition --------------------------------------------------------------------------
 
     @overload
-    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
+    def __rshift__(self, other: Sequence[Dag | Node]) -> OpenGraph[Self]: ...
     @overload
     def __rshift__(self, other: Dag | Node) -> Self: ...
-    def __rshift__(self, other: Part | Sequence[Part]) -> Any:
+    def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Any:
         """Join two graphs: the first nodes of the other receive this one's output. A list fans
         out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
         return _then(self, (self.output,), other)
-
-    def __rrshift__(self, other: Part | Sequence[Part]) -> Self:
-        return _start(self, other) >> self
 
 
 class OpenGraph(Generic[G]):
@@ -316,25 +311,27 @@ class OpenGraph(Generic[G]):
         self.ends = tuple(ends)
 
     @overload
-    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[G]: ...
+    def __rshift__(self, other: Sequence[Dag | Node]) -> OpenGraph[G]: ...
     @overload
     def __rshift__(self, other: Dag | Node) -> G: ...
-    def __rshift__(self, other: Part | Sequence[Part]) -> Any:
+    def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Any:
         return _then(self.graph, self.ends, other)
-
-    def __rrshift__(self, other: Part | Sequence[Part]) -> OpenGraph[G]:
-        return _start(self.graph, other) >> self
 
     def __repr__(self) -> str:
         return f"OpenGraph('{self.graph.name}', open ends: {', '.join(self.ends)})"
 
 
-def _then(graph: G, ends: Sequence[str], other: Part | Sequence[Part]) -> Any:
+def _then(graph: G, ends: Sequence[str], other: Dag | Node | Sequence[Dag | Node]) -> Any:
     """A graph followed by a part, or by a list of parts; each receives the messages of its ends."""
-    tips: list[str] = []
-    whole = graph
-    for part in _parts(other):
-        new, its = _opened(graph, part)
+    parts = other if isinstance(other, list | tuple) else [other]
+    if not parts:
+        raise GraphError("'>> []' is an empty list; put at least one node in it")
+    whole, tips = graph, list[str]()
+    for part in parts:
+        new = part
+        if not isinstance(new, Dag):
+            new = type(graph)([part], rounds=graph.rounds)
+            new = new.named(new.output)
         _check_fits(whole, new)
         joints = [(end, name) for name in new.sources for end in ends]
         whole = whole._with(
@@ -345,37 +342,8 @@ def _then(graph: G, ends: Sequence[str], other: Part | Sequence[Part]) -> Any:
             delays={**whole.delays, **new.delays},
             until=whole.until or new.until,
         )
-        tips += its
-    return OpenGraph(whole, tips) if isinstance(other, list | tuple | OpenGraph) else whole
-
-
-def _parts(other: Part | Sequence[Part]) -> Sequence[Part]:
-    if not isinstance(other, list | tuple):
-        return [other]  # type: ignore[list-item]
-    if not other:
-        raise GraphError("'>> []' is an empty list; put at least one node in it")
-    return other
-
-
-def _start(like: G, other: Part | Sequence[Part]) -> OpenGraph[G]:
-    """A graph that begins with a node or a list of parts, with its open ends."""
-    first, *others = _parts(other)
-    graph, ends = _opened(like, first)
-    begun = OpenGraph(graph.named(like.name), ends)
-    if others:
-        more = _then(begun.graph, (), others)
-        begun = OpenGraph(more.graph, (*ends, *more.ends))
-    return begun
-
-
-def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
-    """A part as a graph with its open ends."""
-    if isinstance(part, OpenGraph):
-        return part.graph, part.ends
-    if isinstance(part, Dag):
-        return part, (part.output,)  # type: ignore[return-value]
-    alone = type(like)([part], rounds=like.rounds)
-    return alone.named(alone.output), (alone.output,)
+        tips.append(new.output)
+    return OpenGraph(whole, tips) if isinstance(other, list | tuple) else whole
 
 
 def _check_fits(graph: Dag, new: Dag) -> None:

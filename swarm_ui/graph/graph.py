@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from math import inf
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Event, OnEvent, stream_of
+from swarm_ui.engine.events import Event, stream_of
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.tasks import run_blocking
 from swarm_ui.errors import GraphError
@@ -58,8 +57,7 @@ class CollabGraph(Dag):
             seed: seed of every random choice in the run; equal seeds and answers give equal traces.
             run_id: name of the run, for the trace, for errors and for the journal.
             edge_logprob: log-probability (nats) of the graph's edges, if they were sampled.
-            limits: time, failure policy.
-            cached: a trace; its calls are reused as long as they receive the same messages.
+            limits: the time of a call, and what a failure does.
             journal: keeps every call when it has finished; a run that is already in it is
                 continued.
             on_event: called with every event of the run.
@@ -90,20 +88,9 @@ class CollabGraph(Dag):
                     ...
 
         If the run fails, the events before are yielded first, and then the exception is raised.
-        Closing the stream cancels an unfinished run. ``on_event`` is called with the events too.
+        Closing the stream cancels an unfinished run.
         """
-        listener = options.pop("on_event", None)
-
-        def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
-            def tell(event: Event) -> None:
-                if listener is not None:
-                    listener(event)
-                queue(event)
-
-            options["on_event"] = tell
-            return self.run(observation, **options)
-
-        return stream_of(begin)
+        return stream_of(lambda tell: self.run(observation, **{**options, "on_event": tell}))
 
     replay = recorded.replay
     """Replay a trace with changes; see :func:`swarm_ui.engine.replay.replay`."""
@@ -182,26 +169,15 @@ class CollabGraph(Dag):
 
     to_networkx = convert.to_networkx
     to_json = convert.to_json
-    to_mermaid = convert.to_mermaid
 
     @classmethod
     def from_networkx(
-        cls,
-        digraph: networkx.DiGraph[Any],
-        nodes: Mapping[str, Node] = MappingProxyType({}),
-        *,
-        output: str | None = None,
-        rounds: int | None = None,
-        name: str | None = None,
+        cls, digraph: networkx.DiGraph[Any], nodes: Mapping[str, Node] = MappingProxyType({})
     ) -> Self:
-        """Any ``DiGraph``; a node's name is its label as a string.
+        """A ``DiGraph`` of :meth:`to_networkx`, or any other; a node's name is its label's text.
 
+        ``nodes``: the nodes by name; a missing one is taken from its label's attribute ``node``.
         The edges without an attribute ``delay`` must be acyclic.
-
-        Args:
-            nodes: the nodes by name; a missing one is taken from its label's ``node`` attribute.
-            output, rounds, name: ``None``: the values that :meth:`to_networkx` wrote; without them,
-                the only node without a listener, 1 and ``"team"``.
         """
         if not digraph.is_directed():
             raise GraphError(
@@ -218,20 +194,14 @@ class CollabGraph(Dag):
                 )
             members[str(label)] = node
         data = {(str(a), str(b)): found for a, b, found in digraph.edges(data=True)}
-        places = {edge: found.get("place") for edge, found in data.items()}
-        edges = sorted(data, key=lambda e: p if isinstance(p := places[e], int) else inf)
         # Only to_networkx() writes all three; in other graphs they have other meanings.
         ours = {"name", "output", "rounds"} <= digraph.graph.keys()
-        said: Mapping[str, Any] = digraph.graph if ours else {}
         return cls(
             members,
-            edges,
-            said.get("output") if output is None else output,
-            said.get("rounds", 1) if rounds is None else rounds,
-            said.get("name", "team") if name is None else name,
-            when={e: data[e]["when"] for e in edges if data[e].get("when") is not None},
-            delays={e: data[e]["delay"] for e in edges if data[e].get("delay") is not None},
-            until=said.get("until"),
+            sorted(data, key=lambda edge: data[edge]["place"]) if ours else data,
+            **(digraph.graph if ours else {}),
+            when={edge: found["when"] for edge, found in data.items() if "when" in found},
+            delays={edge: found["delay"] for edge, found in data.items() if "delay" in found},
         )
 
     def _repr_svg_(self) -> str:

@@ -2,8 +2,8 @@
 
 Pass one to a graph or to a team, such as ``CollabGraph([ada, grace, MajorityVote()],
 shapes.debate)``; or ``partial(shapes.tree, branching=3)``, or a function of your own. Messages flow
-towards the node that answers: the last one of a chain, a debate and the layers; the hub of a star;
-the root of a tree. For a random graph see :func:`swarm_ui.graph.topology.random_dag`.
+towards the node that answers: the last one of a chain and a debate, the hub of a star, the root of
+a tree. For a random graph see :func:`swarm_ui.graph.topology.random_dag`.
 """
 
 from __future__ import annotations
@@ -80,9 +80,3 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
     if branching < 1:
         raise GraphError(f"tree: branching must be at least 1, got {branching}")
     return tuple((names[k], names[(k - 1) // branching]) for k in range(1, len(names)))
-
-
-def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
-    """Each name receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
-    levels = [list(layer) for layer in layers]
-    return tuple((s, listener) for low, high in pairwise(levels) for listener in high for s in low)

@@ -1,14 +1,13 @@
-"""Graphs in other forms: the fingerprint, networkx there and back, Mermaid."""
+"""Graphs in other forms: the fingerprint, networkx there and back."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 
 import networkx
 import pytest
-from graph_fakes import HashModel, Sleeper
+from graph_fakes import Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,26 +96,3 @@ def test_the_fingerprint_names_what_a_graph_is_made_of() -> None:
         "rounds": 1,
         "when": [["a", "b", "is_code"]],
     }
-
-
-@given(graphs())
-def test_mermaid_keeps_every_name_and_edge_and_quotes_what_it_would_read(
-    graph: CollabGraph,
-) -> None:
-    text = graph.to_mermaid()
-    labels = re.findall(r'(?:\(\[|\[)"(.*?)"', text)
-    written = [re.sub(r"#(\d+);", lambda found: chr(int(found[1])), label) for label in labels]
-    assert set(graph.nodes) <= set(written)
-    arrows = re.findall(r"n\d+ (?:-->|-\.->\|\".*?\"\|) n\d+\n", text)
-    assert len(arrows) == len(graph.edges)
-    assert all(not set('"<>`[]{}()|\\') & set(label) for label in labels)
-
-
-def test_a_mermaid_text() -> None:
-    team = CollabGraph.collaborative(agents=2, rounds=1, model=HashModel(), edges=[]).named("in")
-    graph = (CollabGraph([Sleeper("plan")]) >> team).with_rounds(2)
-    graph = CollabGraph([graph.named("whole"), Sleeper("end")], [("whole", "end")])
-    assert graph.to_mermaid().startswith('flowchart LR\n    subgraph n0["whole"]\n')
-    late = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], rounds=2)
-    late = late.with_edge("b", "a", delay=1, when=is_code)
-    assert 'n1 -.->|"is_code, delay 1"| n0' in late.to_mermaid()
