@@ -255,9 +255,8 @@ async def _answered(call: Any, *, starting: bool = False) -> Any:
     """The result of a call of a worker. ``starting``: it is the first one.
 
     Raises:
-        WorkerLost: the worker or its node died.
+        WorkerLost: the worker, its node or the cluster failed.
         ConfigError: the worker could not be made.
-        EnvironmentFault: any other failure of the cluster.
         Exception: what the call raised there.
     """
     errors = imported().exceptions
@@ -265,18 +264,13 @@ async def _answered(call: Any, *, starting: bool = False) -> Any:
         return await call
     except errors.RayTaskError as error:
         raise error.cause from error
-    except (
-        errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError,
-        errors.WorkerCrashedError, errors.OutOfMemoryError, errors.LocalRayletDiedError,
-    ) as error:  # fmt: skip
+    except errors.RayError as error:
         if starting and getattr(error, "actor_init_failed", False):
             raise ConfigError(
                 f"a worker could not be made; is swarm-ui {__version__} installed on every "
                 f"node? {reason(error)}"
             ) from error
         raise WorkerLost(reason(error)) from error
-    except errors.RayError as error:
-        raise EnvironmentFault(f"the Ray cluster failed: {reason(error)}") from error
 
 
 def _sendable(value: Any, what: str, send: Callable[[Any], Any]) -> Any:

@@ -97,47 +97,32 @@ class Rollouts:
     async def _stream(
         self, work: Work, jobs: Iterable[Job]
     ) -> AsyncGenerator[tuple[int, Episode], None]:
-        source, most, more = enumerate(jobs), self.concurrency, True
-        playing: set[asyncio.Task[Any]] = set()
-        ended: asyncio.Queue[asyncio.Task[Any]] = asyncio.Queue()
+        source, most = enumerate(jobs), self.concurrency
+        ended: asyncio.Queue[tuple[int, Episode] | asyncio.Task[None]] = asyncio.Queue()
+        room = asyncio.Semaphore(most)
 
-        async def next_one() -> tuple[int, Episode] | Exception | None:
-            nonlocal more
-            try:
-                for number, job in source:
-                    if not (isinstance(job, tuple | list) and len(job) == 2):
-                        raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-                    return number, await self._played(job, work)
-            except Exception as error:  # raised by the stream: no job is lost in silence
-                more = False
-                return error
-            more = False
-            return None
-
-        def fill() -> None:
-            while more and len(playing) < most and ended.qsize() < most:
-                task = self._task(next_one())
-                playing.add(task)
-                task.add_done_callback(end)
-
-        def end(task: asyncio.Task[Any]) -> None:
-            playing.discard(task)
-            ended.put_nowait(task)
-            fill()
+        async def play_on() -> None:
+            for number, job in source:
+                if not (isinstance(job, tuple | list) and len(job) == 2):
+                    raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
+                ended.put_nowait((number, await self._played(job, work)))
+                await room.acquire()
 
         self._begin()
+        players = {self._task(play_on()) for _ in range(most)}
+        for player in players:
+            player.add_done_callback(ended.put_nowait)
         try:
-            fill()
-            while playing or not ended.empty():
-                result = (await ended.get()).result()
-                if isinstance(result, Exception):
-                    raise result
-                if result is not None:
+            while most:
+                result = await ended.get()
+                if isinstance(result, asyncio.Task):
+                    result.result()  # raises what ended it: no job is lost in silence
+                    most -= 1
+                else:
+                    room.release()
                     yield result
-                    fill()
         finally:
-            more = False
-            await cancelled(playing)
+            await cancelled(players)
 
     async def close(self) -> None:
         """Cancel running episodes and close every environment; may be called twice.
