@@ -8,13 +8,12 @@ from functools import partial
 
 import msgspec
 
-from swarm_ui.engine.limits import Unanswered
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import GraphError, ReplyError
 from swarm_ui.graph.check import check_name
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
-from swarm_ui.node import Node, NodeContext, NodeReply
+from swarm_ui.node import Node, NodeContext, NodeReply, Unanswered
 
 Over = Callable[[Message], Sequence[str]]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import inf
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -21,6 +22,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
+from swarm_ui.errors import Failure
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Completion, Decision, Request
@@ -88,6 +90,19 @@ class Source(NamedTuple):
     decision: Decision
 
 
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
+
+
+class Known(Exception):
+    """A failure that no exception of the node caused: its time is over, or it failed in the
+    record."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
 class NodeContext(msgspec.Struct):
     """The context of one call."""
 
@@ -147,8 +162,10 @@ class NodeContext(msgspec.Struct):
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, pinned to the adapter version that was current when the run started."""
-        pinned: Request = self.session.pinned(model, request)
-        return pinned
+        if request.adapter is None:
+            return request
+        version = self.session.versions.held(model, request.adapter)
+        return msgspec.structs.replace(request, adapter=version)
 
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
@@ -156,10 +173,13 @@ class NodeContext(msgspec.Struct):
         Without an answer the call ends here, and the run pauses with a
         :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is called again.
         """
-        answer: str = await self.session.ask(
-            Question(id=self.message_id, node=self.node, round=self.round, text=encodable(question))
-        )
-        return answer
+        answers: Mapping[str, str] = self.session.memo.answers
+        answer = answers.get(self.message_id, answers.get(self.node))
+        if answer is not None:
+            return answer
+        text = encodable(question)
+        self.session.ask(Question(id=self.message_id, node=self.node, round=self.round, text=text))
+        raise Unanswered(self.message_id)
 
     async def run(self, graph: Any, inbox: Sequence[Message], name: str = "") -> NodeReply:
         """Run a graph inside this call; its calls are in the same trace.
@@ -208,10 +228,30 @@ class NodeContext(msgspec.Struct):
             ConfigError, BudgetExceeded: also if ``tolerant``.
             Exception: whatever ``answer`` raises, after it was recorded.
         """
-        made: Call = await self.session.step(
-            self, name, heard, answer, number=number, model=model, tool=tool,
-            arguments=arguments, tolerant=tolerant,
-        )  # fmt: skip
+        session: Any = self.session
+        number = session.next_step(self, name, number)
+        context = msgspec.structs.replace(
+            self,
+            node=f"{self.node}/{name}",
+            round=number,
+            message_id=f"{self.message_id}/{name}:{number}",
+            run_seed=derive(self.seed, "inner"),
+            own=None,
+        )
+        composite = bool(parts_of(answer))
+        kept, call = session.memo.calls.get(context.message_id), None
+        if kept and kept.arguments == arguments and self.message_id not in session.memo.again:
+            call = session.recalled(kept.id, heard, composite)
+        if call is None:
+            # A function has only the limit of the call around it.
+            own = getattr(answer, "timeout", None) if hasattr(answer, "id") else inf
+            kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
+            call = await session.call(
+                answer, heard, context, inf if composite else own, composite, arguments, kind
+            )
+        made: Call = call
+        if made.error is not None and not tolerant:
+            raise session.raised.get(made.id) or Known(made.error)
         return made
 
     def left_out(self, id: str) -> bool:
@@ -247,11 +287,6 @@ class Node(Protocol):
 
 Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Message]]
 """A node, or a function that answers like one."""
-
-
-def is_node(answer: object) -> bool:
-    """Whether it is a node, and not a function. Much faster than ``isinstance`` of a protocol."""
-    return hasattr(answer, "id")
 
 
 def parts_of(node: object) -> Mapping[str, Node]:

@@ -1,17 +1,18 @@
-"""Limits of a run: time, and what happens when a node fails; and their application."""
+"""Limits of a run: time, and what happens when a node fails."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.message import Message
-from swarm_ui.node import Answer, NodeContext, NodeReply
+from swarm_ui.node import Known
+
+T = TypeVar("T")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,76 +35,30 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"Limits: timeout must be > 0 seconds or None, got {self.timeout}")
 
 
-class Bound(NamedTuple):
-    """What bounds one call."""
+class Deadlines:
+    """The time limits of the calls of one run, with one timer. Belongs to one event loop.
 
-    seconds: float | None = None
-    """Its own time limit; ``None``: that of the run."""
-    composite: bool = False
-    """It has nodes inside, so that it has no time limit."""
-
-
-class Unanswered(Exception):
-    """A node asked a question to which there is no answer yet; its call is made later."""
-
-
-class Known(Exception):
-    """A failure that no exception of the node caused: its time is over, or it failed in the
-    record."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-class Bounds:
-    """The limits of one run, applied to its calls. Belongs to one event loop.
-
-    One timer serves all calls: ``asyncio.timeout`` sets and cancels a timer for each, which is most
-    of the cost of thousands of short calls.
+    ``asyncio.timeout`` sets and cancels a timer for each call, which is most of the cost of
+    thousands of short ones.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.clock = self._loop.time
-        self.start = self.clock()
         self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
         self._next = 0
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
 
-    def answer(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, bound: Bound | None
-    ) -> Awaitable[NodeReply | Message]:
-        """The answer of a node, within its time limit.
-
-        ``bound``: ``None`` for a step that has only the limits of the call around it.
-
-        Raises:
-            Known: the time limit passed before there was an answer.
-            Exception: whatever the node raises.
-        """
-        if bound is None:
-            return node(inbox, context)
-        seconds, composite = bound
-        if seconds is None and not composite:
-            seconds = self.limits.timeout
-        if seconds is None:
-            return node(inbox, context)
-        return self._timed(node, inbox, context, seconds)
-
-    async def _timed(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, seconds: float
-    ) -> NodeReply | Message:
-        due, task = self.clock() + seconds, asyncio.current_task()
+    async def within(self, seconds: float, answer: Awaitable[T]) -> T:
+        """The answer. Raises ``Known`` if the time passes before."""
+        due, task = self._loop.time() + seconds, asyncio.current_task()
         assert task is not None
         self._next = ticket = self._next + 1
         self._running[ticket] = (due, task)
         if due < self._due:
             self._wake(due)
         try:
-            return await node(inbox, context)
+            return await answer
         except asyncio.CancelledError:
             # Ours only if the time ran out and nothing else cancels the run.
             if ticket in self._running or task.cancelling() > 1:

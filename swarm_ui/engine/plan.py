@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from weakref import WeakKeyDictionary
 
 from swarm_ui.budget import Budget, Price
-from swarm_ui.engine.limits import Bound
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Usage
 from swarm_ui.model import VersionedModel
@@ -37,8 +37,11 @@ class Plan:
         self.ids = tuple(f"{name}:{r}" for name, r in places)
         self.nodes = tuple(graph.nodes[name] for name in self.names)
         self.final = number[graph.output, last]
-        self.bounds = tuple(
-            Bound(getattr(node, "timeout", None), bool(parts_of(node))) for node in self.nodes
+        self.composite = tuple(bool(parts_of(node)) for node in self.nodes)
+        #: own time limits; what has nodes inside has none, only those have
+        self.seconds = tuple(
+            inf if inside else getattr(node, "timeout", None)
+            for node, inside in zip(self.nodes, self.composite, strict=True)
         )
         #: adapters to lease; and budgets with the names of their models, by the paths of the nodes
         self.leases, self.budgets = _models(graph)

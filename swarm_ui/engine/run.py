@@ -15,7 +15,7 @@ from typing import TypedDict
 
 from swarm_ui.engine import telemetry
 from swarm_ui.engine.events import Finished, OnEvent
-from swarm_ui.engine.limits import Limits, Unanswered
+from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.memo import Memo, succeeded, to_keep
 from swarm_ui.engine.plan import count_spent, plan_of, same_versions
 from swarm_ui.engine.session import Session
@@ -25,7 +25,7 @@ from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
-from swarm_ui.node import Answer, NodeContext, NodeReply, Source, Until, derive
+from swarm_ui.node import Answer, NodeContext, NodeReply, Source, Unanswered, Until, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Call, Trace, context_of
@@ -249,10 +249,11 @@ class Frame:
             inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
         if self._around and plan.open[k]:
             inbox.extend(self._around)
-        bound = plan.bounds[k]
+        composite = plan.composite[k]
         if self._memo and node is plan.nodes[k]:
-            said[k] = session.recalled(id, inbox, bound.composite)
-            if said[k] is not None:
+            found = session.recalled(id, inbox, composite)
+            if found is not None:
+                said[k] = found.message
                 return
         own = plan.own[k]
         context = NodeContext(
@@ -266,7 +267,7 @@ class Frame:
             self,
         )
         try:
-            said[k] = (await session.call(node, inbox, context, bound)).message
+            said[k] = (await session.call(node, inbox, context, plan.seconds[k], composite)).message
         except Unanswered:
             self.waiting.add(k)
 

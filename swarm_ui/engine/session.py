@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from math import inf
 from operator import attrgetter
+from typing import Any
 
 import msgspec
 
 from swarm_ui.engine import telemetry
 from swarm_ui.engine.events import CallFinished, CallStarted, OnEvent
-from swarm_ui.engine.limits import Bound, Bounds, Known, Limits, Unanswered
+from swarm_ui.engine.limits import Deadlines, Limits
 from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import Versions
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
-from swarm_ui.model import ChatModel, Completion, Generation, Request
-from swarm_ui.node import Answer, NodeContext, NodeReply, derive, is_node, parts_of
+from swarm_ui.model import Completion, Generation
+from swarm_ui.node import Answer, Known, NodeContext, NodeReply, Unanswered
 from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call
 
@@ -47,19 +50,21 @@ class Session:
         self.raised: dict[str, Exception] = {}
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
-        self.bounds = Bounds(limits)
+        self._most = limits.timeout or inf
+        self._deadlines = Deadlines()
         self._traced = telemetry.tracer() is not None
-        self._clock, self._start = self.bounds.clock, self.bounds.start
+        self._clock = asyncio.get_running_loop().time
+        self._start = self._clock()
         self._steps: dict[str, int] = {}
 
     def close(self) -> None:
         """Release what the run holds."""
-        self.bounds.stop()
+        self._deadlines.stop()
         self.raised.clear()  # their frames refer to the session
 
     # -- calls --------------------------------------------------------------------------------
 
-    def recalled(self, id: str, inbox: Sequence[Message], composite: bool) -> Message | None:
+    def recalled(self, id: str, inbox: Sequence[Message], composite: bool) -> Call | None:
         """Take a call from the memo, with all calls inside it, if it hears the same messages."""
         found = self.memo.find(id, inbox, composite)
         if found is None:
@@ -68,14 +73,15 @@ class Session:
         for each in self.memo.inside.get(id, ()):
             self.inside.setdefault(id, []).append(each.id)
             self._add(each)
-        return found.message
+        return found
 
     async def call(
         self,
         node: Answer | Exception,
         inbox: Sequence[Message],
         context: NodeContext,
-        bound: Bound | None,
+        seconds: float | None,
+        composite: bool,
         arguments: str | None = None,
         kind: tuple[str, str] | None = None,
     ) -> Call:
@@ -83,7 +89,8 @@ class Session:
 
         Args:
             node: or why the call fails before it is asked.
-            bound: its limits; ``None``: none but those of the call around it.
+            seconds: its own time limit; ``None``: that of the run.
+            composite: it has nodes inside.
             arguments: those of a step; ``None``: it is the call of a node.
             kind: operation and name of its span; ``None``: those of a node.
 
@@ -94,7 +101,8 @@ class Session:
         id, started = context.message_id, self._clock() - self._start
         heard = tuple(map(_ID, inbox))
         if self.on_event is not None:
-            self._tell_start(context, heard, started)
+            at: Any = {"run": self.run, "id": id, "node": context.node, "round": context.round}
+            self.on_event(CallStarted(**at, heard=heard, at=started))
         error: Failure | None = None
         try:
             reply: NodeReply | Message | None = self.memo.messages.get(id)
@@ -102,9 +110,9 @@ class Session:
                 raise node
             if reply is None and self._traced:
                 with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
-                    reply = await self.bounds.answer(node, inbox, context, bound)
+                    reply = await self._answer(node, inbox, context, seconds)
             elif reply is None:
-                reply = await self.bounds.answer(node, inbox, context, bound)
+                reply = await self._answer(node, inbox, context, seconds)
             if type(reply) is not NodeReply and not isinstance(reply, Message):
                 raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
         except Unanswered:
@@ -113,27 +121,22 @@ class Session:
             error = self._failed(context, failure, abort=self._abort and arguments is None)
             reply = NodeReply(error=str(error))
         call = self._record(reply, context, heard, started, error, arguments)
-        if bound is not None and bound.composite:
+        if composite:
             call = self.memo.kept(call, inbox)
         self._add(call)
         if self.on_event is not None:
             self.on_event(CallFinished(run=self.run, call=call))
         return call
 
-    async def step(
-        self,
-        outer: NodeContext,
-        name: str,
-        heard: Sequence[Message],
-        answer: Answer,
-        *,
-        number: int | None,
-        model: str,
-        tool: str,
-        arguments: str,
-        tolerant: bool,
-    ) -> Call:
-        """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
+    def _answer(
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, seconds: float | None
+    ) -> Awaitable[NodeReply | Message]:
+        most = self._most if seconds is None else seconds
+        answer = node(inbox, context)
+        return answer if most == inf else self._deadlines.within(most, answer)
+
+    def next_step(self, outer: NodeContext, name: str, number: int | None) -> int:
+        """The number of a step inside a call, which gets a place in the trace."""
         made = self._steps.get(outer.message_id, 0)
         number = made if number is None else number
         id = f"{outer.message_id}/{name}:{number}"
@@ -144,49 +147,23 @@ class Session:
             )
         self._steps[outer.message_id] = made + 1
         self.inside.setdefault(outer.message_id, []).append(id)
-        context = msgspec.structs.replace(
-            outer,
-            node=f"{outer.node}/{name}",
-            round=number,
-            message_id=id,
-            run_seed=derive(outer.seed, "inner"),
-            own=None,
-        )
-        composite = bool(parts_of(answer))
-        found = self.memo.calls.get(id)
-        if found is not None and found.arguments == arguments:
-            kept = outer.message_id not in self.memo.again
-            if kept and self.recalled(id, heard, composite) is not None:
-                if found.error is not None and not tolerant:
-                    raise Known(found.error)
-                return found
-        bound = Bound(getattr(answer, "timeout", None), composite) if is_node(answer) else None
-        kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
-        call = await self.call(answer, heard, context, bound, arguments, kind)
-        if id in self.raised and not tolerant:
-            raise self.raised[id]
-        return call
-
-    def _tell_start(self, context: NodeContext, heard: tuple[str, ...], at: float) -> None:
-        id, node, round = context.message_id, context.node, context.round
-        assert self.on_event is not None
-        self.on_event(CallStarted(run=self.run, id=id, node=node, round=round, heard=heard, at=at))
+        return number
 
     def _failed(self, context: NodeContext, failure: Exception, *, abort: bool) -> Failure:
         """The reason for a failure, for the tombstone; raises if the run must end."""
         if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if isinstance(failure, Known):
+            kind: type[NodeError] = NodeTimeout
             reason = msgspec.structs.replace(failure.failure, node=context.node)
         else:
-            reason = Failure.of(failure, node=context.node)
-        if not abort:
-            self.raised[context.message_id] = failure
-            return reason
-        kind = NodeTimeout if isinstance(failure, Known) else NodeError
-        error = kind(str(reason), node=context.node, round=context.round, run=self.run)
-        error.kind = reason.kind
-        raise error from failure
+            kind, reason = NodeError, Failure.of(failure, node=context.node)
+        if abort:
+            error = kind(str(reason), node=context.node, round=context.round, run=self.run)
+            error.kind = reason.kind
+            raise error from failure
+        self.raised[context.message_id] = failure
+        return reason
 
     def _record(
         self,
@@ -250,29 +227,11 @@ class Session:
             waiting += reversed(self.inside.get(id, ()))
         return made, skipped
 
-    # -- people and models --------------------------------------------------------------------
-
-    async def ask(self, question: Question) -> str:
-        """The answer to a question.
-
-        Raises:
-            Unanswered: there is none yet; the question is kept, and written to the journal.
-        """
-        answers = self.memo.answers
-        answer = answers.get(question.id, answers.get(question.node))
-        if answer is not None:
-            return answer
+    def ask(self, question: Question) -> None:
+        """Keep a question that waits for a person, also in the journal."""
         self.questions[question.id] = question
         if self._journal is not None:
             self._journal.ask(self.run, question)
-        raise Unanswered(question.id)
-
-    def pinned(self, model: ChatModel, request: Request) -> Request:
-        """The request, naming the version its adapter had when the run began."""
-        if request.adapter is None:
-            return request
-        version = self.versions.held(model, request.adapter)
-        return msgspec.structs.replace(request, adapter=version)
 
 
 def _generation(completion: Completion) -> Generation:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from swarm_ui.engine.limits import Known, Unanswered
 from swarm_ui.errors import Failure
 from swarm_ui.json_text import encodable
+from swarm_ui.node import Known, Unanswered
 
 _NAMES = {
     "invoke_workflow": "gen_ai.workflow.name",

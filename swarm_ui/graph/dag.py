@@ -323,7 +323,7 @@ class OpenGraph(Generic[G]):
 
 def _then(graph: G, ends: Sequence[str], other: Dag | Node | Sequence[Dag | Node]) -> Any:
     """A graph followed by a part, or by a list of parts; each receives the messages of its ends."""
-    parts = other if isinstance(other, list | tuple) else [other]
+    parts: Sequence[Any] = other if isinstance(other, list | tuple) else [other]
     if not parts:
         raise GraphError("'>> []' is an empty list; put at least one node in it")
     whole, tips = graph, list[str]()

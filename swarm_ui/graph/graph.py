@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Event, stream_of
+from swarm_ui.engine.events import Event, OnEvent, stream_of
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.tasks import run_blocking
 from swarm_ui.errors import GraphError
@@ -90,7 +90,12 @@ class CollabGraph(Dag):
         If the run fails, the events before are yielded first, and then the exception is raised.
         Closing the stream cancels an unfinished run.
         """
-        return stream_of(lambda tell: self.run(observation, **{**options, "on_event": tell}))
+
+        def begin(tell: OnEvent) -> Coroutine[Any, Any, Trace]:
+            options["on_event"] = tell
+            return self.run(observation, **options)
+
+        return stream_of(begin)
 
     replay = recorded.replay
     """Replay a trace with changes; see :func:`swarm_ui.engine.replay.replay`."""
