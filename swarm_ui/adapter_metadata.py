@@ -80,15 +80,12 @@ def read_metadata(folder: Path) -> AdapterMetadata:
     try:
         with path.open("rb") as file:
             data = file.read(_LONGEST + 1)
-    except FileNotFoundError:
-        return AdapterMetadata()
-    except OSError as error:
-        raise ConfigError(f"'{path}' cannot be read: {error}") from error
-    try:
         if len(data) > _LONGEST:
             raise ValueError(f"more than {_LONGEST:,} bytes")
         return msgspec.json.decode(data, type=AdapterMetadata)
-    except UNREADABLE as error:
+    except FileNotFoundError:
+        return AdapterMetadata()
+    except (OSError, *UNREADABLE) as error:
         raise ConfigError(f"'{path}' is not the metadata of an adapter: {brief(error)}") from error
 
 

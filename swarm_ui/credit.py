@@ -68,17 +68,13 @@ class Credit(
         masked episode."""
         if episode.success is None:
             return cls.unscored(episode, source, f"masked: {episode.fault}")
-        traces = [record.trace for record in episode.steps]
 
         def table(steps: Sequence[Mapping[str, float | None]]) -> tuple[Matrix, ...]:
-            return tuple(as_matrix(t, known) for t, known in zip(traces, steps, strict=True))
+            pairs = zip(episode.steps, steps, strict=True)
+            return tuple(as_matrix(record.trace, known) for record, known in pairs)
 
-        return cls(
-            values=table(values),
-            source=source,
-            signed=signed,
-            advantages=None if advantages is None else table(advantages),
-        )
+        more = None if advantages is None else table(advantages)
+        return cls(values=table(values), source=source, signed=signed, advantages=more)
 
     @classmethod
     def unscored(cls, episode: Episode, source: str = "", why: str = "") -> Self:
@@ -135,12 +131,9 @@ class Judge(Protocol):
     async def grade(
         self, observation: Observation, actions: Sequence[Action], state: object
     ) -> list[float | None]:
-        """A grade in [0, 1] for each action; ``None``: it cannot tell.
+        """A grade in [0, 1] for each action, in the screen's indices; ``None``: it cannot tell.
 
-        Args:
-            observation: the screen.
-            actions: the actions to grade, in the indices of this screen.
-            state: a snapshot of the environment at this screen; ``None`` if it makes none.
+        ``state``: a snapshot of the environment at this screen; ``None`` if it makes none.
         """
         ...
 
@@ -174,11 +167,7 @@ def as_matrix(trace: Trace, values: Mapping[str, float | None]) -> Matrix:
 
 def credited(episode: Episode, credit: Credit) -> Episode:
     """The episode, in which each step has its credit, scaled to [0, 1], with advantages, source and
-    rationale.
-
-    Raises:
-        ValueError: the credit is of an episode with another number of steps.
-    """
+    rationale. Raises ``ValueError`` if the credit has another number of steps."""
     found = credit.unit()
     nothing: tuple[None, ...] = (None,) * len(episode.steps)
     columns = (found.values, found.advantages or nothing, found.rationale or nothing)

@@ -61,20 +61,13 @@ class Environment(Protocol):
         ...
 
     async def reset(self, *, task: str, seed: int) -> Observation:
-        """Start an episode; equal arguments give equal episodes.
-
-        Raises:
-            ConfigError: no such task.
-            EnvironmentFault: the environment cannot be set up.
-        """
+        """Start an episode; equal arguments give equal episodes. Raises ``ConfigError`` if there is
+        no such task, ``EnvironmentFault`` if the environment cannot be set up."""
         ...
 
     async def step(self, action: Action) -> Step:
         """Do one action. An invalid action changes nothing, costs a step, and gets a ``note``.
-
-        Raises:
-            EnvironmentFault: the environment failed, or no episode is running.
-        """
+        Raises ``EnvironmentFault`` if the environment failed, or no episode is running."""
         ...
 
     async def close(self) -> None: ...

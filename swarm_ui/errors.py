@@ -57,8 +57,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def by_model(self) -> bool:
-        """Whether the content of a reply caused the failure, so that it counts as the model's
-        failure."""
+        """Whether the content of a reply caused it, so that it counts as the model's failure."""
         return self.kind == "reply"
 
     @classmethod
@@ -104,10 +103,7 @@ class GraphError(SwarmError):
 
 
 class RunPaused(SwarmError):
-    """A run cannot continue before a person has answered; all other calls have been made.
-
-    ``graph.resume(run, {question: answer})`` continues the run.
-    """
+    """A run cannot continue before a person has answered; all other calls have been made."""
 
     def __init__(self, run: str, questions: tuple[Any, ...]) -> None:
         told = "; ".join(f"'{q.id}': {q.text[:200]}" for q in questions)
@@ -122,7 +118,7 @@ class RunPaused(SwarmError):
 
 
 class NodeError(SwarmError):
-    """A node failed. The error contains the node, the round and the run."""
+    """A node failed."""
 
     kind: FailureKind = "node"
 
@@ -155,7 +151,6 @@ class BudgetExceeded(ModelError):
     """The calls, tokens or money the user allowed are used up."""
 
     kind: FailureKind = "budget"
-
     episodes: tuple[Any, ...] = ()
     """The :class:`~swarm_ui.trace.records.Episode` records that were finished before this error.
     The last may be incomplete, and then has this error as its fault."""
@@ -168,15 +163,13 @@ class ModelUnavailable(ModelError):
 
 
 class ReplyError(ModelError):
-    """A model answered, but its reply cannot be used. This is the model's own failure: the step
-    counts, and the episode stays in all statistics."""
+    """A model answered, but its reply cannot be used: the model's own failure, which counts."""
 
     kind: FailureKind = "reply"
 
 
 class EnvironmentFault(SwarmError):
-    """The environment failed. The episode is left out of all statistics, and is not a failure of
-    the agents."""
+    """The environment failed. The episode is left out of all statistics."""
 
     kind: FailureKind = "environment"
 

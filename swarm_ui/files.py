@@ -118,11 +118,7 @@ class LineFile:
             os.fsync(self._file.fileno())
 
     def append(self, *lines: bytes) -> None:
-        """Append lines, all or none.
-
-        Raises:
-            OSError: they could not be written, such as on a full disk; the file is as before.
-        """
+        """Append lines, all or none. Raises ``OSError`` (a full disk); the file is as before."""
         data = b"".join([line + b"\n" for line in lines])
         left = memoryview(data)
         descriptor = self._file.fileno()
@@ -173,18 +169,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def claim(path: Path) -> FileIO | None:
-    """Open a file to read and append, and lock it for this process.
-
-    The file and its folder are created if they do not exist.
+    """Open a file to read and append, made with its folder if missing, and lock it for this
+    process; ``None`` if another process holds the lock. Raises ``OSError``.
 
     The lock ends when the file is closed or the process ends, also by ``kill -9``. A forked process
     holds it too. Without ``fcntl`` (Windows) there is no lock.
-
-    Returns:
-        ``None`` if another process holds the lock.
-
-    Raises:
-        OSError: it cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -196,8 +185,9 @@ def claim(path: Path) -> FileIO | None:
                 except BlockingIOError:
                     file.close()
                     return None
-            if _is_at(file, path):
-                return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    return file
         except BaseException:  # re-raised: an interrupt must not leave the file locked
             file.close()
             raise
@@ -206,11 +196,8 @@ def claim(path: Path) -> FileIO | None:
 
 @contextmanager
 def only_writer(folder: Path, part: str) -> Iterator[None]:
-    """Lock a part of a run's folder for writing while the block runs.
-
-    Raises:
-        ConfigError: another process (or task) is writing it; nothing was changed.
-    """
+    """Lock a part of a run's folder for writing while the block runs. Raises ``ConfigError`` if
+    another process (or task) is writing it; nothing was changed."""
     path = folder / f".{part}.lock"
     try:
         for _ in range(_TRIES):
@@ -251,21 +238,9 @@ def being_written(folder: Path) -> bool:
     return False
 
 
-def _is_at(file: FileIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
 def cache_folder() -> Path:
-    """The user's cache folder of this library; it may not exist yet.
-
-    ``SWARM_UI_CACHE`` if it is set, or ``swarm-ui`` under ``XDG_CACHE_HOME`` or ``~/.cache``.
-
-    Raises:
-        ConfigError: the user has no home folder, and the variable is not set.
-    """
+    """The user's cache folder of this library, which may not exist yet: ``SWARM_UI_CACHE`` if it is
+    set, or ``swarm-ui`` under ``XDG_CACHE_HOME`` or ``~/.cache``."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()

@@ -56,12 +56,11 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The parts of a decision that are left out of a prompt because of its token limit."""
 
     history: int = 0
-    """Number of past actions that are omitted, the oldest first."""
+    """Number of past actions, the oldest first."""
     reasons: tuple[int, ...] = ()
     """Positions in :attr:`Decision.heard` of messages that are shown without their reason."""
     elements: tuple[int, ...] = ()
-    """Indices of the omitted elements, as the agent numbers them. The other elements keep their
-    indices."""
+    """Indices of elements, as the agent numbers them; the others keep theirs."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -75,8 +74,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     """Whether the agent sees only a part of the screen. It may then abstain. Hidden elements that
     others refer to have numbers after those of the visible ones."""
     dropped: Dropped | None = None
-    """The omitted parts of the prompt; ``None``: the model decides. In a recorded decision they are
-    those that were omitted."""
+    """Parts that the prompt omits, or omitted in a recorded decision; ``None``: the model decides.
+    """
 
     def reaches(self, action: Action) -> bool:
         """Whether the agent can refer to all elements of an action: it sees them, or a message
@@ -108,16 +107,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     pattern: str | None = None
     """Regular expression that the whole reply must match, where the model supports it (vLLM)."""
     tools: tuple[ToolSpec, ...] = ()
-    """Tools that the model may call. :func:`swarm_ui.prompts.as_chat` writes them into the chat for
-    models that know only text."""
+    """Tools that the model may call; :func:`swarm_ui.prompts.as_chat` writes them as text."""
 
     @property
     def reply_tokens(self) -> int:
         """``max_tokens``; if it was not chosen, 256 for a decision and 1024 for a chat. This limits
         models in this process and reserves a budget; endpoints have limits of their own."""
-        if self.max_tokens is not None:
-            return self.max_tokens
-        return 1024 if self.decision is None else 256
+        own = 1024 if self.decision is None else 256
+        return own if self.max_tokens is None else self.max_tokens
 
 
 class Generation(
@@ -167,11 +164,8 @@ class ChatModel(Protocol):
     def name(self) -> str: ...
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion for each request, in order.
-
-        Raises:
-            ModelError: the model cannot answer; nothing of the batch is returned.
-        """
+        """One completion for each request, in order. Raises ``ModelError`` if it cannot answer one
+        of them."""
         ...
 
 
@@ -200,11 +194,8 @@ class ChoosingModel(ChatModel, Protocol):
     ) -> list[tuple[float, ...]]:
         """Probability of each option as the reply, among the options only; they sum to 1.
 
-        Options are compared by their first tokens.
-
-        Raises:
-            ConfigError: there are fewer than two options, or two with the same first token.
-            ModelError: the model cannot answer.
+        Options are compared by their first tokens. Raises ``ConfigError`` for fewer than two, or
+        two with the same first token, and ``ModelError``.
         """
         ...
 
@@ -217,10 +208,7 @@ class StreamingModel(ChatModel, Protocol):
         """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
         Joined together, the pieces are its text, unless a reply broke off and the model asked
-        again. Closing the iterator early cancels the call.
-
-        Raises:
-            ModelError: the model cannot answer; pieces may have come before.
+        again. Closing the iterator early cancels the call. A ``ModelError`` may follow pieces.
         """
         ...
 
@@ -233,19 +221,12 @@ class VersionedModel(ChatModel, Protocol):
         """The exact version that answers under this name now, such as ``"agent_2@7"``.
 
         It stays available until it was released as often as it was leased. A request may name it
-        as its adapter.
-
-        Raises:
-            ModelError: there is no such adapter.
+        as its adapter. Raises ``ModelError`` if there is no such adapter.
         """
         ...
 
     def release(self, version: str) -> None:
-        """End the lease of a version that :meth:`lease` returned.
-
-        Raises:
-            ModelError: it is not leased.
-        """
+        """End a lease; raises ``ModelError`` if the version is not leased."""
         ...
 
 
@@ -254,19 +235,17 @@ def at_leased_versions(
     model: VersionedModel, requests: Sequence[Request]
 ) -> Iterator[list[Request]]:
     """The requests, each for an exact version of its adapter, which is leased inside the block.
-
-    Raises:
-        ModelError: there is no such adapter; nothing is leased.
-    """
+    Raises ``ModelError`` if there is no such adapter; then nothing is leased."""
     with ExitStack() as leases:
-        exact: list[Request] = []
-        for request in requests:
-            if request.adapter is not None:
-                version = model.lease(request.adapter)
-                leases.callback(model.release, version)
-                request = msgspec.structs.replace(request, adapter=version)
-            exact.append(request)
-        yield exact
+
+        def exact(request: Request) -> Request:
+            if request.adapter is None:
+                return request
+            version = model.lease(request.adapter)
+            leases.callback(model.release, version)
+            return msgspec.structs.replace(request, adapter=version)
+
+        yield list(map(exact, requests))
 
 
 def check_model(where: str, model: object) -> None:

@@ -155,10 +155,8 @@ class NodeContext(msgspec.Struct):
     def emit_token(self, text: str) -> None:
         """Pass a piece of the answer to the callback of the run."""
         if self.streaming:
-            piece = Token(
-                run=self.run_id, id=self.message_id, node=self.node, round=self.round, text=text
-            )
-            self.session.on_event(piece)
+            id, node, round = self.message_id, self.node, self.round
+            self.session.on_event(Token(run=self.run_id, id=id, node=node, round=round, text=text))
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, pinned to the adapter version that was current when the run started."""
@@ -170,8 +168,8 @@ class NodeContext(msgspec.Struct):
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
 
-        Without an answer the call ends here, and the run pauses with a
-        :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is called again.
+        Without an answer the call ends here, and the run raises ``RunPaused``; after
+        ``graph.resume(...)`` the node is called again.
         """
         answers: Mapping[str, str] = self.session.memo.answers
         answer = answers.get(self.message_id, answers.get(self.node))
@@ -182,16 +180,13 @@ class NodeContext(msgspec.Struct):
         raise Unanswered(self.message_id)
 
     async def run(self, graph: Any, inbox: Sequence[Message], name: str = "") -> NodeReply:
-        """Run a graph inside this call; its calls are in the same trace.
+        """Run a ``CollabGraph`` inside this call; its calls are in the same trace.
+
+        Returns the answer of the output node, which has an error if nothing reached it.
 
         Args:
-            graph: a :class:`~swarm_ui.graph.graph.CollabGraph`.
             inbox: what its first nodes receive.
-            name: tells several graphs inside one call apart, also in message ids
-                (``"team:1/name/agent_0:0"``).
-
-        Returns:
-            the answer of the output node. It has an error if nothing reached it.
+            name: tells several graphs inside one call apart (``"team:1/name/agent_0:0"``).
         """
         reply: NodeReply = await self.frame.run_inside(graph, inbox, self, name)
         return reply

@@ -134,13 +134,12 @@ def render(
 ) -> str:
     """The screen as text for a language model: one line per element, the index first.
 
-    With ``Observation.geometry``, a line ends with the element's bounds. If more
-    elements exist before or after the listed ones, an additional line gives their number.
+    With ``Observation.geometry``, a line ends with the element's bounds. Additional lines give the
+    number of elements before and after the listed ones, and of those that are left out.
 
     Args:
-        observation: the screen.
         line: formats one element; default: the format below.
-        dropped: indices of elements to leave out. An additional line gives their number.
+        dropped: indices of elements to leave out.
 
     >>> screen = Observation(goal="g", elements=(Element(index=0, role="button", text="Save"),))
     >>> print(render(screen))

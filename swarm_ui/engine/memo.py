@@ -56,18 +56,14 @@ class Memo:
             return None
         if id in self._around_edits or (composite and found.error is None):
             return None
-        return found if self.hears_the_same(found, inbox) else None
+        return found if found.heard == tuple([m.id for m in inbox]) and self.knows(inbox) else None
 
     def kept(self, call: Call, inbox: Sequence[Message]) -> Call:
         """The recorded call, if this one of a composite node heard and says the same."""
         found = self.calls.get(call.id)
-        if found is None or found.message != call.message or not self.hears_the_same(found, inbox):
+        if found is None or found.message != call.message or found.heard != call.heard:
             return call
-        return found
-
-    def hears_the_same(self, call: Call, inbox: Sequence[Message]) -> bool:
-        """Whether a recorded call received exactly these messages."""
-        return call.heard == tuple([m.id for m in inbox]) and self.knows(inbox)
+        return found if self.knows(inbox) else call
 
     def knows(self, messages: Sequence[Message]) -> bool:
         """Whether all of these are recorded."""

@@ -41,9 +41,9 @@ async def replay(
 ) -> Trace:
     """Replay a recorded run with changes; only the calls that they affect are made again.
 
-    Without changes it makes no call and returns the same trace. Answers of people stand, also
-    where the question changes. The graph may have other edges: nodes that receive other messages
-    over them are called again.
+    Returns the new trace, under the same run name and seed. Without changes no call is made.
+    Answers of people stand, also where the question changes. The graph may have other edges: nodes
+    that receive other messages over them are called again.
 
     Args:
         messages: replacements of recorded messages, by id; a string replaces only the content.
@@ -53,12 +53,6 @@ async def replay(
         again: ids of calls to make again as they were.
         samples: number of the sample to draw, by message id. Sample 0 has the recorded seed.
         limits: the limits of the run.
-
-    Returns:
-        the new trace, under the same run name and seed.
-
-    Raises:
-        ConfigError: an id or a name is not in the trace.
     """
     for name, node in (nodes or {}).items():
         graph = _with_node(graph, name, node)
@@ -87,22 +81,16 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, message: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """``k`` traces. In each, one call and the calls that depend on it are made again.
+    """``k`` traces, in which the call of a message, by its id, is made with other seeds, and the
+    calls whose messages change again. Sample ``i`` is the same every time.
 
-    Each trace makes that call with a different seed, and repeats only the calls whose messages
-    change. An agent at temperature 0 gives the same answer every time; first give it another
-    temperature with ``nodes=`` of :meth:`replay`.
-
-    Args:
-        message: id of the message to sample again.
-        k: how many samples, at least 1; sample ``i`` is the same in every call.
+    An agent at temperature 0 gives the same answer every time; first give it another temperature
+    with ``nodes=`` of :meth:`replay`.
     """
     if k < 1:
         raise ConfigError(f"resample: k must be at least 1, got {k}")
-    draws = range(1, k + 1)
-    return await together(
-        [replay(graph, trace, samples={message: draw}, limits=limits) for draw in draws]
-    )
+    samples = [{message: draw} for draw in range(1, k + 1)]
+    return await together([replay(graph, trace, samples=s, limits=limits) for s in samples])
 
 
 def _with_node(graph: Any, path: str, node: Node, around: str = "") -> Any:
@@ -146,18 +134,13 @@ async def resume(
 ) -> Trace:
     """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
 
-    Only the calls that are missing are made.
+    Only the calls that are missing are made. Raises ``RunPaused`` if a question is still open.
 
     Args:
         run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
         answers: by message id (``"approve:0"``), or by the node's name for all its questions.
         journal: where the run is.
-        limits: the limits of the run.
-        on_event: called with every event.
-
-    Raises:
-        RunPaused: a question is still open.
-        ConfigError: there is no such run or node, or the question is answered already.
+        limits, on_event: as in a new run.
     """
     if isinstance(run_id, Trace):
         head: Trace | Head = run_id
@@ -180,14 +163,8 @@ async def resume(
                 f"resume: '{key}' of run '{head.run}' is answered already; to change an answer use "
                 f"graph.replay(trace, messages={{'{key}': answer}})"
             )
+    logprob = run_id.edge_logprob if isinstance(run_id, Trace) else None
     return await run(
-        graph,
-        head.observation,
-        seed=head.seed,
-        run_id=head.run,
-        edge_logprob=run_id.edge_logprob if isinstance(run_id, Trace) else None,
-        journal=journal,
-        limits=limits,
-        on_event=on_event,
-        memo=Memo(made, answers=answers),
-    )
+        graph, head.observation, seed=head.seed, run_id=head.run, edge_logprob=logprob,
+        journal=journal, limits=limits, on_event=on_event, memo=Memo(made, answers=answers),
+    )  # fmt: skip

@@ -128,8 +128,7 @@ class Frame:
         """
         Args:
             around: for a nested graph, the messages that its first nodes receive from outside.
-            path: prefix of its node names, such as ``"team/"``.
-            prefix: prefix of its message ids, such as ``"team:1/"``.
+            path, prefix: of its node names (``"team/"``) and message ids (``"team:1/"``).
             order: gets the ids of its calls, in the order of the trace.
         """
         self.plan = plan = plan_of(graph)
@@ -189,16 +188,14 @@ class Frame:
         except Exception as failure:
             told = (
                 f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
-                f"after round {round}: {Failure.of(failure)}"
+                f"after round {round}: {Failure.of(failure)}. It gets the newest message of each "
+                f"agent that has answered: {', '.join(newest)}"
             )
             for message in newest.values():  # it may have read the message of a failed node
                 if message.error is not None:
                     call = self.session.log[message.id]
                     raise self._node_error(NodeError, f"{message.error}; {told}", call) from failure
-            raise ConfigError(
-                f"{told}. It gets the newest message of each agent that has answered: "
-                f"{', '.join(newest)}"
-            ) from failure
+            raise ConfigError(told) from failure
 
     def conclude(self) -> None:
         """Raise if the outermost graph has no result.
@@ -338,17 +335,16 @@ class Frame:
         """Run a graph inside a call; see :meth:`swarm_ui.node.NodeContext.run`."""
         session = self.session
         around = f"{context.message_id}/{name}" if name else context.message_id
-        if name:
-            seed = derive(context.run_seed, around)
-        else:
-            seed = derive(context.run_seed, context.node, context.round)
+        seed = derive(context.run_seed, *((around,) if name else (context.node, context.round)))
         order = session.inside.setdefault(context.message_id, [])
         if name:  # a step of that name may be recalled with the calls inside it
             if around not in order:
                 order.append(around)
             order = session.inside[around] = []
-        path, prefix = f"{context.node}/", f"{around}/"
-        frame = Frame(session, graph, context.observation, seed, inbox, path, prefix, order=order)
+        frame = Frame(
+            session, graph, context.observation, seed, inbox, f"{context.node}/", f"{around}/",
+            order=order,
+        )  # fmt: skip
         frame._memo = self._memo
         if frame._memo and context.observation is not self._observation:  # it depends on the inbox
             frame._memo = session.memo.knows(inbox)

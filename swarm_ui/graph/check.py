@@ -24,19 +24,16 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     members: dict[str, Node] = {}
     for label, node in given:
         name = getattr(node, "id", None) if label is None else label
-        wrong = ""
-        if isinstance(node, type):
-            wrong = f" but a class: write {node.__name__}(...)"
-        elif not callable(node):
-            wrong = f": a {type(node).__name__} cannot be called"
-        elif name is None:
+        if isinstance(node, type) or not callable(node) or name is None:
             wrong = (
                 ", because it has no id; @function_node makes one of a function, and a mapping "
                 "{name: node} gives names"
             )
-        if wrong:
-            told = repr(node) if label is None else f"'{label}'"
-            raise GraphError(f"{told} is not a node{wrong}")
+            if isinstance(node, type):
+                wrong = f" but a class: write {node.__name__}(...)"
+            elif not callable(node):
+                wrong = f": a {type(node).__name__} cannot be called"
+            raise GraphError(f"{label or node!r} is not a node{wrong}")
         check_name(str(name), members)
         members[str(name)] = node
     if not members:

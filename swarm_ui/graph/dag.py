@@ -38,20 +38,16 @@ class Dag:
     id: str
     name: str
     nodes: Mapping[str, Node]
-    """Nodes by name, in the order given."""
     edges: tuple[Edge, ...]
-    """All (sender, listener) pairs, in order; delayed ones and those into closing nodes too."""
+    """All of them, in order; delayed ones and those into closing nodes too."""
     delays: Mapping[Edge, int]
-    """For edges that deliver a message in a later round: how many rounds later, at least 1."""
+    """Only of the edges that have one."""
     when: Mapping[Edge, Condition]
-    """Conditions of those edges that have one."""
     output: str
     rounds: int
     until: Until | None
-    """Ends the rounds early; ``None``: all rounds are made."""
     predecessors: Mapping[str, tuple[str, ...]]
-    """The senders of the messages that each node receives, in edge order; those of an earlier
-    round too."""
+    """The senders of the messages that each node receives, in edge order."""
 
     def __init__(
         self,
@@ -128,14 +124,8 @@ class Dag:
 
     def _options(self) -> dict[str, Any]:
         """The arguments that made this graph, except nodes and edges."""
-        return {
-            "output": self.output,
-            "rounds": self.rounds,
-            "name": self.name,
-            "when": dict(self.when),
-            "delays": dict(self.delays),
-            "until": self.until,
-        }
+        plain = {name: getattr(self, name) for name in ("output", "rounds", "name", "until")}
+        return {**plain, "when": dict(self.when), "delays": dict(self.delays)}
 
     # -- as a collection of nodes -------------------------------------------------------------
 
@@ -210,10 +200,6 @@ class Dag:
             when: which of the sender's messages travel over it; ``None``: all.
             delay: how many rounds later a message is delivered. With 1 or more, the edge may close
                 a cycle, as feedback does: ``graph.with_edge("critic", "writer", delay=1)``.
-
-        Raises:
-            GraphError: the edge is there already, closes a cycle without a delay, or could never
-                deliver a message.
         """
         edge = (sender, listener)
         if edge in self.edges:
@@ -226,11 +212,7 @@ class Dag:
         return self._with(edges=[*self.edges, edge], when=conditions, delays=delays)
 
     def without_edge(self, sender: str, listener: str) -> Self:
-        """The graph without one edge, which may lead into a vote.
-
-        Raises:
-            GraphError: there is no such edge, or a vote would have no incoming edge left.
-        """
+        """The graph without one edge, which may lead into a vote that has another one."""
         check_there(self.edges, [(sender, listener)], "remove")
         left = [edge for edge in self.edges if edge != (sender, listener)]
         check_heard(self.nodes, left)

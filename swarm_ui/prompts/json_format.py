@@ -86,9 +86,6 @@ def decision_chat(decision: Decision) -> tuple[ChatMessage, ...]:
     """The context of one role-free agent, which is asked for a reason and one action.
 
     The prompt offers the kinds of actions that the screen offers (``Observation.actions``).
-
-    Args:
-        decision: the screen and the messages that the agent received.
     """
     screen = decision.observation
     forms = "\n".join(form for kind, form in _FORMS.items() if screen.offers(kind))

@@ -21,13 +21,8 @@ _COMPACT = frozenset({*ACTION_TYPES, PASS})
 def utterance(content: str, action: Action | None, *, prompt_format: str = "json") -> str:
     """The text of a message, with its action as JSON in the indices of the receiving agent.
 
-    Agents may see the elements in different orders.
-
-    Args:
-        content: the whole reply of the sender.
-        action: the proposal in the receiver's indices; ``None`` if there is none or if it
-            refers to an element that the receiver does not see.
-        prompt_format: the format of the content.
+    ``content`` is the whole reply of the sender. ``action``: ``None`` if there is none or if it
+    refers to an element that the receiver does not see.
     """
     before = _before_action(content, prompt_format)
     if before is None:

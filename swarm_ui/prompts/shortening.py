@@ -39,17 +39,13 @@ def shortened(
     read: Callable[[Chat], P],
     tokens: Callable[[P], int],
 ) -> tuple[Decision, P]:
-    """A decision whose prompt has at most ``limit`` tokens, and the prompt.
+    """A decision whose prompt has at most ``limit`` tokens, and the prompt: the unchanged decision
+    if its prompt fits, else with more in its ``dropped``.
 
     Args:
-        decision: the parts in its ``dropped`` are left out too.
-        limit: number of tokens.
-        chat: writes the prompt of a decision. What ``Decision.dropped`` lists is not written.
+        chat: writes the prompt of a decision, without what its ``dropped`` lists.
         read: the prompt as the model reads it.
         tokens: the number of tokens of such a prompt.
-
-    Returns:
-        The unchanged decision if its prompt fits; else the decision with ``dropped``.
 
     Raises:
         ModelError: the goal and the fixed text of the format exceed the limit.

@@ -51,9 +51,8 @@ def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> s
     A picture is named by its size and the beginning of its SHA-256. A line that looks
     like the heading of a turn gets a backslash in front, so no text can imitate a turn.
 
-    Args:
-        chat: the turns. Calls of tools are written as :func:`~.tool_calls.written_calls` does.
-        tools: the tools that the model was offered through its own interface; they come first.
+    Calls of tools are written as :func:`~.tool_calls.written_calls` does. ``tools``, which the
+    model was offered through its own interface, come first.
 
     >>> print(transcript([ChatMessage("user", "Which?"), ChatMessage("assistant", "This.")]))
     [user]
@@ -61,9 +60,6 @@ def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> s
     <BLANKLINE>
     [assistant]
     This.
-
-    Raises:
-        ModelError: a picture is not a PNG file.
     """
     return "\n\n".join([*([_offered(tools)] if tools else []), *map(_written, chat)])
 

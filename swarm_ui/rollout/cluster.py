@@ -33,9 +33,7 @@ def ray_cluster(
         address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
         cpus, gpus, resources: what the local cluster has; by default what Ray finds.
 
-    Raises:
-        MissingExtra: Ray is not installed.
-        ConfigError: no cluster answers there, or its version of Ray or Python differs.
+    Raises ``ConfigError`` if no cluster answers there, or its version of Ray or Python differs.
     """
     ray = imported()
     if ray.is_initialized():
@@ -104,12 +102,7 @@ def imported(needed_for: str = "a cluster") -> Any:
 
 
 def connected(needed_for: str) -> Any:
-    """The module ``ray``, connected to a cluster.
-
-    Raises:
-        MissingExtra: Ray is not installed.
-        ConfigError: this process is not connected to a cluster.
-    """
+    """The module ``ray``; raises ``ConfigError`` if this process is not connected to a cluster."""
     ray = imported(needed_for)
     if not ray.is_initialized():
         raise ConfigError(

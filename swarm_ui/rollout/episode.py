@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -32,7 +32,7 @@ from swarm_ui.errors import (
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import Policy, as_policy
-from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 T = TypeVar("T")
 WAIT = Action(action_type="wait")
@@ -45,14 +45,12 @@ MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
 
 
 class Intervention(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an intervention before a step is executed."""
+    """The result of an intervention before a step is executed; its credit becomes that of the
+    :class:`~swarm_ui.trace.records.StepRecord`."""
 
     credit: tuple[tuple[float | None, ...], ...] | None = None
-    """Credit of each message, ``[rounds, agents]``."""
     credit_source: str = ""
-    """Name of the assigner of the credit."""
     rationale: tuple[str, ...] = ()
-    """Rationale of the credit: a text for each round."""
     execute: Action | None = None
     """Action to execute instead of the decision; ``None``: the decision itself."""
     note: Any = None
@@ -218,19 +216,14 @@ def no_decision(trace: Trace) -> Failure | None:
         return None
     agents, lost = frozenset(trace.agents), _lost(trace)
     asked = [call for call in trace.calls if call.node in agents]
-    if asked and all(call.id in lost for call in asked):
-        return _fault(asked[0], lost, f"no agent answered; '{asked[0].node}'")
-    for call in trace.calls:
+    nobody = bool(asked) and all(call.id in lost for call in asked)
+    for call in asked if nobody else trace.calls:
         closes = call.node not in agents and "/" not in call.node
-        if call.id in lost and (closes or call.id == trace.output_id):
-            return _fault(call, lost, f"'{call.node}' failed")
+        if call.id in lost and (nobody or closes or call.id == trace.output_id):
+            failure = lost[call.id]
+            told = f"no agent answered; '{call.node}'" if nobody else f"'{call.node}' failed"
+            return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
     return None
-
-
-def _fault(call: Call, lost: Mapping[str, Failure], told: str) -> Failure:
-    """The failure of an episode that a lost message ended."""
-    failure = lost[call.id]
-    return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
 
 
 def _lost(trace: Trace) -> dict[str, Failure]:
@@ -258,16 +251,8 @@ def _lost(trace: Trace) -> dict[str, Failure]:
 
 
 def spread_jobs(tasks: Sequence[str], n: int, seed: int, seeds: range) -> list[Job]:
-    """``n`` episodes in random order, evenly spread over the tasks.
-
-    Args:
-        n: number of episodes.
-        seed: seed of the choice; equal arguments give equal lists.
-        seeds: range of the episodes' seeds.
-
-    Raises:
-        ConfigError: there is no task or no seed.
-    """
+    """``n`` episodes in random order, evenly spread over the tasks, with seeds out of ``seeds``;
+    equal arguments give equal lists. Raises ``ConfigError`` if there is no task or no seed."""
     if n > 0 and not (tasks and seeds):
         raise ConfigError(
             f"cannot draw {n} episodes from {len(tasks)} tasks and {len(seeds)} seeds; give at "

@@ -69,10 +69,8 @@ def ray_rollouts(
             there are none, the stream raises ``ConfigError``.
         warn: called with one line when a worker is lost.
 
-    Raises:
-        MissingExtra: Ray is not installed.
-        ConfigError: a number is below 1, the environment cannot be sent, or this process is not
-            connected to a cluster.
+    Raises ``ConfigError`` if a number is below 1, the environment cannot be sent, or this process
+    is not connected to a cluster.
     """
     ray = connected("ray_rollouts")
     if not isinstance(make_environment, PerWorker):
@@ -198,10 +196,9 @@ class RayWorker:
         actor, self._actor, self.pid = self._actor, None, None
         if actor is None:
             return
-        try:
-            await asyncio.wait_for(_answered(actor.close.remote()), CLOSING)
-        except (WorkerLost, TimeoutError):
-            pass  # nothing is left to be closed, or it hangs and is killed
+        try:  # if it was lost, nothing is left to be closed; if it hangs, it is killed
+            with contextlib.suppress(WorkerLost, TimeoutError):
+                await asyncio.wait_for(_answered(actor.close.remote()), CLOSING)
         except Exception as error:
             raise EnvironmentFault(f"a worker could not be closed: {error}") from error
         finally:

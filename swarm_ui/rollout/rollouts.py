@@ -70,18 +70,10 @@ class Rollouts:
     ) -> AsyncGenerator[tuple[int, Episode], None]:
         """Play jobs; yields the number and the episode of each job, in the order they finish.
 
-        Every job gives exactly one episode. ``jobs`` is read only as fast as episodes are played
-        and consumed.
-
-        Args:
-            policy: serves all episodes; a graph stands for its :class:`GraphPolicy`.
-            jobs: (task, seed) pairs; may be infinite.
-            intervention, max_steps: see :func:`~swarm_ui.rollout.episode.rollout`.
-
-        Raises:
-            ConfigError, BudgetExceeded: as in :func:`~swarm_ui.rollout.episode.rollout`, after
-                the episodes that were finished before.
-            EnvironmentFault: every worker was lost too often.
+        Every job gives exactly one episode. ``jobs``, (task, seed) pairs, may be infinite: they
+        are read only as fast as episodes are played and consumed. The rest is that of
+        :func:`~swarm_ui.rollout.episode.rollout`, whose errors come after the episodes that were
+        finished before. Raises ``EnvironmentFault`` if every worker was lost too often.
         """
         if not isinstance(policy, PerWorker):
             as_policy(policy)
@@ -125,11 +117,8 @@ class Rollouts:
             await cancelled(players)
 
     async def close(self) -> None:
-        """Cancel running episodes and close every environment; may be called twice.
-
-        Raises:
-            EnvironmentFault: an environment could not be closed; all others are closed.
-        """
+        """Cancel running episodes and close every environment; may be called twice. Raises
+        ``EnvironmentFault`` if one could not be closed; all others are."""
         await cancelled(self._tasks)
         self._free = None
         closing = [worker.close() for worker in self.workers]
@@ -220,23 +209,18 @@ async def rollout_many(
     retry: bool = True,
     max_steps: int | None = None,
 ) -> list[Episode]:
-    """Play all jobs: in this process, or with rollouts that are open.
+    """Play all jobs, (task, seed) pairs; returns their episodes in the same order.
 
     Args:
         environments: a function that makes an environment, called at most ``concurrency`` times,
             and once more after each fault; all of them are closed, also after a cancellation. Or
             open :class:`Rollouts`, which stay open.
         policy: a graph, or a policy; serves all episodes.
-        jobs: (task, seed) pairs.
         concurrency: maximum number of episodes at the same time; rollouts have their own.
         progress: called after each episode, in the order they end.
-        intervention: see :func:`~swarm_ui.rollout.episode.rollout`.
+        intervention, max_steps: see :func:`~swarm_ui.rollout.episode.rollout`.
         retry: play an episode with a fault once more, in a new environment; rollouts have their
             own setting.
-        max_steps: see :func:`~swarm_ui.rollout.episode.rollout`.
-
-    Returns:
-        episodes in the order of ``jobs``.
 
     Raises:
         BudgetExceeded: its ``episodes`` holds all finished episodes, in the order of ``jobs``.
@@ -251,18 +235,15 @@ async def rollout_many(
                 rollouts, policy, jobs, progress=progress, intervention=intervention,
                 max_steps=max_steps,
             )  # fmt: skip
-    done: list[Episode | None] = [None] * len(jobs)
+    done: dict[int, Episode] = {}
     stream = environments.stream(policy, jobs, intervention=intervention, max_steps=max_steps)
-    finished = 0
     try:
         async with aclosing(stream) as episodes:
             async for number, episode in episodes:
                 done[number] = episode
-                finished += 1
                 if progress is not None:
-                    progress(finished, len(jobs), episode)
+                    progress(len(done), len(jobs), episode)
     except BudgetExceeded as error:
-        whole = [episode for episode in done if episode is not None]
-        error.episodes = (*whole, *error.episodes)
+        error.episodes = (*[done[k] for k in sorted(done)], *error.episodes)
         raise
-    return [episode for episode in done if episode is not None]
+    return [done[k] for k in sorted(done)]

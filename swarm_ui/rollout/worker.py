@@ -77,12 +77,8 @@ class Worker(Protocol):
     def slots(self) -> int: ...
 
     async def start(self) -> None:
-        """Get ready, also after a loss; does nothing if it is ready.
-
-        Raises:
-            WorkerLost: it was lost so often that it is not started again.
-            ConfigError: there is no room for it, or it cannot play with this process.
-        """
+        """Get ready, also after a loss; does nothing if it is ready. Raises ``WorkerLost`` if it
+        was lost too often, ``ConfigError`` if there is no room for it or it does not fit."""
         ...
 
     async def play(self, job: Job, work: Work) -> Episode:
@@ -112,8 +108,7 @@ class LocalWorker:
             make_environment: called at most ``slots`` times, and once more after each fault; may
                 be a coroutine function.
             slots: episodes, and so environments, at the same time.
-            retries: how often an episode is played again after a fault, each time in a new
-                environment.
+            retries: how often an episode is played again after a fault, in a new environment.
         """
         if slots < 1:
             raise ConfigError(f"LocalWorker: 'slots' must be at least 1, got {slots}")
@@ -140,7 +135,10 @@ class LocalWorker:
                 attempt, actor = work.attempt, ""
                 if attempt is None:
                     policy: Acting = await self._own(cast(Any, work.policy))
-                    attempt, actor = _playing(policy, work), policy.name
+                    attempt, actor = partial(
+                        rollout, policy=policy, intervention=work.intervention,
+                        max_steps=work.max_steps,
+                    ), policy.name  # fmt: skip
                 for _ in range(1 + self._retries):
                     episode = await self._try(job, attempt, actor)
                     if episode.fault is None:
@@ -151,10 +149,7 @@ class LocalWorker:
 
     async def close(self) -> None:
         """Cancel running episodes, and close all environments and what :class:`PerWorker` made.
-
-        Raises:
-            EnvironmentFault: an environment could not be closed; all others are closed.
-        """
+        Raises ``EnvironmentFault`` if an environment could not be closed; all others are."""
         await cancelled(self._playing)
         closing = [environment.close() for environment in self._free]
         stack, self._free, self._stack = self._stack, [], AsyncExitStack()
@@ -203,10 +198,6 @@ class LocalWorker:
                     self._made[given.key] = await made if inspect.isawaitable(made) else made
             given = cast("T | PerWorker[T]", self._made[given.key])
         return given
-
-
-def _playing(policy: Acting, work: Work) -> Attempt:
-    return partial(rollout, policy=policy, intervention=work.intervention, max_steps=work.max_steps)
 
 
 async def cancelled(tasks: set[asyncio.Task[Any]]) -> None:

@@ -1,8 +1,4 @@
-"""Rates and differences of policies on the same episodes, clustered by task template.
-
-Episodes of one template resemble each other, so an interval that treats them as independent is too
-narrow.
-"""
+"""Rates and differences of policies on the same episodes, clustered by task template."""
 
 from __future__ import annotations
 
@@ -55,10 +51,7 @@ def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Int
     counts are divided by the design effect of the templates (Rao and Scott, 1992), which is
     estimated from the differences and is at least 1. If all differences are equal, it cannot be
     estimated, and each template counts as one observation. Of one template, the interval is about
-    its episodes.
-
-    Raises:
-        ConfigError: the two sides are not the same episodes.
+    its episodes. Raises ``ConfigError`` if the two sides are not the same episodes.
     """
     both = [*ours, *theirs]
     if len({o.run for o in both}) > 1 or not {o.value for o in both} <= {None, 0.0, 1.0}:
@@ -86,9 +79,6 @@ def clustered_difference(
 
     An episode that is masked on one side is left out of both. If all differences are equal, the
     interval is Tango's, with the observations of :func:`clustered_mean`.
-
-    Raises:
-        ConfigError: the two sides are not the same episodes.
     """
     deltas = differences(ours, theirs)
     values = [float(o.value) for o in deltas if o.value is not None]
@@ -225,11 +215,7 @@ def tango(better: float, worse: float, n: float) -> tuple[float, float]:
 
 
 def differences(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[Outcome]:
-    """``ours - theirs`` for each episode; ``None`` if one side is masked.
-
-    Raises:
-        ConfigError: the two sides are not the same episodes.
-    """
+    """``ours - theirs`` for each episode; ``None`` if one side is masked."""
     left, right = by_episode(ours), by_episode(theirs)
     if left.keys() != right.keys():
         lacking = len(left.keys() ^ right.keys())

@@ -84,12 +84,8 @@ class Journal:
         self._file: LineFile | None = None
 
     def runs(self) -> list[RunRecord]:
-        """All runs, the oldest first; also while they are running.
-
-        Raises:
-            ConfigError: there is no such file.
-            TraceError: the file is damaged.
-        """
+        """All runs, the oldest first; also while they are running. Raises ``ConfigError`` if there
+        is no such file, ``TraceError`` if it is damaged."""
         with self._lock:
             if self._file is None:
                 try:
@@ -109,13 +105,8 @@ class Journal:
     # -- for the engine -----------------------------------------------------------------------
 
     def open(self, head: Head) -> dict[str, Call]:
-        """Begin or continue a run; returns its calls so far.
-
-        Raises:
-            ConfigError: the run was started with another graph, seed or screen, is open already, or
-                the file cannot be written.
-            TraceError: the file is damaged.
-        """
+        """Begin or continue a run; returns its calls so far. Raises ``ConfigError`` if it was begun
+        with another graph, seed or screen, is open already, or the file cannot be written."""
         if not head.run:
             raise ConfigError("a run that is kept in a journal needs a unique name: run_id='...'")
         with self._lock:

@@ -70,11 +70,8 @@ class RunDirectory:
         """Create the directory and write ``config.json``.
 
         Args:
-            path: the directory; ``None``: ``runs/<date>-<name>``, made unique.
+            path: an empty or new directory; ``None``: ``runs/<date>-<name>``, made unique.
             config: settings, JSON-able (or paths); see :func:`without_secrets`.
-
-        Raises:
-            ConfigError: ``path`` exists and is not empty, or cannot be written.
         """
         try:
             chosen = _reserved(Path("runs"), name) if path is None else path
@@ -106,11 +103,7 @@ class RunDirectory:
 
     @classmethod
     def open_to_read(cls, path: Path) -> RunDirectory:
-        """The directory of an existing run; changes nothing.
-
-        Raises:
-            ConfigError: there is no run there, or another version wrote it.
-        """
+        """The directory of an existing run; changes nothing. Raises as :meth:`document`."""
         if not path.is_dir():
             raise ConfigError(f"there is no run '{path}': expected the folder of a run")
         run = cls(path)
@@ -120,11 +113,7 @@ class RunDirectory:
     @classmethod
     def open_existing(cls, path: Path) -> RunDirectory:
         """Open the directory of an existing run to continue it; makes the folders that it lacks.
-
-        Raises:
-            ConfigError: as :meth:`open_to_read`, a link leads out of it, or its folders cannot be
-                made.
-        """
+        Raises as :meth:`open_to_read` and :func:`expect_no_links_out`."""
         run = cls.open_to_read(path)
         expect_no_links_out(path)
         try:
@@ -135,11 +124,8 @@ class RunDirectory:
         return run
 
     def document(self) -> dict[str, object]:
-        """All of ``config.json``: name, time, versions and, as ``config``, the settings.
-
-        Raises:
-            ConfigError: there is no run here, another version wrote it, or it is damaged.
-        """
+        """All of ``config.json``: name, time, versions and, as ``config``, the settings. Raises
+        ``ConfigError`` if there is no run here, another version wrote it, or it is damaged."""
         if not (self.path / "config.json").is_file():
             raise ConfigError(f"'{self.path}' is not a run: it has no config.json")
         document = self._document("config.json")
@@ -183,7 +169,13 @@ class RunDirectory:
     def metrics(self) -> list[dict[str, object]]:
         """All measurements, oldest first; an incomplete last line is left out."""
         path = self.path / "metrics.jsonl"
-        return [_record(path, line) for line in whole_lines(path)]
+        decode = msgspec.json.Decoder(dict[str, object]).decode
+        try:
+            return [decode(line) for line in whole_lines(path)]
+        except UNREADABLE as error:
+            raise TraceError(
+                f"'{path}' holds a line that is not a JSON object: {brief(error)}"
+            ) from error
 
     def write_episodes(self, name: str, episodes: Sequence[Episode]) -> Path:
         """Write ``traces/<name>.jsonl`` as a whole, one episode on each line; returns its path."""
@@ -203,11 +195,8 @@ class RunDirectory:
 
 def expect_no_links_out(folder: Path) -> None:
     """Check a folder before work in it continues: it may come from a stranger, and a link in it
-    would have a file elsewhere overwritten. A folder that does not exist passes.
-
-    Raises:
-        ConfigError: a symbolic link in it leads out of it, or a folder in it cannot be read.
-    """
+    would have a file elsewhere overwritten. Raises ``ConfigError`` if a symbolic link leads out of
+    it, or a folder in it cannot be read. A folder that does not exist passes."""
 
     def unreadable(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -278,12 +267,3 @@ def _reserved(parent: Path, name: str) -> Path:
 
 def _pretty(document: Mapping[str, object]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(dict(document)), indent=2) + b"\n"
-
-
-def _record(path: Path, line: bytes) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(line, type=dict[str, object])
-    except UNREADABLE as error:
-        raise TraceError(
-            f"'{path}' holds a line that is not a JSON object: {brief(error)}"
-        ) from error

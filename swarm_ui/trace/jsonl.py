@@ -41,10 +41,7 @@ _LINES = msgspec.json.Decoder(_Line)
 
 def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Write or replace a file. Atomic: after a crash it is either the complete old or new file.
-
-    Raises:
-        TraceError: a record has a text that JSON cannot represent.
-    """
+    Raises ``TraceError`` if a record has a text that JSON cannot represent."""
     target = Path(path)
     with replacing(target) as file:
         for number, record in enumerate(records, start=1):
@@ -111,11 +108,7 @@ def read_jsonl(path: Anywhere, kind: type[Any] = Episode) -> list[Any]:
 
 
 def holds_decisions(path: Anywhere) -> bool:
-    """Whether the first line of a file is a single decision (``Trace``), and not an episode.
-
-    Raises:
-        TraceError: the file cannot be opened.
-    """
+    """Whether the first line of a file is a single decision (``Trace``), and not an episode."""
     source = Path(path)
     try:
         with source.open("rb") as file:
@@ -132,16 +125,12 @@ async def write_stream(
     """Append the episodes of a stream to a trace file; yields each one when it is on disk.
 
     It is written in a thread, so that neither the event loop nor the workers wait for the disk. An
-    episode that was read from the stream is written also if the caller is cancelled.
+    episode that was read from the stream is written also if the caller is cancelled. Raises
+    ``ConfigError`` if the disk is full or fails, and what the stream raises.
 
     Args:
         path: made if missing. Only this call may write to it.
         stream: the result of :meth:`swarm_ui.rollout.Rollouts.stream`; it is closed at the end.
-
-    Raises:
-        ConfigError: the disk is full or fails; the file has whole records only, or a cut-off last
-            line.
-        Exception: what the stream raises.
     """
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1) as disk:  # at its end, it waits for what is being written
