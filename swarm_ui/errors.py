@@ -1,20 +1,4 @@
-"""Every error this library raises on purpose.
-
-SwarmError
-├── ConfigError        an argument or a file of yours is wrong
-│   └── MissingExtra   an optional dependency is not installed
-├── GraphError         a graph cannot be composed that way
-├── RunPaused          a person has to answer a question before a run can continue
-├── NodeError          a node failed during a run of a graph
-│   ├── NodeTimeout    the node exceeded its time limit
-│   └── RunFailed      no node of a run succeeded
-├── ModelError         a language model could not answer
-│   ├── BudgetExceeded the calls or tokens you allowed are used up
-│   ├── ModelUnavailable no answer at present; the same request may succeed later
-│   └── ReplyError     it answered, but the reply cannot be used
-├── EnvironmentFault   the environment failed; this is not a reward of 0
-├── LearningError      training cannot continue: a loss is not a number
-└── TraceError         a trace file cannot be read
+"""Every error this library raises on purpose; all are subclasses of :class:`SwarmError`.
 
 A message states what happened and where, the expected and actual values, and the remedy.
 A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unparsed`.

@@ -95,8 +95,7 @@ class Unanswered(Exception):
 
 
 class Known(Exception):
-    """A failure that no exception of the node caused: its time is over, or it failed in the
-    record."""
+    """A failure without an exception of the node: its time is over, or it failed in the record."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
@@ -254,11 +253,8 @@ class NodeContext(msgspec.Struct):
         return id in self.session.memo.without
 
     def source(self, message: Message) -> Source:
-        """The origin of a message that this node receives.
-
-        Raises:
-            KeyError: the message does not belong to this run; it comes from outside a nested graph.
-        """
+        """The origin of a message that this node receives; raises ``KeyError`` if that is outside
+        of its graph."""
         found: Source = self.frame.source(message)
         return found
 
@@ -285,11 +281,11 @@ Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Messag
 
 
 def parts_of(node: object) -> Mapping[str, Node]:
-    """The nodes inside a node, by name, such as those of a graph, a map or a fallback.
+    """The nodes inside a node, by name, such as those of a graph, a map or a fallback: such a node
+    has an attribute ``nodes``, and ``with_node(node, name=...)``, which replaces one of them.
 
-    Such a node has an attribute ``nodes``, and ``with_node(node, name=...)``, which gives the same
-    with one of them replaced. Its calls have no time limit; those inside do. In a
-    replay it is called again, and only the calls inside that are affected are made.
+    Its calls have no time limit; those inside do. In a replay it is called again, and only the
+    calls inside that are affected are made.
     """
     found = getattr(node, "nodes", None)
     return found if isinstance(found, Mapping) else _NO_PARTS

@@ -198,12 +198,8 @@ class Frame:
             raise ConfigError(told) from failure
 
     def conclude(self) -> None:
-        """Raise if the outermost graph has no result.
-
-        Raises:
-            RunPaused: a question is open.
-            RunFailed: no node succeeded and at least one failed.
-        """
+        """Raise if the outermost graph has no result: a question is open, or no node succeeded and
+        at least one failed."""
         session = self.session
         if self.waiting:
             questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
@@ -218,10 +214,8 @@ class Frame:
     def _node_error(self, kind: type[NodeError], told: str, call: Call) -> NodeError:
         """The error of a run that a node's failure ends, of the failure's kind."""
         error = kind(told, node=call.node, round=call.round, run=self.session.run)
-        if call.error is not None:
-            error.kind = call.error.kind
-        elif call.completion is not None:
-            error.kind = "reply"
+        if call.error is not None or call.completion is not None:
+            error.kind = "reply" if call.error is None else call.error.kind
         return error
 
     # -- one call -----------------------------------------------------------------------------

@@ -62,8 +62,6 @@ class Session:
         self._deadlines.stop()
         self.raised.clear()  # their frames refer to the session
 
-    # -- calls --------------------------------------------------------------------------------
-
     def recalled(self, id: str, inbox: Sequence[Message], composite: bool) -> Call | None:
         """Take a call from the memo, with all calls inside it, if it hears the same messages."""
         found = self.memo.find(id, inbox, composite)

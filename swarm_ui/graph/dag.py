@@ -77,10 +77,6 @@ class Dag:
             until: a function that gets the newest message of each agent and returns whether the
                 rounds end. ``rounds`` is then their maximum number, and a round begins when the one
                 before is complete.
-
-        Raises:
-            GraphError: a name is invalid, unknown or used twice, the edges without a delay form a
-                cycle, or a delayed edge could never deliver a message.
         """
         members = named(nodes)
         if not isinstance(rounds, int) or rounds < 1:

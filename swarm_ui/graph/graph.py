@@ -63,12 +63,11 @@ class CollabGraph(Dag):
             on_event: called with every event of the run.
 
         Raises:
-            NodeError: a node failed and the policy is ``abort``.
-            RunFailed: no node succeeded and at least one failed; under any policy but ``abort``,
-                which raises earlier. Its ``partial`` is the complete trace.
+            NodeError: a node failed and the policy is ``abort``; with another policy, ``RunFailed``
+                at the end if no node succeeded.
             RunPaused: a node asked a person.
-            ConfigError, BudgetExceeded: under any policy. Like every
-                :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
+            SwarmError: any of these, ``ConfigError`` and ``BudgetExceeded`` have the trace so far
+                as ``partial``.
         """
         if isinstance(observation, str):
             observation = Observation(goal=observation, elements=())
@@ -142,11 +141,7 @@ class CollabGraph(Dag):
                 agent's name. Their weights are :meth:`parameters`.
             options: see :class:`~swarm_ui.graph.shapes.TeamOptions`, such as ``views="shuffle"``.
 
-        Raises:
-            GraphError: edges are cyclic or name unknown agents, or a sequence has the wrong
-                length.
-            ConfigError: the model cannot score, and the vote needs it; or with ``lora``: the model
-                does not run in this process, or it has adapters of these names already.
+        Raises ``ConfigError`` if the model cannot do what the vote or ``lora`` needs.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
         from swarm_ui.nodes.team import Team, collaborative
@@ -223,12 +218,10 @@ class CollabGraph(Dag):
     def __repr__(self) -> str:
         names = list(self.nodes)
         told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
-        ways = f", {len(self.when)} of them conditional" if self.when else ""
-        ways += f", {len(self.delays)} of them delayed" if self.delays else ""
+        edges = f"{len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
+        edges += f", {len(self.when)} of them conditional" if self.when else ""
+        edges += f", {len(self.delays)} of them delayed" if self.delays else ""
         rounds = f"{self.rounds} round{'s' * (self.rounds > 1)}"
         if self.until is not None:
             rounds = f"at most {rounds}, until '{function_name(self.until)}'"
-        edges = f"{len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
-        return (
-            f"CollabGraph('{self.name}': {told}; {edges}{ways}; output '{self.output}', {rounds})"
-        )
+        return f"CollabGraph('{self.name}': {told}; {edges}; output '{self.output}', {rounds})"

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from swarm_ui.action import ACTION_TYPES, Abstain, Action, ActionType, Unparsed, parse_action, unfit
+from swarm_ui.action import ACTION_TYPES, POINTING, Abstain, Action, Unparsed, parse_action, unfit
 from swarm_ui.json_text import LONGEST
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
@@ -201,27 +201,24 @@ def _read(line: str, screen: Observation) -> Action:
             f"unknown action {kind[:80]!r} on the last line; expected one of "
             f"{', '.join(ACTION_TYPES)}"
         )
-    known: ActionType = kind  # type: ignore[assignment]
+    fields: dict[str, object] = {"action_type": kind}
     if kind in _POINTING:
-        index = _last_index(rest, screen)
-        return Action(action_type=known, target=_label(screen, index), index=index)
-    if kind in _TYPING:
-        index, text = _index_and_text(rest, screen)
-        return Action(action_type=known, target=_label(screen, index), index=index, text=text)
-    if kind in _MOVING:
-        direction, _, place = rest.partition(" ")
-        at = _last_index(place, screen) if place else None
-        fields = {"action_type": kind, "direction": direction, "index": at}
-        return msgspec.convert({k: v for k, v in fields.items() if v is not None}, Action)
-    if kind == "answer":
-        return Action(action_type=known, text=_unquoted(rest))
-    if kind == "open_app":
-        return Action(action_type=known, app_name=_unquoted(rest))
-    if kind == "status":
-        return msgspec.convert({"action_type": kind, "goal_status": rest}, Action)
-    if rest:
+        fields["index"] = _last_index(rest, screen)
+    elif kind in _TYPING:
+        fields["index"], fields["text"] = _index_and_text(rest, screen)
+    elif kind in _MOVING:
+        fields["direction"], _, place = rest.partition(" ")
+        if place:
+            fields["index"] = _last_index(place, screen)
+    elif kind in ("answer", "open_app"):
+        fields["text" if kind == "answer" else "app_name"] = _unquoted(rest)
+    elif kind == "status":
+        fields["goal_status"] = rest
+    elif rest:
         raise ValueError(f"{kind}: expected nothing after it, got {rest[:80]!r}")
-    return Action(action_type=known)
+    if kind in POINTING:
+        fields["target"] = _label(screen, fields["index"])
+    return msgspec.convert(fields, Action)
 
 
 def _last_index(text: str, screen: Observation) -> int:
@@ -254,8 +251,8 @@ def _only(label: str, screen: Observation) -> int:
     return found[0]
 
 
-def _label(screen: Observation, index: int) -> str | None:
-    element = screen.element(index)
+def _label(screen: Observation, index: object) -> str | None:
+    element = screen.element(index if isinstance(index, int) else None)
     return None if element is None else element.label or None
 
 

@@ -79,18 +79,14 @@ async def rollout(
     intervention: Intervene | None = None,
     max_steps: int | None = None,
 ) -> Episode:
-    """Play one episode.
+    """Play one episode; its ``success`` is true if the last reward is 1, ``None`` after a fault.
 
     Args:
         environment: the environment; it is not closed.
-        policy: makes the decisions.
-        task, seed: task and seed of the episode; the decisions' seeds are derived from ``seed``.
+        policy: makes the decisions, whose seeds are derived from ``seed``.
         intervention: called with each decision before it is executed, to take a snapshot, to
             assign credit, or to replace the action (a guided rollout).
         max_steps: truncates the episode, if the environment does not before.
-
-    Returns:
-        the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
     """
     clock = asyncio.get_running_loop().time
     started, acting = clock(), as_policy(policy)

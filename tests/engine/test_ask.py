@@ -145,23 +145,6 @@ def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() 
     assert sorted(CALLS) == made  # none of them was made again
 
 
-def test_items_go_on_while_another_waits_for_a_person() -> None:
-    class Sometimes:
-        id = "sometimes"
-
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            if inbox[-1].content == "x":
-                return NodeReply(content=await context.ask("x?"))
-            await asyncio.sleep(0.01)
-            CALLS.append(context.message_id)
-            return NodeReply(content=await context.ask(f"{inbox[-1].content}?"))
-
-    each = Map("each", CollabGraph([Sometimes()]), over=lambda message: ["x", "y"])
-    error = paused(CollabGraph([Sleeper("start"), each], [("start", "each")]))
-    assert [question.text for question in error.questions] == ["x?", "y?"]
-    assert CALLS == ["each:0/item:1/sometimes:0"]
-
-
 def test_an_answer_out_of_place_is_refused() -> None:
     graph = team(options=("yes", "no"))
     error = paused(graph)
@@ -174,19 +157,6 @@ def test_an_answer_out_of_place_is_refused() -> None:
         resumed(graph, error.partial, {"aprove:0": "yes"})
     with pytest.raises(ConfigError, match="find the run 'r' by its name, set journal="):
         resumed(graph, "r", {"approve:0": "yes"})
-
-
-def test_a_person_may_be_asked_inside_a_graph_that_is_a_fallback() -> None:
-    broken = Sleeper("ada", fails=OSError("down"))
-    spare = CollabGraph([writer, Ask("approve", "This?")], [("writer", "approve")], name="spare")
-    graph = CollabGraph([Fallback(broken, spare)])
-    error = paused(graph)
-    (question,) = error.questions
-    assert question.id == "ada:0/spare:1/approve:0"
-    assert resumed(graph, error.partial, {question.id: "yes"}).output == "yes"
-    assert resumed(graph, error.partial, {question.node: "yes"}).output == "yes"
-    with pytest.raises(RunPaused, match="waits for an answer to 'ada:0/spare:1/approve:0'"):
-        resumed(graph, error.partial, {"ada:0/spare:1/nobody": "yes"})
 
 
 class Assistant:

@@ -115,11 +115,3 @@ def test_conditions_are_replayed_too() -> None:
     changed = in_virtual_time(graph.replay(trace, messages={"router:0": "a phone"}))
     assert changed.message("end:0").content == "end(phone)"
     assert set(changed.skipped) == {"web:0", "other:0"}
-
-
-def test_the_output_of_a_trace_is_that_of_the_output_node() -> None:
-    trace = routed("web").run_sync("web")
-    assert trace.messages[-1].sender == "end"
-    assert (trace.output, trace.output_id) == ("web(router)", "web:0")
-    missing = routed("phone").run_sync("web")
-    assert missing.output is None and "no output" in repr(missing)

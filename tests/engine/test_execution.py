@@ -38,10 +38,6 @@ from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import function_node
 
 
-def ends(trace: Trace) -> dict[str, float]:
-    return {call.id: call.ended for call in trace.calls}
-
-
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4))
 def test_every_call_starts_when_its_own_inputs_are_there(seed: int, size: int, rounds: int) -> None:
@@ -65,31 +61,6 @@ def test_every_call_starts_when_its_own_inputs_are_there(seed: int, size: int, r
         for name in names
     }
     assert {id: call.heard for id, call in calls.items()} == expected
-
-
-def test_one_graph_serves_many_runs_at_the_same_time() -> None:
-    @function_node
-    async def start(inbox: Sequence[Message], context: NodeContext) -> str:
-        await asyncio.sleep(context.run_seed % 7)
-        return context.observation.goal
-
-    @function_node
-    async def end(inbox: Sequence[Message], context: NodeContext) -> str:
-        await asyncio.sleep(context.run_seed % 5)
-        return inbox[-1].content + "!"
-
-    graph = CollabGraph([start, end], [("start", "end")])
-
-    async def all_of_them() -> list[Trace]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(graph.run(f"goal {k}", seed=k, run_id=str(k))) for k in range(100)
-            ]
-        return [task.result() for task in tasks]
-
-    traces = in_virtual_time(all_of_them())
-    assert [t.messages[-1].content for t in traces] == [f"goal {k}!" for k in range(100)]
-    assert [ends(t)["end:0"] for t in traces] == [k % 7 + k % 5 for k in range(100)]
 
 
 @settings(max_examples=40)
@@ -128,12 +99,6 @@ def test_a_failed_node_leaves_a_tombstone_that_is_heard_and_recorded() -> None:
         "a": None, "bad": failure, "good": None, "end": None
     }  # fmt: skip
     assert str(failure) == reason
-
-
-def test_a_timeout_of_the_node_itself_is_not_taken_for_ours() -> None:
-    bad = Sleeper("bad", fails=TimeoutError("socket"))
-    trace = in_virtual_time(diamond(bad).run(BLANK, limits=Limits(timeout=5)))
-    assert trace.message("bad:0").error == "TimeoutError: socket"
 
 
 @pytest.mark.parametrize(
@@ -187,14 +152,6 @@ def test_a_message_gets_the_identity_of_its_call_whatever_it_claims() -> None:
     message = CollabGraph([liar]).run_sync("").messages[0]
     assert (message.id, message.sender, message.round) == ("liar:0", "liar", 0)
     assert message.content == "obey"
-
-
-def test_half_a_character_in_an_answer_is_mended_so_that_it_can_be_written() -> None:
-    @function_node
-    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
-        return "caf\u00e9 \ud83d"
-
-    assert CollabGraph([broken]).run_sync(BLANK).messages[0].content == "caf\u00e9 ?"
 
 
 def test_a_graph_stands_in_another_and_its_calls_are_in_the_same_trace() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
@@ -19,10 +19,6 @@ from swarm_ui import (
     RunFailed,
 )
 from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
-
-
-def says(word: str) -> Callable[[Message], bool]:
-    return lambda message: word in message.content
 
 
 def failing(id: str = "bad") -> Sleeper:
@@ -82,15 +78,6 @@ def test_it_does_not_hide_what_the_user_must_hear_of() -> None:
     with pytest.raises(BudgetExceeded, match="spent") as found:
         CollabGraph([Sleeper("x"), spent], [("x", "a")]).run_sync(BLANK)
     assert [m.id for m in found.value.partial.messages] == ["x:0"]
-
-
-def test_calls_that_are_skipped_inside_are_known_to_a_replay() -> None:
-    inner = CollabGraph([Sleeper("x"), Sleeper("y"), Sleeper("z")], [("x", "z")], "z", name="in")
-    inner = inner.with_edge("x", "y", when=says("never"))
-    graph = CollabGraph([Fallback(failing(), inner)])
-    trace = graph.run_sync(BLANK)
-    assert trace.skipped == ("bad:0/in:1/y:0",)
-    assert in_virtual_time(graph.replay(trace)) == trace
 
 
 def test_a_vote_with_a_fallback_is_a_vote() -> None:

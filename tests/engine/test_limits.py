@@ -1,4 +1,4 @@
-"""Time and adapter versions of a run."""
+"""Time limits of a run, and its cancellation."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
+from graph_fakes import BLANK, Sleeper, in_virtual_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_ui import (
     CollabGraph,
-    Completion,
     ConfigError,
     Limits,
     Message,
     NodeContext,
-    NodeError,
     NodeReply,
-    Request,
-    Trace,
 )
-from swarm_ui.engine.events import CallFinished, Event
-from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
-
-# -- time -------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -87,13 +79,6 @@ def test_a_node_that_catches_its_cancellation_does_no_harm_to_others(answers: bo
     ]
 
 
-def test_a_node_that_fails_to_stop_does_not_hide_why_the_run_ended() -> None:
-    nodes = [Stubborn(answers=False), Sleeper("b", 3, fails=OSError("disk full"))]
-    abort = Limits(on_failure="abort")
-    with pytest.raises(NodeError, match="node 'b', round 0: OSError: disk full"):
-        in_virtual_time(CollabGraph(nodes, output="b").run(BLANK, limits=abort))
-
-
 def test_a_node_that_catches_its_cancellation_does_not_keep_a_cancelled_run_going() -> None:
     later = Sleeper("later", 3)
     graph = CollabGraph([Stubborn(answers=True), later], [("stubborn", "later")])
@@ -138,78 +123,3 @@ def test_cancelling_a_run_with_open_calls_leaves_no_task_and_no_timer() -> None:
 def test_a_time_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="timeout must be > 0 seconds or None, got 0"):
         Limits(timeout=0)
-
-
-# -- versions ---------------------------------------------------------------------------------
-
-
-class Versioned(FixedModel):
-    """A model whose adapters get a new version whenever told."""
-
-    name = "versioned"
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.version = 1
-        self.leased: list[str] = []
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        await asyncio.sleep(1)
-        return [Completion(text=click(1), prompt="p", adapter=r.adapter) for r in requests]
-
-    def lease(self, adapter: str) -> str:
-        version = f"{adapter}@{self.version}"
-        self.leased.append(version)
-        return version
-
-    def release(self, version: str) -> None:
-        self.leased.remove(version)
-
-
-def test_a_run_keeps_the_adapter_versions_it_began_with() -> None:
-    model = Versioned()
-    inner = CollabGraph([AgentNode("x", model, adapter="b")], name="inner")
-    first = AgentNode("a", model, adapter="a")
-    node = Fallback(first, AgentNode("spare", model, adapter="c"))
-    team = CollabGraph([node, inner, MajorityVote()], rounds=3)
-
-    async def train_meanwhile() -> tuple[Trace, Trace, list[str]]:
-        first = asyncio.ensure_future(team.run(SCREEN))
-        await asyncio.sleep(1.5)
-        model.version = 2
-        held = sorted(model.leased)
-        second = await team.run(SCREEN)
-        return await first, second, held
-
-    first, second, held = in_virtual_time(train_meanwhile())
-    assert held == ["a@1", "b@1", "c@1"]
-    spoke = {c.id: c.adapter for c in first.calls if c.prompt}
-    assert set(spoke.values()) == {"a@1", "b@1"} and len(spoke) == 6
-    assert {c.adapter for c in second.calls if c.prompt} == {"a@2", "b@2"}
-    assert model.leased == []
-
-
-def test_leases_end_with_the_run_however_it_ends() -> None:
-    model = Versioned()
-    bad = CollabGraph([AgentNode("a", model, adapter="a"), Sleeper("b", fails=ConfigError("no"))],
-                      [("a", "b")])  # fmt: skip
-    with pytest.raises(ConfigError):
-        in_virtual_time(bad.run(SCREEN))
-    assert model.leased == []
-
-
-# -- the workers under it ----------------------------------------------------------------------
-
-
-def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:
-    def broken(event: Event) -> None:
-        if isinstance(event, CallFinished):
-            raise OSError("no room for events")
-
-    async def run() -> int:
-        graph = CollabGraph([Sleeper("a", 1), Sleeper("b", 99)], output="a")
-        with pytest.raises(OSError, match="no room for events"):
-            await graph.run(BLANK, on_event=broken)
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(run()) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
 
@@ -19,10 +18,7 @@ from swarm_ui import (
     Message,
     NodeContext,
     NodeReply,
-    Request,
 )
-from swarm_ui.errors import BudgetExceeded
-from swarm_ui.model import Completion
 from swarm_ui.nodes import AgentNode, Fallback
 
 graphs = {"seed": st.integers(0, 99), "size": st.integers(2, 6), "rounds": st.integers(1, 3)}
@@ -114,15 +110,6 @@ def test_one_edge_changed_asks_its_listener_and_those_after_it(
     assert timeless(changed) == timeless(fewer.run_sync(SCREEN, seed=seed))
 
 
-def test_what_comes_to_the_same_is_followed_by_nobody() -> None:
-    model = Telling()
-    graph = team(model, 3, 5, 2)
-    trace = graph.run_sync(SCREEN)
-    model.requests.clear()
-    assert timeless(in_virtual_time(graph.replay(trace, again=["a0:0"]))) == timeless(trace)
-    assert len(model.requests) == 1
-
-
 def test_resampling_draws_k_other_samples_that_are_the_same_next_time() -> None:
     model = Telling()
     graph = team(model, 3, 4, 2)
@@ -135,34 +122,6 @@ def test_resampling_draws_k_other_samples_that_are_the_same_next_time() -> None:
     assert all(t.message(m.id) == m for t in drawn for m in trace.messages if m.id not in before)
     again = in_virtual_time(graph.resample(trace, "a1:0", 5))
     assert [timeless(t) for t in again] == [timeless(t) for t in drawn]
-
-
-async def test_when_a_sample_fails_the_others_are_not_left_running() -> None:
-    asked, answered = 0, 0
-
-    class Failing:
-        """Its second call after the record fails; the others take a moment."""
-
-        name = "failing"
-
-        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            nonlocal asked, answered
-            asked += 1
-            number = asked
-            if number == 3:
-                raise BudgetExceeded("the budget is used up")
-            if number > 1:
-                await asyncio.sleep(0.01)
-            answered += 1
-            return [Completion(text="yes", prompt="p") for _ in requests]
-
-    graph = CollabGraph([AgentNode("a", Failing())])
-    trace = await graph.run(SCREEN)
-    with pytest.raises(BudgetExceeded):
-        await graph.resample(trace, "a:0", 4)
-    await asyncio.sleep(0.05)
-    assert answered == 1, "the record only"
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 def test_inside_a_nested_graph_too() -> None:

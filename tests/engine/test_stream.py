@@ -13,7 +13,6 @@ from swarm_ui import (
     CollabGraph,
     Completion,
     Limits,
-    ModelError,
     NodeError,
     Request,
 )
@@ -106,21 +105,6 @@ def test_a_run_that_raises_raises_after_what_came_before() -> None:
         return seen
 
     assert in_virtual_time(follow()) == ["CallStarted", "CallFinished", "CallStarted"]
-
-
-def test_a_run_whose_adapter_is_not_there_ends_as_any_other() -> None:
-    class Without(FixedModel):
-        name = "without adapters"
-
-        def lease(self, adapter: str) -> str:
-            raise ModelError(f"no adapter '{adapter}'")
-
-        def release(self, version: str) -> None: ...
-
-    team = CollabGraph([AgentNode("a", Without({}), adapter="x")])
-    with pytest.raises(ModelError, match="no adapter 'x'") as found:
-        in_virtual_time(team.run(BLANK, run_id="r"))
-    assert found.value.partial is not None and found.value.partial.run == "r"
 
 
 @pytest.mark.parametrize("events", [0, 1, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import pytest
@@ -101,17 +100,3 @@ def test_replayed_calls_have_no_span(lab: Lab) -> None:
     lab.clear()
     assert in_virtual_time(graph.replay(trace)) == trace
     assert len(lab.get_finished_spans()) == 1
-
-
-def test_without_a_provider_there_are_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", None)
-    seen: list[object] = []
-
-    @function_node
-    def node(inbox: object, context: object) -> str:
-        seen.append(otel.get_current_span().get_span_context().is_valid)
-        return "x"
-
-    assert CollabGraph([node]).run_sync(BLANK).output == "x" and seen == [False]
-    monkeypatch.delitem(sys.modules, "opentelemetry.trace")
-    assert CollabGraph([node]).run_sync(BLANK).output == "x"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from graph_fakes import SCREEN, FixedModel, HashModel, Sleeper, click
-from hypothesis import given
-from hypothesis import strategies as st
+from graph_fakes import SCREEN, HashModel, Sleeper
 
 from swarm_ui import CollabGraph, ConfigError, GraphError
 from swarm_ui.graph.dag import OpenGraph
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import MajorityVote
 
 
@@ -139,11 +134,6 @@ def test_composition_joins_the_output_to_the_first_nodes() -> None:
     assert both.predecessors["end"] == ("z",) and both.output == "end"
 
 
-def test_composition_carries_conditions() -> None:
-    left, right = line("ab", when={("a", "b"): bool}), line("cd", when={("c", "d"): bool})
-    assert (left >> right).when == {("a", "b"): bool, ("c", "d"): bool}
-
-
 def nodes(names: str) -> list[Sleeper]:
     return [Sleeper(name) for name in names]
 
@@ -179,62 +169,6 @@ def test_what_a_graph_shows_of_itself() -> None:
     assert repr(line("abcdefgh")) == (
         "CollabGraph('team': a, b, c, d, e, f, ... 2 more; 7 edges; output 'h', 1 round)"
     )
-
-
-Operation = Callable[[CollabGraph, random.Random], CollabGraph]
-
-
-def some_name(graph: CollabGraph, rng: random.Random) -> str:
-    return rng.choice(list(graph.nodes))
-
-
-OPERATIONS: dict[str, Operation] = {
-    "with_edges": lambda g, rng: g.with_edges(
-        [e for e in g.edges if rng.random() < 0.5 and e[1] not in g.closing]
-    ),
-    "with_edge": lambda g, rng: g.with_edge(
-        some_name(g, rng), some_name(g, rng), when=rng.choice([None, bool])
-    ),
-    "without_edge": lambda g, rng: g.without_edge(*rng.choice(g.edges)),
-    "with_node": lambda g, rng: g.with_node(
-        Sleeper(rng.choice("abcxyz")), hears=[some_name(g, rng)], heard_by=[some_name(g, rng)]
-    ),
-    "replaced": lambda g, rng: g.with_node(line("pq"), name=some_name(g, rng)),
-    "without_node": lambda g, rng: g.without_node(some_name(g, rng)),
-    "with_rounds": lambda g, rng: g.with_rounds(rng.randint(1, 3)),
-    "named": lambda g, rng: g.named(rng.choice(["one", "two"])),
-    "compose": lambda g, rng: g >> Sleeper(rng.choice("klm")),
-    "fan": lambda g, rng: g >> [Sleeper(rng.choice("klm")), line("no", rounds=g.rounds)] >> (
-        MajorityVote(rng.choice(["v1", "v2"]))
-    ),
-}  # fmt: skip
-
-
-def whole(graph: CollabGraph) -> tuple[object, ...]:
-    """All that a graph is made of."""
-    members, when = dict(graph.nodes), dict(graph.when)
-    return members, graph.edges, when, graph.output, graph.rounds, graph.name
-
-
-@given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(OPERATIONS)), max_size=12))
-def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
-    seed: int, operations: list[str]
-) -> None:
-    rng = random.Random(seed)
-    edges = random_dag("abcde", 0.6, rng)
-    members = [*nodes("abcde"), MajorityVote()]
-    graph = CollabGraph(members, [*edges, ("a", "vote")], "vote", when={("a", "vote"): bool})
-    for operation in operations:
-        before = whole(graph)
-        try:
-            new = OPERATIONS[operation](graph, rng)
-        except (GraphError, IndexError):  # a cycle, a name used twice, no edge to choose
-            new = graph
-        assert whole(graph) == before
-        assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
-            e: new.when.get(e) for e in graph.edges if e in new.edges
-        }
-        graph = new
 
 
 def team(**options: object) -> CollabGraph:
@@ -283,11 +217,3 @@ def test_settings_of_a_team_that_do_not_fit() -> None:
         team(vote="probability")
     with pytest.raises(GraphError, match="density"):
         team(density=1.5)
-
-
-def test_one_node_object_may_stand_under_two_names() -> None:
-    model = FixedModel({None: click(1)})
-    solo = CollabGraph.solo(model)
-    agent = solo.nodes["agent_0"]
-    graph = CollabGraph({"left": agent, "right": agent, "vote": MajorityVote()})
-    assert graph.run_sync(SCREEN).ballot == {'{"action_type":"click","index":1}': 2.0}

@@ -14,23 +14,20 @@ from hypothesis import strategies as st
 from swarm_ui import (
     Action,
     CollabGraph,
-    Credit,
     Element,
     Observation,
     Request,
     Trace,
 )
-from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
+from swarm_ui.action import Abstain
 from swarm_ui.agent_view import AgentView, Pane, paned
 from swarm_ui.environments import Done, Episodic
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
-from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout import GraphPolicy, rollout
-from swarm_ui.trace.records import Episode, StepRecord
 
 PASS = Abstain().json()
 NAMES = tuple(f"agent_{k}" for k in range(4))
@@ -122,13 +119,6 @@ def test_the_numbers_of_a_pane_lead_to_every_element_and_back(
 # -- what is said -----------------------------------------------------------------------------
 
 
-def test_a_pass_is_no_action_and_only_who_may_pass_is_understood() -> None:
-    assert parse_reply("Reason: nothing here\nAction: " + PASS) == Abstain()
-    assert isinstance(parse_action(PASS), Unparsed)
-    assert parse_reply(tap(1).json()) == tap(1)
-    assert isinstance(parse_reply("hm"), Unparsed)
-
-
 def test_a_colleagues_element_can_be_proposed_without_being_seen() -> None:
     trace = team(SeesOrPasses(2), debate(NAMES))
     assert trace.ballot == {tap(2, "button 2").json(): 4.0}
@@ -186,18 +176,6 @@ def test_a_pass_is_no_voice(
 
 
 # -- episodes ----------------------------------------------------------------------------------
-
-
-def test_credit_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
-    said = (PASS, tap(0).json(), "hm", PASS)
-    nodes = [
-        AgentNode(name, ScriptedModel([reply]), view=Pane(name=str(k)))
-        for k, (name, reply) in enumerate(zip(NAMES, said, strict=True))
-    ]
-    trace = CollabGraph([*nodes, MajorityVote()]).run_sync(long_screen(16))
-    record = StepRecord(trace=trace, executed=trace.action)
-    episode = Episode(environment="e", task="t", seed=0, success=False, steps=(record,))
-    assert Credit.each(episode, lambda *_: 1.0).values == (((None, 1.0, 0.0, None),),)
 
 
 def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:

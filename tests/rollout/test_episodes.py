@@ -32,7 +32,6 @@ from swarm_ui import (
     rollout_many,
     write_jsonl,
 )
-from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
 
@@ -98,11 +97,6 @@ def test_no_valid_proposal_is_a_lost_step_not_a_fault() -> None:
     assert episode.success is False
     assert [s.executed.action_type for s in episode.steps if s.executed] == ["wait"] * 3
     assert [s.trace.action for s in episode.steps] == [None] * 3
-
-
-def test_steps_can_be_limited_from_outside() -> None:
-    episode = play(clicker(), seed=3, max_steps=2)
-    assert len(episode.steps) == 2 and episode.success is False and episode.steps[-1].truncated
 
 
 def test_every_step_has_a_seed_of_its_own_and_equal_episodes_are_equal() -> None:
@@ -227,15 +221,6 @@ def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
     assert [s.trace.action.index for s in episode.steps if s.trace.action] == [1, 1, 1]
 
 
-def test_an_unusable_reply_of_a_critic_is_not_the_failure_of_the_team() -> None:
-    async def judge(index: int, trace: Trace, environment: Environment) -> Intervention | None:
-        raise ReplyError("the critic wrote no scores")
-
-    episode = play(clicker(), intervention=judge)
-    assert episode.success is None and episode.fault is not None
-    assert episode.fault.kind == "model" and "the critic wrote no scores" in str(episode.fault)
-
-
 # -- many episodes ----------------------------------------------------------------------------
 
 JOBS = [("count", 1 + k % 3) for k in range(12)]
@@ -296,13 +281,3 @@ def test_what_an_intervention_notes_is_in_the_episode_and_not_in_its_file(tmp_pa
 
 
 # -- policies ---------------------------------------------------------------------------------
-
-
-def test_a_graph_can_be_drawn_for_each_episode_with_its_log_probability() -> None:
-    model = FixedModel({None: click(0)})
-
-    def draw(task: str, seed: int) -> tuple[CollabGraph, float]:
-        return CollabGraph.collaborative(model=model, seed=seed), -float(seed)
-
-    episode = play(GraphPolicy(draw), seed=2)
-    assert {s.trace.edge_logprob for s in episode.steps} == {-2.0}

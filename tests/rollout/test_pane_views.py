@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from swarm_ui import CollabGraph, Element, Observation, Request
-from swarm_ui.action import Abstain
-from swarm_ui.agent_view import Pane, paned, panes
+from swarm_ui.agent_view import Pane, panes
 from swarm_ui.environments.base import at_once
-from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import scripted_reply
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
@@ -25,18 +24,6 @@ SCREEN = Observation(
         Element(index=k, role="button", text=f"b{k}", pane=pane) for k, pane in enumerate("llrr")
     ),
 )
-
-
-@pytest.mark.parametrize(
-    "reply", [Abstain().json(), 'Reason: it is 7\nAction: {"action_type":"pass"}']
-)
-def test_an_abstention_with_a_reason_is_a_message_in_the_prompt_of_the_listener(reply: str) -> None:
-    model = ScriptedModel(lambda request: reply)
-    nodes = [AgentNode("l", model, view=Pane(name="l")), AgentNode("r", model, view=Pane(name="r"))]
-    trace = CollabGraph(nodes, [("l", "r")], output="r").run_sync(SCREEN)
-    assert trace.action is None and len(trace.passed) == 2
-    assert ("it is 7" in trace.calls[1].prompt) == ("7" in reply)
-    assert trace.decision(trace.calls[1]).observation == paned(SCREEN, Pane(name="r")).observation
 
 
 def answer(request: Request) -> Completion:
@@ -63,14 +50,6 @@ async def test_scripted_teams_need_their_senders(task: str) -> None:
     assert (await play(task, 7, [])).success is False
     for edge in needed:
         assert (await play(task, 7, [e for e in needed if e != edge])).success is False
-
-
-@pytest.mark.parametrize("whole", [False, True])
-async def test_one_scripted_agent_with_everything_solves_all(whole: bool) -> None:
-    phone = SplitPhone(agents=len(SPLIT_APPS), whole=whole)
-    policy = GraphPolicy(CollabGraph.solo(ScriptedModel(answer)))
-    for task in phone.tasks:
-        assert (await rollout(phone, policy, task=task, seed=20_000_000)).success
 
 
 def test_panes_by_number_are_in_the_order_of_the_screen() -> None:

@@ -194,24 +194,6 @@ def test_an_episode_is_played_again_as_often_as_asked() -> None:
         assert len(worlds.made) == retries + 1 and worlds.open == 0
 
 
-def test_an_environment_that_cannot_be_made_is_a_fault_of_its_episode() -> None:
-    tries = iter(range(9))
-
-    async def make() -> Environment:
-        if next(tries) == 0:
-            raise EnvironmentFault("no emulator")
-        return Slow()
-
-    async def main() -> list[Episode]:
-        async with Rollouts([LocalWorker(make, slots=1, retries=0)]) as rollouts:
-            return await collect(rollouts, jobs(1, 1))
-
-    first, second = in_virtual_time(main())
-    assert str(first.fault) == "EnvironmentFault: no emulator"
-    assert (first.policy, first.task) == ("clicker", "wait")
-    assert second.success is True
-
-
 # -- workers that are lost --------------------------------------------------------------------
 
 

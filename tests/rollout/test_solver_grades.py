@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 from graph_fakes import timeless
-from small_world import Bare, Notebook
+from small_world import Notebook
 
 from swarm_ui import Action, CollabGraph, Completion, Environment, GraphPolicy, Request
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.rollout import Intervene, rollout
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.trace.records import Episode
@@ -53,19 +52,6 @@ def test_grades_are_recorded_and_nothing_else_changes() -> None:
         assert timeless(seen.trace) == timeless(other.trace)
         bare = msgspec.structs.replace(seen, trace=other.trace, credit=None, credit_source="")
         assert bare == other
-
-
-def test_grades_are_those_of_the_scripted_critic() -> None:
-    world = Notebook()
-    episode = played(world, intervention=solver_grades)
-    (credit,) = asyncio.run(ScriptedCritic(Notebook)([episode]))
-    assert credit.values == tuple(step.credit for step in episode.steps)
-    assert {step.credit_source for step in episode.steps} == {credit.source}
-
-
-def test_an_environment_that_cannot_grade_is_played_as_before() -> None:
-    episode = played(Bare(), intervention=solver_grades)
-    assert all(s.credit is None for s in episode.steps)
 
 
 class Broken(Notebook):

@@ -29,7 +29,6 @@ from swarm_ui import (
     Message,
     NodeContext,
     NodeReply,
-    RunFailed,
     Trace,
     TraceError,
 )
@@ -97,17 +96,6 @@ def test_a_finished_run_makes_no_call_and_gives_the_same_trace(journal: Journal)
     record = journal.read("r")
     assert record.finished and record.head.observation == SCREEN and record.head.seed == 7
     assert record.calls == trace.recorded()
-
-
-async def test_a_replay_of_a_resumed_run_asks_nobody_and_writes_nothing(journal: Journal) -> None:
-    with pytest.raises(BudgetExceeded):
-        await layered(8, Counting(20), wait=0).run(SCREEN, seed=8, run_id="r", journal=journal)
-    trace = await layered(8, wait=0).run(SCREEN, seed=8, run_id="r", journal=journal)
-    log, size = Counting(), journal.path.stat().st_size
-    assert await layered(8, log, wait=0).replay(trace) == trace
-    changed = await layered(8, log, wait=0).replay(trace, messages={"n0_0:0": "else"})
-    assert changed != trace and log.started
-    assert journal.path.stat().st_size == size
 
 
 class Wrapper:
@@ -178,18 +166,6 @@ async def test_a_hundred_runs_at_once_in_one_file(journal: Journal) -> None:
     assert {record.head.run for record in records} == {f"run {k}" for k in range(100)}
     assert all(record.finished and len(record.calls) == 4 for record in records)
     assert await asyncio.gather(*map(play, range(100))) == traces
-
-
-async def test_cancelled_it_goes_on_where_it_was(journal: Journal) -> None:
-    graph = CollabGraph([Sleeper("a"), Sleeper("b", 30)], [("a", "b")])
-    task = asyncio.create_task(graph.run(BLANK, run_id="r", journal=journal))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert list(journal.read("r").calls) == ["a:0"] and not journal.read("r").finished
-    quick = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
-    assert (await quick.run(BLANK, run_id="r", journal=journal)).output == "b(a)"
 
 
 # -- what is refused --------------------------------------------------------------------------
@@ -312,16 +288,6 @@ def test_whatever_a_model_says_can_be_kept(journal: Journal) -> None:
     assert node.calls == 1 and again.messages[1:] == trace.messages[1:]
     assert again.messages[0].content == trace.messages[0].content
     assert trace.calls[0].completion is not None and trace.calls[0].completion.logprob is None
-
-
-def test_a_run_in_which_every_call_failed_is_made_again(journal: Journal) -> None:
-    node = Sleeper("a", fails=ValueError("no"))
-    graph = CollabGraph([Fallback(node, Sleeper("b", fails=ValueError("neither")))])
-    for _ in range(2):
-        with pytest.raises(RunFailed, match="neither"):
-            graph.run_sync(BLANK, run_id="r", journal=journal)
-    node.fails = None
-    assert graph.run_sync(BLANK, run_id="r", journal=journal).output == "a/a()"
 
 
 # -- kill -9 ----------------------------------------------------------------------------------

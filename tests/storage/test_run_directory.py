@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -41,11 +40,6 @@ def test_default_path_holds_the_name_and_is_never_taken_twice(
     paths = [RunDirectory.create(None, name="My Phone!", config={}).path for _ in range(3)]
     assert len(set(paths)) == 3
     assert all(p.parent == Path("runs") and "-my-phone" in p.name for p in paths)
-
-
-def test_full_directory_is_refused_with_the_way_on(run: RunDirectory) -> None:
-    with pytest.raises(ConfigError, match="--resume"):
-        RunDirectory.create(run.path, config={})
 
 
 @pytest.mark.parametrize(
@@ -131,15 +125,6 @@ def test_write_atomic_leaves_the_old_file_when_it_fails(
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_is_not_readable_for_others_if_the_user_says_so(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        write_atomic(tmp_path / "status.json", "mine")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "status.json").stat().st_mode) == 0o600
 
 
 def test_a_folder_that_cannot_be_replaced_stays(

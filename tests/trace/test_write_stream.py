@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.errors import ConfigError
 from swarm_ui.trace.jsonl import Numbered, iter_jsonl, write_stream
 from swarm_ui.trace.records import Episode
 
@@ -108,20 +108,6 @@ def failing(*_: object) -> None:
     raise OSError(errno.EIO, "Input/output error")
 
 
-def test_the_event_loop_goes_on_while_the_disk_is_busy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate, path = Gate(monkeypatch), tmp_path / "e.jsonl"
-
-    async def main() -> list[int]:
-        work = asyncio.create_task(written(path, played([0, 5, 0, 0])))
-        await gate.busy()
-        gate.open()
-        return await work
-
-    assert asyncio.run(main()) == [0, 1, 2, 3]
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=1, max_size=8),
@@ -176,21 +162,3 @@ def test_an_interruption_while_the_disk_is_busy_keeps_what_was_read(
 
     asyncio.run(main())
     assert list(iter_jsonl(path)) == EPISODES[:1] and closed
-
-
-@pytest.mark.parametrize(
-    "error", [BudgetExceeded("spent"), ConfigError("wrong"), asyncio.CancelledError()]
-)
-def test_what_the_stream_raises_comes_after_its_episodes(
-    tmp_path: Path, error: BaseException
-) -> None:
-    path = tmp_path / "e.jsonl"
-
-    async def stream() -> Stream:
-        for number in range(3):
-            yield number, EPISODES[number]
-        raise error
-
-    with pytest.raises(type(error)):
-        asyncio.run(written(path, stream()))
-    assert list(iter_jsonl(path)) == EPISODES[:3]
