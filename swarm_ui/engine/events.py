@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from swarm_ui.engine.tasks import cancelled
 from swarm_ui.trace.records import Call, Trace
 
 
@@ -72,5 +73,4 @@ async def stream_of(
             yield event
         running.result()
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await cancelled([running])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from math import inf
 from weakref import WeakKeyDictionary
@@ -127,25 +127,20 @@ def _models(graph: Dag) -> tuple[tuple[Lease, ...], dict[str, tuple[Budget, str]
 class Versions:
     """Versions of adapters, each leased at its first use and released at the end."""
 
-    def __init__(self) -> None:
-        self._held: dict[tuple[int, str], Lease] = {}
+    def __init__(self, leases: ExitStack) -> None:
+        self._leases = leases
+        self._held: dict[tuple[int, str], str] = {}
 
     def hold(self, model: VersionedModel, adapter: str) -> None:
         """Use the current version of an adapter from now on. Raises ``ModelError`` as
         :meth:`~swarm_ui.model.VersionedModel.lease` does."""
-        key = id(model), adapter
-        if key not in self._held:
-            self._held[key] = model, model.lease(adapter)
+        if (id(model), adapter) not in self._held:
+            version = self._held[id(model), adapter] = model.lease(adapter)
+            self._leases.callback(model.release, version)
 
     def held(self, model: object, adapter: str) -> str:
         """The version, if it is held; else the adapter."""
-        return self._held.get((id(model), adapter), ("", adapter))[1]
-
-    def release(self) -> None:
-        """Release all of them."""
-        for model, version in self._held.values():
-            model.release(version)
-        self._held.clear()
+        return self._held.get((id(model), adapter), adapter)
 
 
 _EPISODE: ContextVar[Versions | None] = ContextVar("versions of an episode", default=None)
@@ -160,13 +155,10 @@ def same_versions() -> Iterator[Versions]:
     if around is not None:
         yield around
         return
-    versions = Versions()
-    token = _EPISODE.set(versions)
-    try:
+    with ExitStack() as leases:
+        versions = Versions(leases)
+        leases.callback(_EPISODE.reset, _EPISODE.set(versions))
         yield versions
-    finally:
-        _EPISODE.reset(token)
-        versions.release()
 
 
 # -- what was spent before a run was resumed --------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
@@ -74,23 +74,24 @@ async def in_order(
     try:
         await over
     finally:
-        await _stopped(tasks)
+        await cancelled(tasks)
     for _, failure in sorted(failures.items()):
         raise failure from failure.__cause__
 
 
-async def _stopped(tasks: set[asyncio.Task[None]]) -> None:
+async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait until they have ended, even if cancelled meanwhile."""
-    again = False
-    for task in tasks:
+    left, again = set(tasks), False
+    for task in left:
         task.cancel()
-    while tasks:
+    while left:
         try:
-            done, _ = await asyncio.wait(tasks)
+            done, left = await asyncio.wait(left)
         except asyncio.CancelledError:
             again = True
         else:
-            tasks -= done
+            for task in done:  # an exception that is never read would be logged
+                _ = task.cancelled() or task.exception()
     if again:
         raise asyncio.CancelledError
 
@@ -103,14 +104,11 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """
     if len(coroutines) == 1:
         return [await coroutines[0]]
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return list(await asyncio.gather(*tasks))
-    except BaseException:  # re-raised: no part may outlive the whole
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
+    finally:
+        await cancelled(tasks)
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:

@@ -33,8 +33,7 @@ from swarm_ui.report.results import (
     existing_results,
     in_order,
 )
-from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts
-from swarm_ui.rollout.solver_grades import solver_grades
+from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts, solver_grades
 from swarm_ui.stats import Interval, Measure
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl, write_stream

@@ -8,6 +8,7 @@ from swarm_ui.rollout.episode import (
     Job,
     MakeEnvironment,
     rollout,
+    solver_grades,
     spread_jobs,
 )
 from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, Policy, as_policy
@@ -28,5 +29,5 @@ __all__ = [
     "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "PerWorker",
     "Policy", "RayWorker", "Rollouts", "Work", "Worker", "WorkerLost",
     "as_policy", "ray_cluster", "ray_rollouts", "rollout",
-    "rollout_many", "spread_jobs",
+    "rollout_many", "solver_grades", "spread_jobs",
 ]  # fmt: skip

@@ -16,10 +16,11 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from swarm_ui.action import Action, unfit
+from swarm_ui.action import Action, ActionKey, unfit
+from swarm_ui.credit import SOLVER_CREDIT, as_matrix, proposals, unreadable
 from swarm_ui.engine.plan import same_versions
 from swarm_ui.engine.run import trace_of
-from swarm_ui.environment import Environment, checker_version
+from swarm_ui.environment import Environment, Graded, checker_version
 from swarm_ui.errors import (
     BudgetExceeded,
     ConfigError,
@@ -244,6 +245,27 @@ def _lost(trace: Trace) -> dict[str, Failure]:
             if parts and all(part in lost for part in parts):
                 lost[id] = lost[parts[0]]
     return lost
+
+
+async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+    """An :class:`Intervene` that grades every proposal; the executed action is not changed.
+
+    The credit of a message is 1.0 if its action brings the state nearer to success, else 0.0, also
+    for a reply without a valid action. It is ``None`` if the environment cannot grade. An error of
+    its solver is no fault: it is the rationale of a step without credit.
+    """
+    if not isinstance(environment, Graded):
+        return None
+    grades: dict[ActionKey, float] = {}
+    values: dict[str, float | None] = dict.fromkeys(unreadable(trace), 0.0)
+    try:
+        for action, id in [(m.action, m.id) for m in proposals(trace) if m.action is not None]:
+            if action.key not in grades:
+                grades[action.key] = environment.grade(action)
+            values[id] = grades[action.key]
+    except EnvironmentFault as error:
+        return Intervention(rationale=(f"not graded: {error}",))
+    return Intervention(credit=as_matrix(trace, values), credit_source=SOLVER_CREDIT)
 
 
 def spread_jobs(tasks: Sequence[str], n: int, seed: int, seeds: range) -> list[Job]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.environment import check_factory
-from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra, brief
+from swarm_ui.errors import ConfigError, EnvironmentFault, brief
 from swarm_ui.rollout.cluster import connected, imported, missing, reason, room_for
 from swarm_ui.rollout.episode import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import Rollouts
@@ -151,7 +151,7 @@ class RayWorker:
             REPORT, lambda: fleet.warn(missing(self.number, fleet.needs))
         )
         try:
-            hello = _answered(actor.hello.remote(platform.node()), starting=True)
+            hello = _answered(actor.hello.remote(), starting=True)
             node, self.pid, version = await asyncio.wait_for(hello, fleet.patience)
             if version != __version__:
                 raise ConfigError(
@@ -223,11 +223,9 @@ class _Player:
         self._worker = LocalWorker(made, slots=slots, retries=retries)
         self._read = lru_cache(_KEPT_WORKS)(lambda sent: asyncio.ensure_future(_received(sent)))
 
-    async def hello(self, node: str) -> tuple[str, int, str]:
-        """The address of the node (``node`` if Ray knows none), process id and version."""
-        with contextlib.suppress(MissingExtra):
-            node = str(imported().util.get_node_ip_address())
-        return node, os.getpid(), __version__
+    async def hello(self) -> tuple[str, int, str]:
+        """The name of the node, process id and version."""
+        return platform.node(), os.getpid(), __version__
 
     async def play(self, job: Job, sent: tuple[Any]) -> tuple[bytes, tuple[Any, ...]]:
         """An episode as JSON, which is smaller and faster than a pickle, and its notes."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
+from swarm_ui.engine.tasks import cancelled
 from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, Failure
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment
 from swarm_ui.rollout.policy import as_policy
@@ -19,7 +20,6 @@ from swarm_ui.rollout.worker import (
     Work,
     Worker,
     WorkerLost,
-    cancelled,
 )
 from swarm_ui.trace.records import Episode
 

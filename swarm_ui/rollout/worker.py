@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.graph.graph import CollabGraph
@@ -198,11 +199,3 @@ class LocalWorker:
                     self._made[given.key] = await made if inspect.isawaitable(made) else made
             given = cast("T | PerWorker[T]", self._made[given.key])
         return given
-
-
-async def cancelled(tasks: set[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended."""
-    ending = [*tasks]
-    for task in ending:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)

@@ -26,7 +26,6 @@ Numbered = tuple[int, Episode]
 """An episode and the number of its job."""
 
 _NOTHING = msgspec.Raw()
-_NAMES: dict[type[Any], str] = {Episode: "episode", Trace: "trace"}
 _WHAT: dict[type[Any], str] = {Episode: "an episode", Trace: "a trace"}
 
 
@@ -158,15 +157,15 @@ def _decoded(
             raise TraceError(
                 f"{where}: version {found.version}; this release reads version {TRACE_VERSION}"
             )
-        raw: msgspec.Raw = getattr(found, _NAMES[kind])
+        raw, otherwise = found.episode, found.trace
+        if kind is Trace:
+            raw, otherwise = otherwise, raw
         if raw:
             return decoder.decode(raw)
     except UNREADABLE as error:
         raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
-    other = Trace if kind is Episode else Episode
-    hint = ""
-    if getattr(found, _NAMES[other]):
-        hint = f" but {_WHAT[other]}; read the file with kind={other.__name__}"
+    other: type[Any] = Trace if kind is Episode else Episode
+    hint = f" but {_WHAT[other]}; read the file with kind={other.__name__}" if otherwise else ""
     raise TraceError(f"{where}: not {_WHAT[kind]}{hint}")
 
 
@@ -175,7 +174,7 @@ def _cannot_open(path: Path, error: OSError) -> TraceError:
 
 
 def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
-    name = _NAMES[type(record)]
+    name = type(record).__name__.lower()
     if isinstance(record, Episode) and record.notes:
         record = msgspec.structs.replace(record, notes=())
     try:

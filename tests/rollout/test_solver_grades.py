@@ -12,8 +12,7 @@ from small_world import Notebook
 from swarm_ui import Action, CollabGraph, Completion, Environment, GraphPolicy, Request
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.rollout import Intervene, rollout
-from swarm_ui.rollout.solver_grades import solver_grades
+from swarm_ui.rollout import Intervene, rollout, solver_grades
 from swarm_ui.trace.records import Episode
 
 SAVE = '{"action_type":"click","index":0}'
