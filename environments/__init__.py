@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     )
     from swarm_ui.environments.check import check_environment, contract_report
     from swarm_ui.environments.coordination import CoordinationEnvironment
-    from swarm_ui.environments.from_gym import from_gymnasium
-    from swarm_ui.environments.gym import GymView, TeamView
+    from swarm_ui.environments.gym import GymView, TeamView, from_gymnasium
     from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.environments.phone.invented import InventedPhone
@@ -71,8 +70,7 @@ _PLACES = {
         "Wrapper",
     ),
     "check": ("check_environment", "contract_report"),
-    "gym": ("GymView", "TeamView"),
-    "from_gym": ("from_gymnasium",),
+    "gym": ("GymView", "TeamView", "from_gymnasium"),
     "subprocess": ("ProcessEnvironment",),
 }  # fmt: skip
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}

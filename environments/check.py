@@ -59,7 +59,7 @@ RULES = {
 WALK = 8
 """Number of random actions whose steps are compared."""
 SHOWN = 3
-"""Findings of one rule that a report lists."""
+"""Problems with one rule that a report lists."""
 BACK = Action(action_type="navigate_back")
 COMPLETE = Action(action_type="status", goal_status="complete")
 NOWHERE = Action(action_type="click", index=9_999)
@@ -80,38 +80,31 @@ TRIES = (
 """An action of each kind, on no element."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """A violation of a rule, and the episode in which it was found."""
-
-    rule: str
-    where: str
-    problem: str
-
-
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check; ``print(report)`` shows it as a table."""
 
     environment: str
     checked: tuple[str, ...]
     """The rules that apply to the environment."""
-    findings: tuple[Finding, ...] = ()
+    problems: dict[str, list[str]]
+    """For each broken rule, what broke it and in which episodes."""
 
     @property
     def ok(self) -> bool:
-        return not self.findings
+        return not self.problems
 
     @property
     def broken(self) -> tuple[str, ...]:
         """Names of the broken rules."""
-        return tuple(rule for rule in RULES if any(f.rule == rule for f in self.findings))
+        return tuple(rule for rule in RULES if rule in self.problems)
 
     def __str__(self) -> str:
         lines = [self.environment]
         for rule, says in RULES.items():
-            found = [finding for finding in self.findings if finding.rule == rule]
+            found = self.problems.get(rule, [])
             state = "FAIL" if found else "ok" if rule in self.checked else "-"
             lines.append(f"  {state:4}  {rule:12}  {says if found else says.partition(': ')[0]}")
-            lines += [f"          {f.where}: {f.problem}" for f in found[:SHOWN]]
+            lines += [f"          {problem}" for problem in found[:SHOWN]]
             if len(found) > SHOWN:
                 lines.append(f"          and {len(found) - SHOWN} more like these")
         broken = f"broken: {', '.join(self.broken)}"
@@ -158,39 +151,36 @@ async def contract_report(
     one, two = make(), make()
     trial, name = _Trial(one, two, budget), type(one).__name__
     try:
-        if _has_members(trial):
+        if trial.has_members():
             name, chosen = one.name, one.tasks if tasks is None else tasks
             if not chosen or not seeds:
                 raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
-            await _idles(trial)
+            await trial.idles()
             for trial.task, trial.seed in product(chosen, seeds):
-                for check in (_resets, _repeats, _tries, _runs_out, _restores, _solves):
+                for check in (trial.repeats, trial.tries, trial.restores, trial.solves):
                     with suppress(_Stopped):
-                        await check(trial)
+                        await check()
             with suppress(_Stopped):
-                await _closes(trial)
+                await trial.closes()
     finally:
         for env in (one, two):
             await trial.close(env)
     absent = set() if isinstance(one, Restorable) else {"snapshot"}
     absent |= set() if isinstance(one, Graded) else {"expert", "grade"}
-    return Report(
-        environment=name,
-        checked=tuple(rule for rule in RULES if rule not in absent),
-        findings=tuple(dict.fromkeys(trial.findings)),
-    )
+    checked = tuple(rule for rule in RULES if rule not in absent)
+    return Report(environment=name, checked=checked, problems=trial.problems)
 
 
 class _Stopped(Exception):
-    """A check cannot go on; the reason is already a finding."""
+    """A check cannot go on; the reason is already a problem."""
 
 
 class _Trial:
-    """Resets and steps of two equal environments, with the checks of every screen and step."""
+    """The checks of two equal environments, and resets and steps that check what they return."""
 
     def __init__(self, one: Environment, two: Environment, budget: int) -> None:
         self.one, self.two, self.budget = one, two, budget
-        self.findings: list[Finding] = []
+        self.problems: dict[str, list[str]] = {}
         self.task, self.seed = "", 0
         self.done = 0
         """Number of actions of the running episode."""
@@ -198,7 +188,9 @@ class _Trial:
     def expect(self, rule: str, holds: bool, problem: str) -> None:
         if not holds:
             where = f"task {self.task!r}, seed {self.seed}" if self.task else "every episode"
-            self.findings.append(Finding(rule, where, problem))
+            found = self.problems.setdefault(rule, [])
+            if (told := f"{where}: {problem}") not in found:
+                found.append(told)
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
@@ -216,16 +208,15 @@ class _Trial:
         try:
             await doing
             self.expect(rule, False, f"{what} was done")
-        except error:
-            pass
-        except Exception as other:
-            self.expect(rule, False, f"{what} raised {type(other).__name__}: {other}")
+        except Exception as raised:
+            told = f"{what} raised {type(raised).__name__}: {raised}"
+            self.expect(rule, isinstance(raised, error), told)
 
     async def reset(self, env: Environment | None = None) -> Observation:
         with self.guarded("reset"):
             screen = await (env or self.one).reset(task=self.task, seed=self.seed)
         self.done = 0
-        self._shown(screen)
+        self.shown(screen)
         self.expect("reset", not screen.history, "the history is not empty after reset")
         return screen
 
@@ -233,8 +224,8 @@ class _Trial:
         with self.guarded(f"step with {action}"):
             step = await (env or self.one).step(action)
         self.done += 1
-        self._shown(step.observation)
-        self._round_trip(step)
+        self.shown(step.observation)
+        self.round_trip(step)
         told = f"{action}: reward {step.reward}, terminated={step.terminated}, " + (
             f"truncated={step.truncated}, fault={step.fault!r}"
         )
@@ -256,7 +247,7 @@ class _Trial:
         except Exception as error:
             self.expect("close", False, f"close raised {type(error).__name__}: {error}")
 
-    def _shown(self, screen: Observation) -> None:
+    def shown(self, screen: Observation) -> None:
         """Check the rules of every observation."""
         for position, element in enumerate(screen.elements):
             left, top, right, bottom = element.bounds or (0, 0, 0, 0)
@@ -265,165 +256,143 @@ class _Trial:
             self.expect("elements", fits, f"the element at position {position} has {told}")
         self.expect("goal", bool(screen.goal), "the goal is empty")
         known = [kind for kind in ACTION_TYPES if kind in screen.actions]
-        right = len(known) == len(screen.actions)
-        self.expect("actions", right, f"it offers {', '.join(screen.actions)}")
-        self._round_trip(screen)
+        told = f"it offers {', '.join(screen.actions)}"
+        self.expect("actions", len(known) == len(screen.actions), told)
+        self.round_trip(screen)
 
-    def _round_trip(self, record: Observation | Step) -> None:
+    def round_trip(self, record: Observation | Step) -> None:
         try:
             back = msgspec.json.decode(msgspec.json.encode(record), type=type(record))
             self.expect("json", back == record, "it changes in a JSON round trip")
         except (msgspec.MsgspecError, TypeError, ValueError) as error:
             self.expect("json", False, f"it cannot be written and read: {error}")
 
+    # -- the checks ---------------------------------------------------------------------------
 
-def _has_members(trial: _Trial) -> bool:
-    env, names = trial.one, ("name", "tasks", "reset", "step", "close")
-    lacks = [name for name in names if getattr(env, name, None) is None]
-    if lacks:
-        trial.expect("members", False, f"{type(env).__name__} lacks {', '.join(lacks)}")
-        return False
-    trial.expect("members", bool(env.name), "the name is empty")
-    trial.expect("members", len(set(env.tasks)) == len(env.tasks), "a task is listed twice")
-    return True
+    def has_members(self) -> bool:
+        env, names = self.one, ("name", "tasks", "reset", "step", "close")
+        if lacks := [name for name in names if getattr(env, name, None) is None]:
+            self.expect("members", False, f"{type(env).__name__} lacks {', '.join(lacks)}")
+            return False
+        self.expect("members", bool(env.name), "the name is empty")
+        self.expect("members", len(set(env.tasks)) == len(env.tasks), "a task is listed twice")
+        return True
 
+    async def idles(self) -> None:
+        first = self.one.step(BACK)
+        await self.refuses("idle", first, EnvironmentFault, "a step before the first reset")
+        reset = self.one.reset(task="no such task", seed=0)
+        await self.refuses("unknown-task", reset, ConfigError, "reset with an unknown task")
 
-async def _idles(trial: _Trial) -> None:
-    first = trial.one.step(BACK)
-    await trial.refuses("idle", first, EnvironmentFault, "a step before the first reset")
-    reset = trial.one.reset(task="no such task", seed=0)
-    await trial.refuses("unknown-task", reset, ConfigError, "reset with an unknown task")
+    async def repeats(self) -> None:
+        """Equal resets, and equal actions after them, give equal screens and steps."""
+        rng = random.Random(f"{self.task}/{self.seed}")
+        first = screen = await self.reset()
+        walk: list[tuple[Action, Step]] = []
+        while len(walk) < WALK and not (walk and walk[-1][1].ended):
+            able = [a for a in choices(screen, ("x",)) if a.action_type != "status"]
+            if not able:
+                break
+            action = rng.choice(able)
+            walk.append((action, await self.step(action)))
+            screen = walk[-1][1].observation
+        for env, which in ((self.one, "the same environment"), (self.two, "another environment")):
+            again = await self.reset(env)
+            same = again.screen_key() == first.screen_key() and again.actions == first.actions
+            self.expect("reset", same, f"{which} gave different screens for equal arguments")
+        for number, (action, step) in enumerate(walk, start=1):
+            if _pictureless(await self.step(action, self.two)) != _pictureless(step):
+                told = f"step {number}, {action}, gave a different step"
+                self.expect("determinism", False, told)
+                return
 
+    async def tries(self) -> None:
+        """Actions without a target are lost, what is offered gives no reward at once, and the
+        budget ends."""
+        for action in TRIES:
+            before, nonsense = await self.reset(), action.index is not None
+            if not (nonsense or before.offers(action.action_type)):
+                continue
+            step = await self.step(action)
+            free = step.reward and action.action_type not in ("status", "answer")
+            self.expect("actions", not free, f"{action} at once is rewarded")
+            if nonsense:
+                self.expect("lost-step", not step.terminated, f"{action} ends the episode")
+                self.expect("lost-step", bool(step.note), f"{action} gets no note")
+                labels = [[e.label for e in s.elements] for s in (before, step.observation)]
+                self.expect("lost-step", labels[0] == labels[1], f"{action} changes the screen")
+        await self.reset()
+        step = await self.step(NOWHERE)
+        while not step.ended and self.done < self.budget:
+            step = await self.step(NOWHERE)
+        told = f"not truncated after {self.budget} lost steps at most"
+        self.expect("ending", step.truncated, told)
+        if step.truncated:
+            after = self.one.step(BACK)
+            await self.refuses("idle", after, EnvironmentFault, "a step after the end")
 
-async def _resets(trial: _Trial) -> None:
-    first = await trial.reset()
-    for env, which in ((trial.two, "another environment"), (trial.one, "the same environment")):
-        again = await trial.reset(env)
-        same = again.screen_key() == first.screen_key() and again.actions == first.actions
-        trial.expect("reset", same, f"{which} gave different screens for equal arguments")
-
-
-async def _repeats(trial: _Trial) -> None:
-    """The actions of a random walk give the same steps in another environment."""
-    rng = random.Random(f"{trial.task}/{trial.seed}")
-    screen = await trial.reset()
-    walk: list[tuple[Action, Step]] = []
-    while len(walk) < WALK and not (walk and walk[-1][1].ended):
-        able = [a for a in choices(screen, ("x",)) if a.action_type != "status"]
-        if not able:
-            break
-        action = rng.choice(able)
-        walk.append((action, await trial.step(action)))
-        screen = walk[-1][1].observation
-    await trial.reset(trial.two)
-    for number, (action, step) in enumerate(walk, start=1):
-        if _pictureless(await trial.step(action, trial.two)) != _pictureless(step):
-            told = f"step {number}, {action}, gave a different step"
-            trial.expect("determinism", False, told)
+    async def restores(self) -> None:
+        """The same steps follow a snapshot again, also when the episode has ended meanwhile."""
+        env = self.one
+        if not isinstance(env, Restorable):
             return
+        start = await self.reset()
+        with self.guarded("snapshot"):
+            state = env.snapshot()
+        first = await self.two_steps()
+        for ends in (False, True):
+            with self.guarded("restore"):
+                back = env.restore(state)
+                if ends:
+                    await env.step(COMPLETE)
+                    back = env.restore(state)
+            self.done = 0
+            told = "restore does not give the snapshot's screen"
+            self.expect("snapshot", back == start, told)
+            told = "after restore the same actions give different steps"
+            self.expect("snapshot", await self.two_steps() == first, told)
 
+    async def two_steps(self) -> list[Step]:
+        first = await self.step(Action(action_type="click", index=0))
+        steps = [first] if first.ended else [first, await self.step(BACK)]
+        return list(map(_pictureless, steps))
 
-async def _tries(trial: _Trial) -> None:
-    """Actions without a target are lost, and what is offered gives no reward at once."""
-    for action in TRIES:
-        before = await trial.reset()
-        nonsense = action.index is not None
-        if not (nonsense or before.offers(action.action_type)):
-            continue
-        step = await trial.step(action)
-        free = step.reward and action.action_type not in ("status", "answer")
-        trial.expect("actions", not free, f"{action} at once is rewarded")
-        if nonsense:
-            trial.expect("lost-step", not step.terminated, f"{action} ends the episode")
-            trial.expect("lost-step", bool(step.note), f"{action} gets no note")
-            labels = [[e.label for e in s.elements] for s in (before, step.observation)]
-            trial.expect("lost-step", labels[0] == labels[1], f"{action} changes the screen")
+    async def solves(self) -> None:
+        env = self.one
+        if not isinstance(env, Graded):
+            return
+        await self.reset()
+        with self.guarded("expert and grade"):
+            early, graded = env.expert().action_type != "status", env.grade(COMPLETE)
+        if early:
+            step = await self.step(COMPLETE)
+            told = f"declaring success at once is graded {graded} and rewarded {step.reward}"
+            self.expect("grade", graded == 0 == step.reward, told)
+        screen = await self.reset()
+        while self.done < self.budget:
+            with self.guarded("expert and grade"):
+                action = env.expert()
+                right, wrong, again = env.grade(action), env.grade(NOWHERE), env.expert()
+            pointed = action.index is None or screen.element(action.index) is not None
+            self.expect("expert", pointed, f"{action} points at no element of the screen")
+            self.expect("grade", right == 1.0, f"the expert's {action} is graded {right}")
+            self.expect("grade", wrong == 0.0, f"a click on no element is graded {wrong}")
+            self.expect("grade", again == action, f"after grading the expert wants {again}")
+            step = await self.step(action)
+            screen = step.observation
+            if step.ended:
+                self.expect("expert", step.reward == 1.0, f"it ends with reward {step.reward}")
+                return
+        self.expect("expert", False, f"not done after {self.budget} actions")
 
-
-async def _runs_out(trial: _Trial) -> None:
-    await trial.reset()
-    step = await trial.step(NOWHERE)
-    while not step.ended and trial.done < trial.budget:
-        step = await trial.step(NOWHERE)
-    told = f"not truncated after {trial.budget} lost steps at most"
-    trial.expect("ending", step.truncated, told)
-    if step.truncated:
-        after = trial.one.step(BACK)
-        await trial.refuses("idle", after, EnvironmentFault, "a step after the end")
-
-
-async def _restores(trial: _Trial) -> None:
-    env = trial.one
-    if not isinstance(env, Restorable):
-        return
-    start = await trial.reset()
-    with trial.guarded("snapshot"):
-        state = env.snapshot()
-    first = await _two_steps(trial)
-    for _ in range(2):
-        with trial.guarded("restore"):
-            back = env.restore(state)
-        trial.expect("snapshot", back == start, "restore does not give the snapshot's screen")
-        trial.done = 0
-        same = await _two_steps(trial) == first
-        trial.expect("snapshot", same, "after restore the same actions give different steps")
-    await trial.reset()
-    step = await trial.step(NOWHERE)
-    if step.ended:
-        return
-    with trial.guarded("snapshot and restore in an episode"):
-        state = env.snapshot()
-        await env.step(COMPLETE)
-        back = env.restore(state)
-    same = back == step.observation
-    trial.expect("snapshot", same, "restore after the end gives another screen")
-    over = (await trial.step(NOWHERE)).terminated
-    trial.expect("snapshot", not over, "an episode restored after its end is still ended")
-
-
-async def _two_steps(trial: _Trial) -> list[Step]:
-    first = await trial.step(Action(action_type="click", index=0))
-    steps = [first] if first.ended else [first, await trial.step(BACK)]
-    return list(map(_pictureless, steps))
+    async def closes(self) -> None:
+        await self.reset()
+        for _ in range(2):
+            await self.close(self.one)
+        after = self.one.step(BACK)
+        await self.refuses("close", after, EnvironmentFault, "a step after close")
 
 
 def _pictureless(step: Step) -> Step:
     """The step without its screenshot; pixels may differ."""
     return replace(step, observation=replace(step.observation, png=None))
-
-
-async def _solves(trial: _Trial) -> None:
-    env = trial.one
-    if not isinstance(env, Graded):
-        return
-    await trial.reset()
-    with trial.guarded("expert and grade"):
-        early, graded = env.expert().action_type != "status", env.grade(COMPLETE)
-    if early:
-        step = await trial.step(COMPLETE)
-        told = f"declaring success at once is graded {graded} and rewarded {step.reward}"
-        trial.expect("grade", graded == 0 == step.reward, told)
-    screen = await trial.reset()
-    while trial.done < trial.budget:
-        with trial.guarded("expert and grade"):
-            action = env.expert()
-            right, wrong, again = env.grade(action), env.grade(NOWHERE), env.expert()
-        pointed = action.index is None or screen.element(action.index) is not None
-        trial.expect("expert", pointed, f"{action} points at no element of the screen")
-        trial.expect("grade", right == 1.0, f"the expert's {action} is graded {right}")
-        trial.expect("grade", wrong == 0.0, f"a click on no element is graded {wrong}")
-        trial.expect("grade", again == action, f"after grading the expert wants {again}")
-        step = await trial.step(action)
-        screen = step.observation
-        if step.ended:
-            trial.expect("expert", step.reward == 1.0, f"it ends with reward {step.reward}")
-            return
-    trial.expect("expert", False, f"not done after {trial.budget} actions")
-
-
-async def _closes(trial: _Trial) -> None:
-    await trial.reset()
-    for _ in range(2):
-        await trial.close(trial.one)
-    after = trial.one.step(BACK)
-    await trial.refuses("close", after, EnvironmentFault, "a step after close")

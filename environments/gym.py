@@ -1,4 +1,7 @@
-"""Any environment as one of Gymnasium or PettingZoo (extra ``gym``).
+"""Environments of Gymnasium and PettingZoo (extra ``gym``): theirs as ours, and ours as theirs.
+
+lake = from_gymnasium(lambda: gymnasium.make("FrozenLake-v1", is_slippery=False))
+episodes = await rollout_many(lake, team, [("FrozenLake-v1", seed) for seed in range(10)])
 
 env = GymView(PhoneEnvironment, tasks=["contacts-add"])
 observation, info = env.reset(seed=7)
@@ -10,17 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import io
-import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from random import Random
 from typing import Any, ClassVar, Literal, TypeVar
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment, Step, check_factory
+from swarm_ui.environment import Environment, check_factory
 from swarm_ui.environments.action_lists import choices, phrases
+from swarm_ui.environments.base import Done, Episodic, as_png
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
-from swarm_ui.observation import Observation, render
+from swarm_ui.observation import Element, Observation, render
 
 try:
     import gymnasium
@@ -28,15 +34,16 @@ try:
     from gymnasium import spaces
     from pettingzoo import ParallelEnv
 except ImportError as error:
-    raise MissingExtra("gym", "Gymnasium and PettingZoo views", error.name or "gymnasium") from None
+    raise MissingExtra("gym", "Gymnasium and PettingZoo", error.name or "gymnasium") from None
 
 MOST_TEXT = 65_536
 """Maximum number of characters of a goal or a screen. Characters outside ASCII are written as
 ``\\u20ac``."""
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 _WAIT = Action(action_type="wait")
+_COLOURED = re.compile(r"\x1b\[[\d;]+m(.*?)\x1b\[0m")
+"""A coloured part of a terminal's text, such as the place of the player."""
 
-Make = Callable[[], Environment]
 Infos = dict[str, Any]
 T = TypeVar("T")
 
@@ -48,28 +55,49 @@ class _Text(str):
     dtype = str
 
 
-class _Player:
-    """The part that both views share: an environment on an event loop in another thread, the
-    choice of episodes, and screens and actions in the spaces of Gymnasium."""
+class GymView(gymnasium.Env[dict[str, Any], Any]):
+    """An environment behind Gymnasium's interface.
+
+    Observations are dictionaries of texts: ``goal``, ``app`` and ``screen``. An action is an index
+    into ``info["actions"]``, the actions of the present screen; ``info["action_mask"]`` marks the
+    valid indices. Any other costs a step, and ``info["note"]`` has the reason. A fault raises
+    ``EnvironmentFault``; it is never a reward of 0. ``info["observation"]`` is the complete
+    observation.
+
+    ``reset(seed=...)`` seeds the choice of task and episode; ``reset(options={"task": ...,
+    "episode": 7})`` sets them.
+
+    Args:
+        make: makes the environment, which runs on an event loop in a thread of its own.
+        tasks: tasks to choose from; all by default.
+        seeds: seeds of episodes to choose from.
+        most_actions: size of the action space.
+        render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot.
+    """
+
+    metadata: ClassVar[Infos] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # type: ignore[misc]
 
     def __init__(
         self,
-        make: Make,
-        tasks: Sequence[str] | None,
-        seeds: Sequence[int],
-        size: int,
+        make: Callable[[], Environment],
+        *,
+        tasks: Sequence[str] | None = None,
+        seeds: Sequence[int] = range(10_000),
+        most_actions: int = 1_024,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
         check_factory(make)
-        self._seeds, self._size = seeds, size
+        self.render_mode, self._seeds = render_mode, seeds
+        self._screen: Observation | None = None
         self._offered: list[Action] = []
-        self.screen: Observation | None = None
         text = spaces.Text(max_length=MOST_TEXT, min_length=0, charset=_CHARACTERS)
-        self.space = spaces.Dict({"goal": text, "app": text, "screen": text})
+        self.observation_space = spaces.Dict({"goal": text, "app": text, "screen": text})
+        self.action_space = spaces.Discrete(most_actions)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._env = self._wait(self._made(make))
+            self._env = self._wait(_made(make))
             self._tasks = tuple(self._env.tasks if tasks is None else tasks)
             if not self._tasks or not seeds:
                 raise ConfigError(
@@ -79,68 +107,70 @@ class _Player:
             self._end()
             raise
 
-    async def _made(self, make: Make) -> Environment:
-        return make()  # on the event loop
-
-    def reset(self, draw: Callable[[int], int], options: Infos | None) -> Infos:
-        """Start an episode, and return its infos. ``draw(n)`` draws a number below ``n``."""
-        drawn: Infos = {"task": self._tasks[draw(len(self._tasks))]}
-        drawn["episode"] = self._seeds[draw(len(self._seeds))]
-        chosen = drawn | (options or {})
+    def reset(
+        self, *, seed: int | None = None, options: Infos | None = None
+    ) -> tuple[dict[str, Any], Infos]:
+        super().reset(seed=seed)
+        task = self._tasks[int(self.np_random.integers(len(self._tasks)))]
+        episode = self._seeds[int(self.np_random.integers(len(self._seeds)))]
+        chosen = {"task": task, "episode": episode, **(options or {})}
         task, episode = str(chosen["task"]), int(chosen["episode"])
         screen = self._wait(self._env.reset(task=task, seed=episode))
-        return {**self._infos(screen, "", over=False), "task": task, "episode": episode}
+        return self._shown(screen, "", over=False, task=task, episode=episode)
 
-    def step(self, action: Action, note: str = "") -> tuple[Step, Infos]:
-        step = self._wait(self._env.step(action))
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, Infos]:
+        meant, count = self.action_of(action), len(self._offered)
+        step = self._wait(self._env.step(meant or _WAIT))
         if step.fault is not None:
             raise EnvironmentFault(f"{self._env.name}: {step.fault}")
-        return step, self._infos(step.observation, note or step.note, over=step.ended)
+        note = step.note if meant else f"no action {action}: the screen offers {count}"
+        seen, info = self._shown(step.observation, note, over=step.ended)
+        return seen, step.reward, step.terminated, step.truncated, info
 
-    def chosen(self, number: Any) -> tuple[Action | None, str]:
-        """The action of a number, or ``None`` and the reason why there is none."""
-        if 0 <= int(number) < len(self._offered):
-            return self._offered[int(number)], ""
-        return None, f"no action {number}: the screen offers {len(self._offered)}"
+    def action_of(self, number: Any) -> Action | None:
+        """The action of an index; ``None`` if the screen offers none."""
+        return self._offered[int(number)] if 0 <= int(number) < len(self._offered) else None
 
-    def observation(self) -> dict[str, Any]:
-        """The present screen. Raises ``ConfigError`` if it does not fit."""
-        screen = self.screen
-        assert screen is not None  # there was a reset
-        texts = {"goal": screen.goal, "app": screen.app, "screen": render(screen)}
-        plain = {
-            name: "".join(
-                c if c in _CHARACTERS else c.encode("unicode_escape").decode("ascii") for c in text
-            )
-            for name, text in texts.items()
-        }
-        if any(len(text) > MOST_TEXT for text in plain.values()):
-            raise ConfigError(f"{self._env.name}: the screen has more than {MOST_TEXT} characters")
-        return {name: _Text(text) for name, text in plain.items()}
+    def render(self) -> Any:
+        screen = self._screen
+        if self.render_mode is None or screen is None:
+            return None
+        if self.render_mode == "ansi":
+            return render(screen)
+        if screen.png is None:
+            raise ConfigError("the environment has no screenshots: turn them on when you make it")
+        from PIL import Image
 
-    def mask(self) -> Any:
-        """1 for each valid action."""
-        mask = np.zeros(self._size, np.int8)
-        mask[: len(self._offered)] = 1
-        return mask
+        with Image.open(io.BytesIO(screen.png)) as image:
+            return np.asarray(image.convert("RGB"), np.uint8).copy()
 
     def close(self) -> None:
-        """Close the environment and end the thread; may be called twice."""
         if not self._loop.is_closed():
             try:
                 self._wait(self._env.close())
             finally:
                 self._end()
 
-    def _infos(self, screen: Observation, note: str, *, over: bool) -> Infos:
-        self.screen = screen
+    def _shown(
+        self, screen: Observation, note: str, *, over: bool, **more: object
+    ) -> tuple[dict[str, Any], Infos]:
+        """A screen in the spaces of Gymnasium, and its infos."""
+        self._screen = screen
         self._offered = [] if over else choices(screen, phrases(screen.goal))
-        if len(self._offered) > self._size:
+        count, room = len(self._offered), int(self.action_space.n)  # type: ignore[attr-defined]
+        if count > room:
             raise ConfigError(
-                f"{self._env.name}: the screen offers {len(self._offered)} actions and there is "
-                f"room for {self._size}: pass most_actions={len(self._offered)} or more"
+                f"{self._env.name}: the screen offers {count} actions and there is room for "
+                f"{room}: pass most_actions={count} or more"
             )
-        return {"observation": screen, "actions": tuple(self._offered), "note": note}
+        mask = np.zeros(room, np.int8)
+        mask[:count] = 1
+        texts = {"goal": screen.goal, "app": screen.app, "screen": render(screen)}
+        seen = {name: _plain(text) for name, text in texts.items()}
+        if any(len(text) > MOST_TEXT for text in seen.values()):
+            raise ConfigError(f"{self._env.name}: the screen has more than {MOST_TEXT} characters")
+        told = {"observation": screen, "actions": tuple(self._offered), "action_mask": mask}
+        return seen, {**told, "note": note, **more}
 
     def _wait(self, doing: Coroutine[Any, Any, T]) -> T:
         if self._loop.is_closed():
@@ -159,64 +189,14 @@ class _Player:
         self._loop.close()
 
 
-class GymView(gymnasium.Env[dict[str, Any], Any]):
-    """An environment behind Gymnasium's interface.
+async def _made(make: Callable[[], Environment]) -> Environment:
+    return make()  # on the event loop
 
-    Observations are dictionaries of texts: ``goal``, ``app`` and ``screen``. An action is an index
-    into ``info["actions"]``, the actions of the present screen; ``info["action_mask"]`` marks the
-    valid indices. Any other costs a step, and ``info["note"]`` has the reason. A fault raises
-    ``EnvironmentFault``; it is never a reward of 0. ``info["observation"]`` is the complete
-    observation.
 
-    ``reset(seed=...)`` seeds the choice of task and episode; ``reset(options={"task": ...,
-    "episode": 7})`` sets them.
-
-    Args:
-        make: makes the environment.
-        tasks: tasks to choose from; all by default.
-        seeds: seeds of episodes to choose from.
-        most_actions: size of the action space.
-        render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot.
-    """
-
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # type: ignore[misc]
-
-    def __init__(
-        self,
-        make: Make,
-        *,
-        tasks: Sequence[str] | None = None,
-        seeds: Sequence[int] = range(10_000),
-        most_actions: int = 1_024,
-        render_mode: Literal["ansi", "rgb_array"] | None = None,
-    ) -> None:
-        self.render_mode = render_mode
-        self._player = _Player(make, tasks, seeds, most_actions)
-        self.observation_space = self._player.space
-        self.action_space = spaces.Discrete(most_actions)
-
-    def reset(
-        self, *, seed: int | None = None, options: Infos | None = None
-    ) -> tuple[dict[str, Any], Infos]:
-        super().reset(seed=seed)
-        info = self._player.reset(lambda n: int(self.np_random.integers(n)), options)
-        return self._player.observation(), {**info, "action_mask": self._player.mask()}
-
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, Infos]:
-        meant, lost = self._player.chosen(action)
-        step, info = self._player.step(meant or _WAIT, lost)
-        info["action_mask"] = self._player.mask()
-        shown = self._player.observation()
-        return shown, step.reward, step.terminated, step.truncated, info
-
-    def render(self) -> Any:
-        screen = self._player.screen
-        if self.render_mode is None or screen is None:
-            return None
-        return render(screen) if self.render_mode == "ansi" else _picture(screen)
-
-    def close(self) -> None:
-        self._player.close()
+def _plain(text: str) -> _Text:
+    return _Text(
+        "".join(c if c in _CHARACTERS else c.encode("unicode_escape").decode("ascii") for c in text)
+    )
 
 
 class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
@@ -230,31 +210,23 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     Args:
         make: makes the environment.
         agents: their number.
-        tasks, seeds, most_actions: the same as in ``GymView``.
+        options: ``tasks``, ``seeds`` and ``most_actions`` of ``GymView``.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"name": "swarm_ui_team_v0", "render_modes": []}
+    metadata: ClassVar[Infos] = {"name": "swarm_ui_team_v0", "render_modes": []}
     render_mode = None
 
-    def __init__(
-        self,
-        make: Make,
-        *,
-        agents: int = 4,
-        tasks: Sequence[str] | None = None,
-        seeds: Sequence[int] = range(10_000),
-        most_actions: int = 1_024,
-    ) -> None:
+    def __init__(self, make: Callable[[], Environment], *, agents: int = 4, **options: Any) -> None:
         if agents < 1:
             raise ConfigError(f"TeamView: 'agents' must be >= 1, got {agents}")
         self.possible_agents = [f"agent_{i}" for i in range(agents)]
         self.agents: list[str] = []
-        self._rng = random.Random()
-        self._player = _Player(make, tasks, seeds, most_actions)
-        mask = spaces.Box(0, 1, (most_actions,), np.int8)
-        space = {"observation": self._player.space, "action_mask": mask}
+        self._view = view = GymView(make, **options)
+        room = int(view.action_space.n)  # type: ignore[attr-defined]
+        mask = spaces.Box(0, 1, (room,), np.int8)
+        space = {"observation": view.observation_space, "action_mask": mask}
         self.observation_spaces = {name: spaces.Dict(space) for name in self.possible_agents}
-        self.action_spaces = {n: spaces.Discrete(most_actions) for n in self.possible_agents}
+        self.action_spaces = {name: spaces.Discrete(room) for name in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -265,46 +237,146 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     def reset(
         self, seed: int | None = None, options: Infos | None = None
     ) -> tuple[dict[str, Any], dict[str, Infos]]:
-        if seed is not None:
-            self._rng = random.Random(seed)
-        info = self._player.reset(self._rng.randrange, options)
+        seen, info = self._view.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        return self._shown(), {agent: dict(info) for agent in self.agents}
+        return self._each(seen, info), {agent: dict(info) for agent in self.agents}
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         live = list(self.agents)
-        read = {agent: self._player.chosen(actions[agent]) for agent in live if agent in actions}
-        proposals = {agent: action for agent, (action, _) in read.items() if action is not None}
-        counts = Counter(action.key for action in proposals.values())
-        most = max(counts.values(), default=0)
-        decision = next((a for a in proposals.values() if counts[a.key] == most), _WAIT)
-        lost = "" if proposals else "no agent proposed a valid action"
-        step, info = self._player.step(decision, lost)
+        read = {agent: self._view.action_of(actions[agent]) for agent in live if agent in actions}
+        proposals = {agent: action for agent, action in read.items() if action is not None}
+        votes = Counter(int(actions[agent]) for agent in proposals)
+        number = votes.most_common(1)[0][0] if votes else -1  # of equals, the first
+        decision = self._view.action_of(number) or _WAIT
+        seen, *ends, info = self._view.step(number)
         info |= {"decision": decision, "proposals": proposals}
-        infos = {agent: {**info, "lost": read.get(agent, (None, ""))[1]} for agent in live}
-        shown = self._shown()
-        if step.ended:
+        infos = {agent: {**info, "lost": agent in read and read[agent] is None} for agent in live}
+        shown = self._each(seen, info)
+        if any(ends[1:]):
             self.agents = []
-        ends = (step.reward, step.terminated, step.truncated)
         return (shown, *(dict.fromkeys(live, value) for value in ends), infos)
 
     def close(self) -> None:
         self.agents = []
-        self._player.close()
+        self._view.close()
 
-    def _shown(self) -> dict[str, Any]:
-        seen = self._player.observation()
+    def _each(self, seen: dict[str, Any], info: Infos) -> dict[str, Any]:
         return {
-            agent: {"observation": seen, "action_mask": self._player.mask()}
+            agent: {"observation": seen, "action_mask": info["action_mask"]}
             for agent in self.agents
         }
 
 
-def _picture(screen: Observation) -> Any:
-    """The screenshot as an array ``[height, width, 3]``."""
-    if screen.png is None:
-        raise ConfigError("the environment has no screenshots: turn them on when you make it")
-    from PIL import Image
+def from_gymnasium(
+    make: Callable[[], gymnasium.Env[Any, Any]],
+    *,
+    goal: str = "",
+    labels: Sequence[str] = (),
+    score: Callable[[float], float] | None = None,
+    budget: int | None = None,
+) -> Callable[[], Environment]:
+    """A Gymnasium environment as one of ours: a function that makes it.
 
-    with Image.open(io.BytesIO(screen.png)) as image:
-        return np.asarray(image.convert("RGB"), np.uint8).copy()
+    Each discrete action is a button; a ``Text`` action is a field to type into. The screen shows
+    what the environment renders as text (``render_mode="ansi"``), else its observation; with
+    ``render_mode="rgb_array"`` also as a picture. Actions outside ``info["action_mask"]``, if there
+    is one, are not offered. The only task is the environment's id. A reward that is not 0 is told
+    in the note.
+
+    Args:
+        make: makes the environment, such as ``lambda: gymnasium.make("FrozenLake-v1")``.
+        goal: what the agents are asked to do; by default what the observation has as ``goal`` or
+            ``mission``, or else to solve the task.
+        labels: the names of the actions in their order, such as ``("left", "down")``.
+        score: from the sum of an episode's rewards to a number in [0, 1], where 1 is success; by
+            default the sum itself.
+        budget: maximum number of actions; by default the environment's own limit, or 100.
+
+    Raises:
+        ConfigError: on the first use, if the actions are neither ``Discrete`` nor ``Text``; at the
+            end of an episode, if its score is not in [0, 1].
+    """
+    return partial(_Taken, make, goal, labels, score, budget)
+
+
+class _Taken(Episodic):
+    """A Gymnasium environment; see :func:`from_gymnasium`."""
+
+    def __init__(
+        self,
+        make: Callable[[], gymnasium.Env[Any, Any]],
+        goal: str,
+        labels: Sequence[str],
+        score: Callable[[float], float] | None,
+        budget: int | None,
+    ) -> None:
+        self._env = env = make()
+        space = env.action_space
+        if not isinstance(space, spaces.Discrete | spaces.Text):
+            raise ConfigError(
+                f"from_gymnasium: the actions of {env} are {space}; wrap it so that they are "
+                "Discrete or Text"
+            )
+        self._space = space
+        limit = env.spec.max_episode_steps if env.spec else None
+        self.tasks = (env.spec.id if env.spec else type(env.unwrapped).__name__,)
+        self.budget = budget or limit or 100
+        self._goal, self._labels, self._score = goal, labels, score
+
+    @property
+    def name(self) -> str:
+        return f"gymnasium ({self.tasks[0]})"
+
+    def begin(self, task: str, rng: Random) -> str:
+        self._seen, self._info = self._env.reset(seed=self.seed)
+        self._total = 0.0
+        seen = self._seen if isinstance(self._seen, dict) else {}
+        return self._goal or str(seen.get("goal") or seen.get("mission") or f"solve {task}")
+
+    def screen(self) -> Observation:
+        shown = self._env.render() if self._env.render_mode in ("ansi", "rgb_array") else None
+        told = _COLOURED.sub(r"[\1]", shown) if isinstance(shown, str) else _told(self._seen)
+        lines = [Element.line(line) for line in told.splitlines() if line.strip()]
+        self._first = len(lines)
+        if isinstance(self._space, spaces.Text):
+            inputs = [Element.field("action")]
+        else:
+            mask = self._info.get("action_mask", np.ones(self._space.n))
+            self._numbers = np.flatnonzero(mask) + self._space.start
+            inputs = [
+                Element.button(self._label(int(n - self._space.start))) for n in self._numbers
+            ]
+        png = as_png(shown) if isinstance(shown, np.ndarray) else None
+        return Observation(goal="", elements=(*lines, *inputs), png=png)
+
+    def act(self, action: Action, element: Element) -> Done | str:
+        given = (
+            action.text if action.text is not None else self._numbers[element.index - self._first]
+        )
+        self._seen, reward, over, cut, self._info = self._env.step(given)
+        self._total += float(reward)
+        note = f"reward {reward:g}" if reward else ""
+        if not (over or cut):
+            return note
+        score = self._total if self._score is None else self._score(self._total)
+        if over and not 0.0 <= score <= 1.0:
+            raise ConfigError(
+                f"from_gymnasium: an episode of {self.tasks[0]} scores {score:g}; pass score=, a "
+                "function from the sum of its rewards to a number in [0, 1]"
+            )
+        return Done(score, note) if over or score == 1.0 else Done(0.0, note, truncated=True)
+
+    async def close(self) -> None:
+        await super().close()
+        self._env.close()
+
+    def _label(self, number: int) -> str:
+        known = self._labels or [str(action) for action in self._info.get("actions", ())]
+        return known[number] if number < len(known) else f"action {number}"
+
+
+def _told(seen: object) -> str:
+    """An observation as lines of text."""
+    if isinstance(seen, dict):
+        return "\n".join(f"{name}: {value}" for name, value in seen.items())
+    return str(seen)

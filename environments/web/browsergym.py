@@ -22,7 +22,6 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +32,7 @@ from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
 from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, MOST_TEXT, ROLES, WHOLE
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Observation
+from swarm_ui.observation import Element, Observation, Role
 
 PYTHON = "SWARM_UI_BROWSERGYM_PYTHON"
 """Environment variable: a Python that has BrowserGym."""
@@ -45,6 +44,8 @@ VISIBLE = 0.5
 """Elements of which a smaller share can be seen are left out."""
 _CHOICES = ("combobox", "listbox")
 """Roles whose options are listed with them."""
+_READ = ("text", "heading", "cell", "dialog")
+"""Roles of what is only to be read."""
 _PAUSE = 0.5
 """Seconds between an action and the next observation."""
 _SCROLLED = 500
@@ -54,7 +55,17 @@ T = TypeVar("T")
 
 
 class BrowserGymProcess(ProcessEnvironment):
-    """The tasks of one benchmark of BrowserGym, in a process of its own."""
+    """The tasks of one benchmark of BrowserGym, in a process of its own.
+
+    Args:
+        benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
+        python: the Python to run; by default the one named by :data:`PYTHON`.
+        screenshots: put a PNG into every observation.
+        log: file to which BrowserGym's output is appended; ``None`` drops the output.
+
+    Raises:
+        ConfigError: no Python is named.
+    """
 
     def __init__(
         self,
@@ -64,27 +75,13 @@ class BrowserGymProcess(ProcessEnvironment):
         screenshots: bool = False,
         log: Path | None = None,
     ) -> None:
-        """
-        Args:
-            benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
-            python: the Python to run; by default the one named by :data:`PYTHON`.
-            screenshots: put a PNG into every observation.
-            log: file to which BrowserGym's output is appended; ``None`` drops the output.
-
-        Raises:
-            ConfigError: no Python is named.
-        """
         python = python or os.environ.get(PYTHON)
         if not python:
             raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
-        browser = find_browser()
+        given = {"benchmark": benchmark, "screenshots": screenshots}
         super().__init__(
             f"{__name__}:BrowserGymEnvironment",
-            {
-                "benchmark": benchmark,
-                "screenshots": screenshots,
-                "browser": "" if browser is None else str(browser),
-            },
+            {**given, "browser": str(find_browser() or "")},
             name=f"browsergym/{benchmark}",
             python=python,
             log=log,
@@ -93,21 +90,15 @@ class BrowserGymProcess(ProcessEnvironment):
 
 class BrowserGymEnvironment(Episodic):
     """The tasks of one benchmark, where BrowserGym is installed; for :class:`BrowserGymProcess`.
-
-    Args:
-        benchmark, screenshots: see :class:`BrowserGymProcess`.
-        browser: the Chromium to use; empty: that of BrowserGym's Playwright.
-    """
+    ``browser``: the Chromium to use; empty: that of BrowserGym's Playwright."""
 
     actions = (
         "click", "double_tap", "input_text", "select", "scroll", "swipe", "keyboard_enter",
         "navigate_back", "wait", "answer", "status",
     )  # fmt: skip
-    budget = 30
 
     def __init__(self, benchmark: str, *, screenshots: bool = False, browser: str = "") -> None:
-        self._benchmark, self._screenshots = benchmark, screenshots
-        self._prefix = f"browsergym/{benchmark}."
+        self._prefix, self._screenshots = f"browsergym/{benchmark}.", screenshots
         # Playwright's blocking interface stays in the thread that started it.
         self._thread = ThreadPoolExecutor(1, "browsergym")
         self._env: Any = None
@@ -124,16 +115,12 @@ class BrowserGymEnvironment(Episodic):
             ) from error
         if browser:
             _always_launch(browser)
+        found = sorted(id for id in self._gym.registry if id.startswith(self._prefix))
+        self.tasks = tuple(id.removeprefix(self._prefix) for id in found)
 
     @property
     def name(self) -> str:
-        return f"browsergym/{self._benchmark}"
-
-    @cached_property
-    def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the tasks, without the benchmark."""
-        found = sorted(id for id in self._gym.registry if id.startswith(self._prefix))
-        return tuple(id.removeprefix(self._prefix) for id in found)
+        return self._prefix.rstrip(".")
 
     async def begin(self, task: str, rng: random.Random) -> str:
         await self._blocking(f"set up {task}", lambda: self._open(task))
@@ -159,13 +146,13 @@ class BrowserGymEnvironment(Episodic):
         return str(self._seen["last_action_error"]).partition("\n")[0]
 
     async def end(self) -> None:
-        await self._blocking("close", self._close)
+        env, self._env = self._env, None
+        if env is not None:
+            await self._blocking("close", env.close)
 
     async def close(self) -> None:
         await super().close()
         self._thread.shutdown(wait=False)
-
-    # -- blocking calls -----------------------------------------------------------------------
 
     def _open(self, task: str) -> None:
         functions = self._upstream.HighLevelActionSet(
@@ -178,11 +165,6 @@ class BrowserGymEnvironment(Episodic):
         )
         self._env = env.unwrapped
         self._seen, _ = self._env.reset(seed=self.seed)
-
-    def _close(self) -> None:
-        env, self._env = self._env, None
-        if env is not None:
-            env.close()
 
     async def _blocking(self, doing: str, call: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -197,29 +179,24 @@ def written(action: Action, element: Element | None, id: str) -> str:
     text, kind = action.text or "", action.action_type
     if kind in ("click", "select") and element is not None and element.role == "option":
         return f"select_option({id!r}, {element.text!r})"
-    if kind == "click":
-        return f"click({id!r})"
-    if kind == "double_tap":
-        return f"dblclick({id!r})"
-    if kind == "input_text":
-        return f"fill({id!r}, {text!r})"
-    if kind == "select":
-        return f"select_option({id!r}, {text!r})"
     if kind in ("scroll", "swipe"):
+        size = _SCROLLED if kind == "scroll" else -_SCROLLED
         x, y = AHEAD[action.direction or "down"]
-        sign = 1 if kind == "scroll" else -1
-        return f"scroll({sign * x * _SCROLLED}, {sign * y * _SCROLLED})"
+        return f"scroll({size * x}, {size * y})"
     if kind == "keyboard_enter":
         key = KEYS.get(action.keycode or "KEYCODE_ENTER", "Enter")
         return f"press({id!r}, {key!r})" if id else f"keyboard_press({key!r})"
-    if kind == "navigate_back":
-        return "go_back()"
-    if kind == "answer":
-        return f"send_msg_to_user({text!r})"
-    if kind == "status":
-        done = action.goal_status != "infeasible"
-        return "send_msg_to_user('done')" if done else "report_infeasible('infeasible')"
-    return "noop()"
+    if kind == "status" and action.goal_status == "infeasible":
+        return "report_infeasible('infeasible')"
+    return {
+        "click": f"click({id!r})",
+        "double_tap": f"dblclick({id!r})",
+        "input_text": f"fill({id!r}, {text!r})",
+        "select": f"select_option({id!r}, {text!r})",
+        "navigate_back": "go_back()",
+        "answer": f"send_msg_to_user({text!r})",
+        "status": "send_msg_to_user('done')",
+    }.get(kind, "noop()")
 
 
 def elements(seen: Mapping[str, Any]) -> Iterator[tuple[Element, str]]:
@@ -231,67 +208,57 @@ def elements(seen: Mapping[str, Any]) -> Iterator[tuple[Element, str]]:
     stack: list[tuple[Any, str]] = [(node, "") for node in reversed(heads)]
     while stack:
         node, holder = stack.pop()
-        id = node.get("browsergym_id") or ""
-        role, name = node["role"]["value"], str(node.get("name", {}).get("value", "")).strip()
-        visible = shown.get(id or holder, {}).get("visibility", 0.0) >= VISIBLE
-        kind = "field" if role in _CHOICES else ROLES.get(role)
+        id, role = node.get("browsergym_id") or "", node["role"]["value"]
+        list_of_choices, text = role in _CHOICES, role == "StaticText"
+        kind = "field" if list_of_choices else "text" if text else ROLES.get(role)
+        at = holder if text else id
+        facts = shown.get(at or holder, {})
         children = [nodes[child] for child in node.get("childIds", ()) if child in nodes]
-        if visible and kind is not None and id:
-            yield _element(node, kind, name, shown[id]), id
-            if role in _CHOICES:
-                for option in _below(nodes, node):
-                    if option["role"]["value"] == "option":  # a closed list does not paint them
-                        text = str(option.get("name", {}).get("value", ""))
-                        yield _element(option, "option", text, shown[id]), id
-            if kind in ACTABLE or role in _CHOICES:
+        if facts.get("visibility", 0.0) >= VISIBLE and at:
+            if kind is None and facts.get("clickable") and not children:
+                kind = "shape"
+            if kind is not None and (not text or _name(node)):
+                yield _element(node, kind, facts), at
+            if list_of_choices:  # a closed list does not paint its options
+                yield from ((_element(one, "option", facts), id) for one in _options(nodes, node))
+            if kind in ACTABLE:
                 continue
             if kind in WHOLE:
-                children = [c for c in children if c["role"]["value"] != "StaticText"]
-        elif visible and role == "StaticText" and name and holder:
-            yield _text(name, shown[holder]), holder
-        elif visible and id and shown[id].get("clickable") and not children:
-            yield _element(node, "shape", name, shown[id]), id
+                children = [one for one in children if one["role"]["value"] != "StaticText"]
         stack += [(child, id or holder) for child in reversed(children)]
 
 
-def _below(nodes: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The nodes below a node."""
+def _options(nodes: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The options below a node."""
     for child in node.get("childIds", ()):
         if child in nodes:
-            yield nodes[child]
-            yield from _below(nodes, nodes[child])
+            if nodes[child]["role"]["value"] == "option":
+                yield nodes[child]
+            yield from _options(nodes, nodes[child])
 
 
-def _element(node: Mapping[str, Any], role: Any, name: str, shown: Mapping[str, Any]) -> Element:
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node.get("name", {}).get("value", "")).strip()[:MOST_TEXT]
+
+
+def _element(node: Mapping[str, Any], role: Role, facts: Mapping[str, Any]) -> Element:
     """An element with the states that its node has."""
     states = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
-    value = node.get("value", {}).get("value")
-    checked = states.get("checked")
-    field = role == "field"
+    checked, field = states.get("checked"), role == "field"
+    left, top, width, height = facts.get("bbox") or (0, 0, 0, 0)
+    box = (left, top, left + width, top + height)
     return Element(
         role=role,
-        text=name[:MOST_TEXT],
-        value=str(value or "")[:MOST_TEXT] if field else None,
+        text=_name(node),
+        value=str(node.get("value", {}).get("value") or "")[:MOST_TEXT] if field else None,
         checked=None if checked is None else checked in (True, "true"),
         selected=states.get("selected"),
-        clickable=role not in ("text", "heading", "cell", "dialog") or bool(shown.get("clickable")),
+        clickable=role not in _READ or bool(facts.get("clickable")),
         editable=field,
         enabled=not states.get("disabled", False),
         focused=bool(states.get("focused", False)),
-        bounds=_bounds(shown),
+        bounds=tuple(map(round, box)) if facts.get("bbox") else None,  # type: ignore[arg-type]
     )
-
-
-def _text(name: str, shown: Mapping[str, Any]) -> Element:
-    clickable = bool(shown.get("clickable"))
-    return Element(role="text", text=name[:MOST_TEXT], clickable=clickable, bounds=_bounds(shown))
-
-
-def _bounds(shown: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
-    if not shown.get("bbox"):
-        return None
-    x, y, width, height = shown["bbox"]
-    return round(x), round(y), round(x + width), round(y + height)
 
 
 def _always_launch(browser: str) -> None:
