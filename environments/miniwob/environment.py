@@ -10,10 +10,10 @@ from typing import Any, Self
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.miniwob.page import Page, Screen
-from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
+from swarm_ui.environments.miniwob.tasks import all_html_tasks
 from swarm_ui.environments.web.acting import unknown_key
 from swarm_ui.environments.web.browser import Chromium
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
@@ -87,18 +87,6 @@ class MiniWobEnvironment(Episodic):
         """The page's own reward, from -1 to 1, without time discount; 0 until the episode ends."""
         return 0.0 if self._screen is None else self._screen.raw
 
-    @property
-    def fields(self) -> dict[str, str]:
-        """The fields that upstream extracts from the goal of the episode, such as ``month``.
-
-        Raises:
-            EnvironmentFault: no episode was started, or its goal does not have the expected form.
-        """
-        if self._screen is None or self._page is None or self._page.task is None:
-            raise EnvironmentFault("no episode was started: call reset(task=..., seed=...) first")
-        told = self._screen.fields
-        return fields_of(self._page.task, self._goal) if told is None else dict(told)
-
     async def begin(self, task: str, rng: random.Random) -> str:
         self._screen = None
         if self._page is not None and self._page.broken:
@@ -107,8 +95,7 @@ class MiniWobEnvironment(Episodic):
         if self._page is None:
             self._page = await self._open_page()
         self._screen = await self._page.reset(task, self.seed)
-        self._goal = self._screen.goal
-        return self._goal
+        return self._screen.goal
 
     async def screen(self) -> Observation:
         assert self._screen is not None and self._page is not None  # an episode has begun

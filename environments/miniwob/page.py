@@ -42,8 +42,6 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     raw: float
     """Reward without the page's time discount; 0 until ``done``."""
     note: str
-    fields: dict[str, str] | None = None
-    """Parts of the goal, on the pages that report them."""
     more: tuple[int, int] | None = None
     """Number of elements that are not listed, before and after the listed ones."""
     spatial: bool = False

@@ -285,7 +285,6 @@ const observe = (note) => {
     done: WOB_DONE_GLOBAL,
     raw: WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : 0,
     goal: typeof said === "string" ? said : said.utterance,
-    fields: typeof said === "string" ? null : said.fields,
     elements: walk.elements,
     more: walk.more,
     spatial: isSpatial(walk.elements),

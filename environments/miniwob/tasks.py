@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from swarm_ui.errors import EnvironmentFault, MissingExtra
+from swarm_ui.errors import MissingExtra
 
 TRAIN_SEEDS = range(1_000_000)
 VALIDATION_SEEDS = range(1_000_000, 2_000_000)
@@ -57,32 +57,6 @@ def keeps_state() -> frozenset[str]:
     Their pages may keep state between episodes, so they are loaded again for each episode.
     """
     return frozenset(task for task, said in _registered().items() if "nondeterministic" in said)
-
-
-def fields_of(task: str, goal: str) -> dict[str, str]:
-    """The fields that upstream extracts from a goal, such as ``{"month": "3", "day": "5"}``.
-
-    Raises:
-        EnvironmentFault: the goal does not have the form that upstream expects.
-    """
-    try:
-        return dict(_extractors()[task](goal))
-    except ValueError as error:
-        raise EnvironmentFault(f"{task}: {error}") from error
-
-
-@cache
-def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
-    """The wheel's functions that read the fields of a goal, by task. Only the module ``fields`` of
-    the wheel is loaded, because its other modules need more packages."""
-    name = "swarm_ui_miniwob_fields"
-    spec = importlib.util.spec_from_file_location(name, _wheel() / "fields.py")
-    if spec is None or spec.loader is None:
-        raise MissingExtra("web", "MiniWoB++", "miniwob")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    table: Mapping[str, Callable[[str], Iterable[tuple[str, str]]]] = module.FIELD_EXTRACTORS
-    return table
 
 
 @cache

@@ -19,7 +19,9 @@ from typing import Any
 import msgspec
 
 sys.path.append(str(Path(__file__).parents[1] / "environments" / "miniwob"))
+sys.path.append(str(Path(__file__).parents[1] / "support"))
 
+from miniwob_browser import fields
 from miniwob_solutions import LONG, SOLUTIONS, rounds, solve
 
 from swarm_ui.environments.miniwob import (
@@ -45,7 +47,7 @@ def starts() -> list[tuple[str, int]]:
     return (played + [(task, 3) for task in other])[:120]
 
 
-def start(env: MiniWobEnvironment, screen: Observation) -> dict[str, Any]:
+async def start(env: MiniWobEnvironment, screen: Observation) -> dict[str, Any]:
     elements = msgspec.to_builtins(screen.elements)
     bounds = [element.pop("bounds", None) for element in elements]
     for place, element in enumerate(elements):  # the page "terminal" shows the date of today
@@ -53,7 +55,7 @@ def start(env: MiniWobEnvironment, screen: Observation) -> dict[str, Any]:
             element["text"], bounds[place] = "Last login: today", None
     return {
         "goal": screen.goal,
-        "fields": env.fields,
+        "fields": await fields(env, screen.goal),
         "elements": elements,
         "more": screen.more,
         "geometry": screen.geometry,
@@ -70,7 +72,7 @@ async def record(chosen: Sequence[tuple[str, int]]) -> Mapping[str, Any]:
         while waiting:
             task = waiting.popleft()
             for seed in (seed for name, seed in chosen if name == task):
-                told = start(env, await env.reset(task=task, seed=seed))
+                told = await start(env, await env.reset(task=task, seed=seed))
                 if task in SOLUTIONS:
                     await solve(env, task, seed)
                     told["reward"] = env.raw_reward
