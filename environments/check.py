@@ -25,33 +25,26 @@ from swarm_ui.observation import Observation
 RULES = {
     "members": "it has a name, unique task names, and the methods reset, step and close",
     "unknown-task": "reset refuses an unknown task with ConfigError",
-    "reset": "equal arguments of reset give equal screens with an empty history: make a "
-    "Random(seed) in reset for everything random, and clear the last episode",
-    "determinism": "equal actions after equal resets give equal steps: use no clock, no global "
-    "random generator, and no order of a set",
-    "elements": "elements are numbered 0, 1, 2 … in their order, and bounds are left, top, right, "
-    "bottom: number them when the tuple is complete",
+    "reset": "equal resets give equal screens and an empty history: make a Random(seed) in reset",
+    "determinism": "equal actions give equal steps: use no clock, global generator or order of set",
+    "elements": "elements are numbered 0, 1, 2 …, and bounds are left, top, right, bottom",
     "goal": "every observation has a goal",
-    "actions": "the kinds of action that an observation offers are in ACTION_TYPES, are listed "
-    "once, and can be tried without a target: if there is nothing to do, return a note",
-    "json": "every observation and step is the same after a JSON round trip: no NaN, no lone "
-    "surrogates, tuples instead of lists",
-    "lost-step": "an action that makes no sense changes nothing and gets a note: check it against "
-    "the screen first",
+    "actions": "offered kinds of action are in ACTION_TYPES, once, and can be tried without a "
+    "target: if there is nothing to do, return a note",
+    "json": "a JSON round trip changes nothing: no NaN, no lone surrogates, tuples for lists",
+    "lost-step": "an action that makes no sense changes nothing and gets a note: check it first",
     "reward": "the reward is 1.0 on the step that terminates a solved task, else 0.0, or the share "
     "below 1 that is solved when it terminates: shaping belongs in the note",
-    "ending": "an episode is terminated or truncated, not both, and doing nothing is truncated in "
-    "the end: count lost steps too",
+    "ending": "an episode is terminated or truncated, not both, and lost steps use up its budget",
     "history": "the history grows by one with every action, lost ones too: append a Past first",
     "idle": "a step outside an episode raises EnvironmentFault: remember whether one is running",
     "faults": "a failure is an EnvironmentFault, or a step with 'fault' that does not end the "
     "episode: catch other exceptions and raise EnvironmentFault from them",
-    "snapshot": "restore gives the snapshot's screen, and the same actions lead to the same steps "
-    "again: a snapshot has all that a step reads or changes, also history and generator",
-    "expert": "the expert's actions solve the task within the budget, and point at elements of "
-    "the screen just shown",
-    "grade": "grade is 1.0 for the expert's action and 0.0 for nonsense or a false end, and "
-    "changes nothing: grade on a copy of the state",
+    "snapshot": "after restore, the same actions lead to the same steps: a snapshot has all that "
+    "a step reads or changes, also history and generator",
+    "expert": "the expert's actions solve the task within the budget, on the screen just shown",
+    "grade": "grade is 1.0 for the expert's action, 0.0 for nonsense or a false end, and changes "
+    "nothing: grade on a copy of the state",
     "close": "close can be called twice, and ends the episode",
 }
 """Every rule by its name: what holds, and how to bring it about."""

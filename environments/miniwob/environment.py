@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environments.base import Done, Episodic, missing
@@ -153,26 +153,14 @@ class MiniWobBrowser(Chromium):
         if pages < 1:
             raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
         super().__init__()
-        self._open = False
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
             MiniWobEnvironment(self.open_page, **options) for _ in range(pages)
         )
 
-    async def __aenter__(self) -> Self:
-        self._open = True
-        return await super().__aenter__()
-
     async def open_page(self) -> Page:
-        """A new page; starts another browser if the last one died.
+        """A new page; starts a browser if none is running.
 
         Raises:
-            ConfigError: used outside ``async with``.
             EnvironmentFault: the browser cannot be started or gives no page.
         """
-        if not self._open:
-            raise ConfigError("MiniWobBrowser is closed: use it inside 'async with'")
         return await Page.open(self)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._open = False
-        await super().__aexit__()

@@ -141,11 +141,9 @@ class Page(DevTools):
     async def _screen(self, function: str, *arguments: object) -> Screen:
         told = await self._value(function, *arguments)
         try:
-            try:
-                return msgspec.json.decode(told, type=Screen)
-            except msgspec.DecodeError:  # half a character, which is no text
-                text = json.dumps(json.loads(told), ensure_ascii=False)
-                return msgspec.json.decode(whole(text), type=Screen)
+            if "\\ud" in told:  # maybe half a character, which is no text
+                told = whole(json.dumps(json.loads(told), ensure_ascii=False))
+            return msgspec.json.decode(told, type=Screen)
         except (TypeError, ValueError) as error:
             self._failed = True
             raise EnvironmentFault(

@@ -26,7 +26,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -84,19 +84,10 @@ def synthetic() -> Path:
 
 
 class _Record(msgspec.Struct):
-    """A step in the file, and the parts of its prompt."""
+    """A step in the file."""
 
     source: str
     target: str | list[str]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
-
-    @property
-    def parts(self) -> dict[str, str]:
-        found = _SECTIONS.match(self.source)
-        return {} if found is None else {k: text.strip() for k, text in found.groupdict().items()}
 
 
 class AutoWebBench(RecordedBenchmark):
@@ -138,14 +129,14 @@ class AutoWebBench(RecordedBenchmark):
         return tuple(self._tasks)
 
     def load(self, task: str, seed: int = 0) -> Sequence[AutoWebBenchStep]:
-        records = self._tasks.get(task)
-        if records is None:
+        if task not in self._tasks:
             raise ConfigError(f"{self._path}: no task {task!r} among {len(self._tasks)}")
-        steps = (_step(record, self._words) for record in records)
+        steps = (_step(parts, labels, self._words) for parts, labels in self._tasks[task])
         return sorted(steps, key=lambda step: len(step.observation.history))
 
     @cached_property
-    def _tasks(self) -> dict[str, list[_Record]]:
+    def _tasks(self) -> dict[str, list[tuple[dict[str, str], tuple[str, ...]]]]:
+        """The parts of the prompts of each task, and what was done there."""
         try:
             records = msgspec.json.decode(self._path.read_bytes(), type=list[_Record])
         except (OSError, msgspec.MsgspecError) as error:
@@ -153,23 +144,20 @@ class AutoWebBench(RecordedBenchmark):
                 f"{self._path}: not AutoWebBench's JSON, a list of objects with 'source' and "
                 f"'target': {error}"
             ) from error
-        grouped: dict[str, list[_Record]] = {}
+        grouped: dict[str, list[tuple[dict[str, str], tuple[str, ...]]]] = {}
         for number, record in enumerate(records):
-            where, labels, parts = f"{self._path}, record {number}", record.labels, record.parts
-            if not parts:
+            found = _SECTIONS.match(record.source)
+            labels = (record.target,) if isinstance(record.target, str) else tuple(record.target)
+            if found is None or not labels or strict_call(labels[0]).function is None:
                 raise ConfigError(
-                    f"{where}: 'source' is not an AutoWebBench prompt: expected a page, then "
+                    f"{self._path}, record {number}: expected as 'source' a prompt with a page, "
                     "'#Previous commands:', '#Window tabs:', '#Current viewport (pages):' and "
-                    "'#Task:'"
+                    f"'#Task:', and as 'target' a call such as \"click('SD')\", got {labels!r}"
                 )
-            if not labels or strict_call(labels[0]).function is None:
-                raise ConfigError(
-                    f"{where}: 'target' must be a call such as \"click('SD')\", got {labels!r}"
-                )
-            grouped.setdefault(parts["task"], []).append(record)
+            parts = {name: text.strip() for name, text in found.groupdict().items()}
+            grouped.setdefault(parts["task"], []).append((parts, labels))
         digits = max(3, len(str(len(grouped))))
-        numbered = enumerate(grouped.values())
-        return {f"{self._split}/{k:0{digits}d}": records for k, records in numbered}
+        return {f"{self._split}/{k:0{digits}d}": steps for k, steps in enumerate(grouped.values())}
 
 
 class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
@@ -201,8 +189,7 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
         return ""
 
 
-def _step(record: _Record, words: Words) -> AutoWebBenchStep:
-    parts, labels = record.parts, record.labels
+def _step(parts: dict[str, str], labels: tuple[str, ...], words: Words) -> AutoWebBenchStep:
     elements, ids = read_page(parts["page"])
     gold = strict_call(labels[0])
     element = elements[ids.index(gold.element)] if gold.element in ids else None
@@ -229,14 +216,6 @@ def _step(record: _Record, words: Words) -> AutoWebBenchStep:
 # -- pages ----------------------------------------------------------------------------------------
 
 
-class _Node(NamedTuple):
-    """A node of the page with the pieces of its text."""
-
-    tag: str
-    id: str
-    pieces: list[str]
-
-
 def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tuple[str, ...]]:
     """The elements of a page in its order, and the id of each. An id is empty for plain text.
 
@@ -247,7 +226,7 @@ def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tupl
     A node with an id has all text inside it, except that of inner nodes with an id. Text outside
     such nodes becomes elements of its own, because it can contain the answer to a question.
     """
-    root = _Node("", "", [])
+    root: tuple[str, str, list[str]] = ("", "", [])  # tag, id, and the pieces of the text
     found = [root]
     holders = [root]  # of each open node, the one that takes its text: the nearest with an id
     for token in _TOKEN.finditer(page):
@@ -258,30 +237,25 @@ def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tupl
         elif piece == "<":
             holders.append(holders[-1])
         elif token["tag"] is None:
-            holders[-1].pieces.append(piece)
+            holders[-1][2].append(piece)
+        elif token["id"] or not holders[-1][1]:
+            holders.append((token["tag"].lower(), token["id"] or "", []))
+            found.append(holders[-1])
         else:
-            node = _Node(token["tag"].lower(), token["id"] or "", [])
-            if node.id or not holders[-1].id:
-                found.append(node)
-                holders.append(node)
-            else:
-                holders.append(holders[-1])
-    texts = [(node, " ".join(" ".join(node.pieces).split())) for node in found]
-    kept = [(node, text) for node, text in texts if node.id or text]
-    elements = tuple(_element(k, node, text, words) for k, (node, text) in enumerate(kept))
-    return elements, tuple(node.id for node, _ in kept)
-
-
-def _element(index: int, node: _Node, text: str, words: int) -> Element:
-    role = role_of(node.tag)
-    return Element(
-        index=index,
-        role=role,
-        # The text of an element without an id is shown in full.
-        text=first_words(text, words) if node.id else text,
-        clickable=bool(node.id),
-        editable=bool(node.id) and role in ("field", "area") and node.tag != "select",
+            holders.append(holders[-1])
+    texts = [(tag, id, " ".join(" ".join(pieces).split())) for tag, id, pieces in found]
+    kept = [(tag, id, text) for tag, id, text in texts if id or text]
+    elements = tuple(
+        Element(
+            index=index,
+            role=role_of(tag),
+            text=first_words(text, words) if id else text,  # what is only to be read: in full
+            clickable=bool(id),
+            editable=bool(id) and role_of(tag) in ("field", "area") and tag != "select",
+        )
+        for index, (tag, id, text) in enumerate(kept)
     )
+    return elements, tuple(id for _, id, _ in kept)
 
 
 def read_commands(commands: str) -> tuple[Past, ...]:

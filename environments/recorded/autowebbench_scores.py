@@ -37,35 +37,31 @@ from swarm_ui.errors import ConfigError
 Words = Callable[[str], Iterable[str]]
 
 _CALL = re.compile(r"(\w+)\((.*)\)")
-_LONG_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+_LONG_CALL = re.compile(_CALL.pattern, re.DOTALL)
 _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r"})
-_POINTING = {"click": (0, None), "hover": (0, None), "select": (0, 1), "type_string": (0, 1)}
-_OTHERS = ("scroll_page", "go", "jump_to", "switch_tab", "user_input", "finish")
+_CHOOSING = ("scroll_page", "go", "jump_to", "switch_tab")
 _PLACES: dict[str, tuple[int | None, int | None]] = {
-    **_POINTING,
-    **dict.fromkeys(_OTHERS, (None, 0)),
+    **dict.fromkeys(("click", "hover"), (0, None)),
+    **dict.fromkeys(("select", "type_string"), (0, 1)),
+    **dict.fromkeys((*_CHOOSING, "user_input", "finish"), (None, 0)),
 }
 """Function -> positions of the element and of the parameter among its arguments."""
 FUNCTIONS = tuple(_PLACES)
-_CHOSEN = frozenset({"select", "type_string", "scroll_page", "go", "jump_to", "switch_tab"})
+_CHOSEN = ("select", "type_string", *_CHOOSING)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]")
 DROPPED = "dropped by the official scorer"
-_STRICT = ("function", "element", "parameter (ROUGE-1 F)", "step success")
+_NAMES = {"type": "function", "label": "element", "param": "parameter (ROUGE-1 F)",
+          "all": "step success"}  # fmt: skip
+"""Keys of the official scorer, and what they are called here."""
 COLUMNS = (
-    *map(
-        Column,
-        ("official function", "official element", "official parameter (ROUGE-1 F)",
-         "official step success"),
-        ("type", "label", "param", "all"),
-        ("type", "label", "param", "all"),
-    ),
+    *(Column(f"official {name}", key, key) for key, name in _NAMES.items()),
     *(
         Column(f"strict {name} ({how})", name, macro=how == "macro")
-        for name in _STRICT
+        for name in _NAMES.values()
         for how in ("micro", "macro")
     ),
     Column("strict task success", "task success", macro=True),
-)  # fmt: skip
+)
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -82,19 +78,15 @@ def official_call(text: str) -> Call | None:
     """A call as the official scorer reads it; ``None`` if that scorer raises an error and drops the
     step.
 
-    The official scorer reads the first line only. It raises if the arguments are not valid Python
-    (such as an id without quotes, or a text with a line break) or if one is missing (such as in
-    ``finish()``). Here it also counts as an error if ``eval`` could compute an argument that is
-    not a literal.
+    It reads the first line only. It raises if an argument is missing (such as in ``finish()``) or
+    is not valid Python (such as an id without quotes); here also if it is not a literal.
     """
     found = _CALL.match(text)
     if found is None:
         return Call()
     arguments = _literals(found[2])
-    if arguments is None:
-        return None
     needed = 1 + max((place or 0 for place in _PLACES.get(found[1], ())), default=-1)
-    return None if len(arguments) < needed else _call(found[1], arguments)
+    return None if arguments is None or len(arguments) < needed else _call(found[1], arguments)
 
 
 def strict_call(text: str) -> Call:
@@ -102,13 +94,12 @@ def strict_call(text: str) -> Call:
 
     A text may contain line breaks, and a missing argument is ``None``.
     """
-    text = text.strip()
-    first = _CALL.match(text)
-    found = first if first and _literals(first[2]) is not None else _LONG_CALL.match(text)
-    arguments = _literals(found[2].translate(_BREAKS)) if found else None
-    if found is None or arguments is None:
-        return Call()
-    return _call(found[1], arguments)
+    for pattern in (_CALL, _LONG_CALL):
+        found = pattern.match(text.strip())
+        arguments = _literals(found[2].translate(_BREAKS)) if found else None
+        if found and arguments is not None:
+            return _call(found[1], arguments)
+    return Call()
 
 
 def _call(function: str, arguments: Sequence[object]) -> Call:

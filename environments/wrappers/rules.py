@@ -7,7 +7,7 @@ import math
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -79,27 +79,15 @@ def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> M
     """The first rule that applies to an action on a screen."""
     touched = [*_meant(action, screen), *_entered(action, screen)]
     chosen = action.text or "" if action.action_type == "select" else ""
-    pixels = action.x is not None or action.to_x is not None
-    unplaced = [e for e in screen.elements if pixels and e.bounds is None]
+    if action.action_type in _PRESSES and (action.x is not None or action.to_x is not None):
+        touched += [element for element in screen.elements if element.bounds is None]
     for rule in rules:
         for element in touched:
             if word := _denied(rule, element):
                 return rule.name, f"“{element.label}” matches “{word}”"
         if word := rule.word_in(chosen):
             return rule.name, f"the option “{chosen}” matches “{word}”"
-        for element in unplaced if action.action_type in _PRESSES else ():
-            if _denied(rule, element):
-                why = f"“{element.label}” may be there: it has no bounds"
-                return rule.name, f"an action by pixels is refused, because {why}"
     return None
-
-
-class _Snapshot(NamedTuple):
-    """The state of a wrapper, and the snapshot of the inner environment."""
-
-    taken: tuple[int, Mapping[int, Past]]
-    present: Observation | None
-    inner: object
 
 
 class _Refusing(Wrapper):
@@ -109,12 +97,10 @@ class _Refusing(Wrapper):
     history shows the refused action.
     """
 
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
-        self.present: Observation | None = None
-        """The screen of the running episode; ``None``: no episode is running."""
-        self._taken: tuple[int, Mapping[int, Past]] = (0, {})
-        """Number of actions, and the refused ones by their places in the history."""
+    present: Observation | None = None
+    """The screen of the running episode; ``None``: no episode is running."""
+    _taken: tuple[int, Mapping[int, Past]] = (0, {})
+    """Number of actions, and the refused ones by their places in the history."""
 
     async def objection(self, action: Action, screen: Observation) -> str:
         """Why the action is refused, or an empty string."""
@@ -150,16 +136,12 @@ class _Refusing(Wrapper):
         return replace(screen, history=tuple(past))
 
     def _snapshot(self) -> object:
-        return _Snapshot(self._taken, self.present, super()._snapshot())
+        return self._taken, self.present, super()._snapshot()
 
-    def _restore(self, state: object) -> Observation:
-        if not isinstance(state, _Snapshot):
-            raise EnvironmentFault(
-                f"{self.name}: restore expects a snapshot of this environment, got a "
-                f"{type(state).__name__}"
-            )
-        screen = super()._restore(state.inner)
-        self._taken, self.present = state.taken, state.present
+    def _restore(self, state: Any) -> Observation:
+        taken, present, inner = state
+        screen = super()._restore(inner)
+        self._taken, self.present = taken, present
         return self._shown(screen)
 
 
@@ -262,8 +244,7 @@ class Confirm(_Refusing):
         super().__init__(env)
         if timeout is not None and timeout <= 0:
             raise ConfigError(f"Confirm: 'timeout' must be > 0 seconds, got {timeout}")
-        self._ask = ask
-        self._rules = None if rules is None else tuple(rules)
+        self._ask, self._rules = ask, rules
         self._timeout = math.inf if timeout is None else timeout
 
     async def objection(self, action: Action, screen: Observation) -> str:
@@ -300,27 +281,21 @@ def _meant(action: Action, screen: Observation) -> Iterator[Element]:
             if target.bounds is not None:
                 left, top, right, bottom = target.bounds
                 x, y = (left + right) // 2, (top + bottom) // 2
-        if x is not None and y is not None:
-            yield from _under(x, y, screen)
-
-
-def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
-    """The clickable elements at a point, without dialogs and scrollable areas."""
-    for element in screen.elements:
-        if element.bounds is None or element.role == "dialog" or element.scrollable:
+        if x is None or y is None:
             continue
-        left, top, right, bottom = element.bounds
-        if element.clickable and left <= x <= right and top <= y <= bottom:
-            yield element
+        for element in screen.elements:
+            left, top, right, bottom = element.bounds or (0, 0, -1, -1)
+            pressed = element.clickable and element.role != "dialog" and not element.scrollable
+            if pressed and left <= x <= right and top <= y <= bottom:
+                yield element
 
 
 def _entered(action: Action, screen: Observation) -> Iterator[Element]:
     """The elements that Enter, or another key that activates an element, may press: those in focus
     and, if a field or nothing is in focus, all buttons. A line break in a text is an Enter."""
-    typed = action.text or "" if action.action_type == "input_text" else ""
-    key = (action.keycode or "").upper()
-    enters = action.action_type == "keyboard_enter" or {"\n", "\r"} & set(typed)
-    if not enters and not any(one in key for one in _ENTER_KEYS):
+    kind, key = action.action_type, (action.keycode or "").upper()
+    breaks = kind == "input_text" and {"\n", "\r"} & set(action.text or "")
+    if not (kind == "keyboard_enter" or breaks or any(one in key for one in _ENTER_KEYS)):
         return
     focused = [element for element in screen.elements if element.focused]
     yield from focused

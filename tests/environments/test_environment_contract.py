@@ -152,34 +152,12 @@ def gapped(screen: Observation) -> Observation:
     return replace(screen, elements=tuple(replace(e, index=e.index + 1) for e in screen.elements))
 
 
-def endless(world: Any, step: Step, action: Action) -> Step:
-    if step.truncated:
-        world.restore(world.before)
-    return replace(step, truncated=False)
-
-
 def forgetting(world: Notebook, step: Step, action: Action) -> Step:
     """Lost actions are left out of the history."""
     if not step.note or step.ended:
         return step
     history = step.observation.history[:-1]
     return replace(step, observation=replace(step.observation, history=history))
-
-
-def strict(world: Notebook, step: Step, action: Action) -> Step:
-    """The episode ends at the first action that makes no sense."""
-    return replace(step, terminated=True, truncated=False) if step.note else step
-
-
-class Partial(Notebook):
-    """A wrong answer ends the task, and is rewarded with a share."""
-
-    actions = (*Notebook.actions, "answer")
-
-    def act(self, action: Action, element: Element | None) -> Acted:
-        if action.action_type == "answer":
-            return Done(reward=0.5)
-        return super().act(action, element)
 
 
 class Eager(Notebook):
@@ -243,14 +221,6 @@ class Leaky(Notebook):
         return step
 
 
-class Final(Notebook):
-    """Cannot be taken up again once it is over."""
-
-    def restore(self, state: object) -> Observation:
-        assert self.progress
-        return super().restore(state)
-
-
 class Meddling(Notebook):
     """Does what it grades."""
 
@@ -280,7 +250,6 @@ MUTANTS = [
     (stepping(lambda world, s, action: s if s.ended else replace(s, reward=0.1)), "reward"),
     (stepping(lambda world, step, a: replace(step, truncated=step.terminated)), "ending"),
     (stepping(lambda world, step, a: replace(step, note=str(random.random()))), "determinism"),
-    (stepping(endless), "ending"),
     (stepping(forgetting), "history"),
     (looking(lambda screen: replace(screen, goal="")), "goal"),
     (Gapped, "elements"),
@@ -291,9 +260,7 @@ MUTANTS = [
     (Raising, "faults"),
     (Restless, "reset"),
     (Prompt, "actions"),
-    (stepping(strict), "lost-step"),
     (Leaky, "snapshot"),
-    (Final, "faults"),
     (Meddling, "grade"),
     (Fragile, "close"),
 ]
@@ -304,10 +271,6 @@ async def test_the_check_notices_a_broken_rule(broken: Make, rule: str) -> None:
     report = await contract_report(broken, seeds=(0, 1), budget=40)
     assert rule in report.broken and not report.ok
     assert RULES[rule] in str(report)
-
-
-async def test_the_end_of_an_unsolved_task_may_be_rewarded_with_a_share() -> None:
-    assert (await contract_report(Partial)).ok
 
 
 def test_every_rule_can_fail() -> None:

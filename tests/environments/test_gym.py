@@ -19,7 +19,6 @@ from small_world import FIELD, SAVE, Faulty, Notebook
 from swarm_ui import Action, ConfigError, Element, EnvironmentFault, Observation
 from swarm_ui.environment import Environment
 from swarm_ui.environments import GymView, PhoneEnvironment, TeamView, from_gymnasium
-from swarm_ui.environments.action_lists import choices, phrases
 
 TYPE = Action(action_type="input_text", index=FIELD, text="milk")
 PRESS = Action(action_type="click", index=SAVE)
@@ -263,35 +262,6 @@ def test_other_actions_are_refused() -> None:
 
 
 # -- what they stand on -----------------------------------------------------------------------
-
-
-def test_choices_are_what_the_screen_offers() -> None:
-    elements = (
-        Element(index=0, role="button", text="OK"),
-        Element(index=1, role="button", text="Off", enabled=False),
-        Element(index=2, role="text", text="Hello", clickable=False),
-        Element(index=3, role="field", text="Name", editable=True),
-    )
-    screen = Observation(goal="g", elements=elements, actions=("click", "input_text", "status"))
-    assert [str(action) for action in choices(screen, ("a", "b"))] == [
-        "click “OK” [0]",
-        "click “Name” [3]",
-        "input_text “Name” [3] 'a'",
-        "input_text “Name” [3] 'b'",
-        "status complete",
-        "status infeasible",
-    ]
-    everything = choices(Observation(goal="g", elements=elements[:1]), ("a",))
-    kinds = {action.action_type for action in everything}
-    assert {"scroll", "answer", "navigate_back", "wait"} <= kinds
-    assert "long_press" not in kinds
-
-
-def test_phrases_of_a_goal() -> None:
-    found = phrases("Add “oat milk” to Bob's list at 9:30")
-    assert found[0] == "oat milk"
-    assert {"Bob's", "9:30", "list at 9:30", "milk"} <= set(found)
-    assert len(found) == len(set(found))
 
 
 def test_the_extra_is_named_where_it_is_missing() -> None:

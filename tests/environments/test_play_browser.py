@@ -16,7 +16,7 @@ import pytest
 from cli_world import Shell
 from play_page import opened
 from shared_browser import SharedBrowser
-from small_world import FIELD, SAVE, Bare, Faulty, Notebook
+from small_world import FIELD, SAVE, Faulty, Notebook
 
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
@@ -233,12 +233,6 @@ async def test_a_fault_ends_the_game_and_is_recorded(tmp_path: Path) -> None:
         assert await playing is not None
     (episode,) = read_jsonl(path)
     assert episode.success is None and len(episode.steps) == 2
-
-
-async def test_without_snapshots_nothing_can_be_taken_back() -> None:
-    async with game(Bare()) as (url, _):
-        assert not (await ask(f"{url}act", {"turn": 0, "action": TYPED}))[1]["undo"]
-        assert (await ask(f"{url}undo", {"turn": 1}))[1]["steps"] == 1
 
 
 def test_the_command_lists_and_refuses(shell: Shell) -> None:

@@ -17,17 +17,14 @@ from swarm_ui.environments.recorded.autowebbench import (
     synthetic,
 )
 from swarm_ui.environments.recorded.autowebbench_scores import (
-    COLUMNS,
     Call,
     cut_words,
     official_call,
     official_step,
     rouge_1,
-    step_values,
     strict_call,
     strict_step,
 )
-from swarm_ui.environments.recorded.scores import measured
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 
 SOURCE = """{page}
@@ -235,12 +232,6 @@ def test_calls(text: str) -> None:
     assert official_call(text) in ([BOTH[text]] if text in BOTH else [None, Call()])
 
 
-def test_a_line_break_in_a_text_is_read_only_strictly() -> None:
-    text = "finish('one\ntwo')"
-    assert official_call(text) == Call()  # its pattern ends at the line, so it sees no call at all
-    assert strict_call(text) == Call("finish", None, "one\ntwo")
-
-
 def test_nothing_in_a_reply_is_ever_run(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     for text in (
@@ -325,40 +316,3 @@ def test_alternative_labels() -> None:
     assert strict_step("click('D')", labels) == {"function": 1, "element": 0, "step success": 0}
     with pytest.raises(ConfigError, match="a label must be a call"):
         strict_step("click('A')", ["nothing"])
-
-
-def test_a_table_by_hand() -> None:
-    """Two tasks, both denominators::
-
-    t1  click('A')  for click('A')                official all 1   strict 1
-        finish()    for finish()                  dropped          1
-        click('B')  for click('C')                all 0            0
-    t2  click(A)    for click('A')                dropped          0
-        go('forward') for go('backward')          type only        0
-    """
-    rows = {
-        "t1": [
-            ("click('A')", "click('A')"),
-            ("finish()", "finish()"),
-            ("click('B')", "click('C')"),
-        ],
-        "t2": [("click(A)", "click('A')"), ("go('forward')", "go('backward')")],
-    }
-    attempts = [
-        (task, [step_values(said, [label]) for said, label in pairs])
-        for task, pairs in rows.items()
-    ]
-    scores = {measure.key or measure.name: measure for measure in measured(COLUMNS, attempts)}
-    by_hand = {
-        "type": 3 / 3,
-        "label": 1 / 2,
-        "all": 1 / 2,
-        "strict function (micro)": 4 / 5,
-        "strict element (micro)": 1 / 3,
-        "strict step success (micro)": 2 / 5,
-        "strict step success (macro)": (2 / 3 + 0) / 2,
-        "strict task success": 0.0,
-    }
-    assert {k: scores[k].value for k in by_hand} == pytest.approx(by_hand)
-    assert (scores["all"].steps, scores["type"].steps) == (2, 3)
-    assert "param" not in scores  # 'go' against 'go': nothing in common, left out

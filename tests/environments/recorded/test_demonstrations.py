@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environments import check_environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
 from swarm_ui.environments.recorded.demonstrations import read_demonstrations
@@ -61,13 +60,6 @@ async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
     assert all(step.expert.action_type != "navigate_home" for step in steps)
 
 
-async def test_demonstrations_keep_the_contract(tmp_path: Path) -> None:
-    await play(tmp_path / "mine.jsonl", "contacts-add", 7)
-    recordings = read_demonstrations(tmp_path / "mine.jsonl")
-    report = check_environment(recordings.environment, seeds=(7,))
-    assert report.ok, report.broken
-
-
 async def test_files_without_demonstrations(tmp_path: Path) -> None:
     await play(tmp_path / "lost.jsonl", "contacts-add", 7, give_up=True)
     await play(tmp_path / "two.jsonl", "contacts-add", 7)
@@ -78,10 +70,3 @@ async def test_files_without_demonstrations(tmp_path: Path) -> None:
             read_demonstrations(tmp_path / name)
     with pytest.raises(TraceError, match="nowhere"):
         read_demonstrations(tmp_path / "nowhere.jsonl")
-
-
-async def test_nothing_is_played_if_it_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="create it first"):
-        PlaySession(PhoneEnvironment(), tmp_path / "nowhere" / "a.jsonl")
-    with pytest.raises(TraceError):
-        PlaySession(PhoneEnvironment(), tmp_path)

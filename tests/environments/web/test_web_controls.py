@@ -56,31 +56,6 @@ async def test_lists_of_choices(shop: Site, browser: WebBrowser) -> None:
     assert "chose Almond" not in hand.labels
 
 
-async def test_an_option_that_a_page_makes_itself_gets_the_events_of_the_mouse(
-    shop: Site, browser: WebBrowser
-) -> None:
-    shop.pages["/options"] = (
-        "text/html",
-        """<ul role=listbox><li role=option>Fig<li role=option>Pear</ul><p id=said></p>
-<select aria-label=Nut size=2 onchange="said.textContent = this.value">
-<option>Walnut<option>Almond</select>
-<script>for (const one of document.querySelectorAll("li")) {
-  for (const type of ["mouseover", "mousedown"])
-    one.addEventListener(type, () => { said.textContent = `${type} ${one.textContent}`; });
-}</script>""",
-    )
-    hand = await begin(browser, f"{shop.url}/options")
-    await hand.do("Fig")
-    assert "mousedown Fig" in hand.labels
-    assert (await hand.do("Pear", "long_press")).note == ""
-    assert "mouseover Pear" in hand.labels
-    await hand.do("Almond", "long_press")
-    assert "Almond" not in [e.label for e in hand.screen.elements if e.role == "text"]
-    await hand.do("Almond", "double_tap")
-    assert "Almond" in [e.label for e in hand.screen.elements if e.role == "text"]
-    assert (await hand.do("Pear", "select", "Pear")).note == "not an option"
-
-
 async def test_bounds_in_frames_with_borders_are_where_the_elements_are(
     shop: Site, browser: WebBrowser
 ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -72,35 +70,6 @@ async def test_a_file_of_cookies_logs_a_user_in(
     env = WebEnvironment(tasks={"look": task}, browser=browser)
     assert "Hello ada" in render(await env.reset(task="look", seed=0))
     await env.close()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads Linux's /proc")
-async def test_300_sessions_in_a_row_leave_no_process_no_file_and_no_folder(
-    shop: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def left(pid: int) -> tuple[int, int, int]:
-        processes = 0
-        for status in Path("/proc").glob("[0-9]*/status"):
-            with contextlib.suppress(OSError):
-                processes += f"PPid:\t{pid}\n" in status.read_text()
-        return processes, len(list(Path("/proc/self/fd").iterdir())), len(list(tmp_path.iterdir()))
-
-    async with WebBrowser([shop.url]) as browser:
-        for number in range(300):
-            session = await browser.session((800, 600))
-            await session.navigate(f"{shop.url}/terms")
-            await session.close()
-            if number == 5:
-                pid = await process_of(browser)
-                before = left(pid)
-        await asyncio.sleep(1)
-        processes, files, folders = left(pid)
-        assert processes <= before[0] + 1 and files <= before[1] and folders <= before[2]
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -176,17 +145,6 @@ async def test_a_page_that_closes_the_last_tab_while_the_agent_thinks_is_no_faul
     assert (await hand.act(DONE)).reward == 0.0, "an agent must not mask the episode"
 
 
-async def test_a_tab_with_the_title_of_the_address_field_is_not_the_address_field(
-    shop: Site, browser: WebBrowser
-) -> None:
-    shop.pages["/title"] = "text/html; charset=utf-8", "<title>Address</title><p>Here</p>"
-    hand = await begin(browser, f"{shop.url}/title")
-    tab = hand.screen.elements[0]
-    assert (tab.role, tab.label) == ("tab", "Address")
-    step = await hand.act(Action(action_type="input_text", index=0, text=f"{shop.url}/terms"))
-    assert "part of the browser" in step.note and "Here" in hand.labels
-
-
 async def test_dialogs_are_lines_of_the_note_and_do_not_fill_it(
     shop: Site, browser: WebBrowser
 ) -> None:
@@ -195,14 +153,6 @@ async def test_dialogs_are_lines_of_the_note_and_do_not_fill_it(
     hand = await begin(browser, f"{shop.url}/asks")
     note = (await hand.do("Ask")).note
     assert "the page said: No 4;" in note and note.endswith("and 35 more dialogs")
-
-
-async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
-    hand = await begin(browser, f"{shop.url}/shop")
-    before = hand.labels
-    assert "no page to go back" in (await hand.act(BACK)).note
-    assert hand.labels == before
-    assert "Close tab" not in before
 
 
 @pytest.mark.parametrize("target", ["_self", "_blank"])
@@ -239,22 +189,6 @@ async def test_a_page_cannot_fill_the_disk_with_downloads(
     hand = await begin(browser, f"{shop.url}/big")
     await hand.do("Big")
     assert hand.env.session is not None and not hand.env.session.downloads
-
-
-@pytest.mark.slow
-async def test_a_window_that_the_page_opens_and_closes_at_once_is_no_fault(
-    shop: Site, browser: WebBrowser
-) -> None:
-    script = "window.open('about:blank').close(); said.textContent = 'done'"
-    shop.pages["/blink"] = (
-        "text/html",
-        f'<button onclick="{script}">Blink</button><p id=said></p>',
-    )
-    hand = await begin(browser, f"{shop.url}/blink")
-    for _ in range(4):
-        assert not (await hand.do("Blink")).note
-    assert "done" in hand.labels
-    assert [e.label for e in hand.screen.elements if e.role == "tab"] == ["/blink"]
 
 
 async def test_answers_and_infeasible_tasks_are_judged(shop: Site, browser: WebBrowser) -> None:
