@@ -10,22 +10,19 @@ from __future__ import annotations
 import asyncio
 import atexit
 import base64
+import contextlib
 import hashlib
 import hmac
 import html
 import os
 import secrets
-import sys
 import tempfile
-import threading
 import webbrowser
 from collections.abc import Callable
-from functools import partial
+from email import message_from_bytes
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
-from typing import Any, Self
 
 import msgspec
 
@@ -39,6 +36,8 @@ from swarm_ui.trace.records import Episode
 LARGEST = 65_536
 """Maximum size of a request in bytes."""
 _HOST = "127.0.0.1"
+_PATIENCE = 30.0
+"""Seconds in which a request must arrive."""
 
 
 def open_privately(address: str) -> bool:
@@ -85,12 +84,16 @@ async def play_in_browser(
     """
     session = PlaySession(env, path)
     await session.begin(task, seed)
+    page = _Page(session)
     try:
-        with _Server(session) as server:
-            show(server.address)
-            await server.over.wait()
-        if server.failure is not None:
-            raise server.failure
+        server = await asyncio.start_server(page.serve, _HOST, 0, limit=LARGEST)
+        try:
+            page.host = "{}:{}".format(*server.sockets[0].getsockname())
+            show(f"http://{page.host}/{page.token}/")
+            await page.over
+        finally:
+            server.close()
+            page.close()
     finally:
         if not session.ended:
             session.leave()
@@ -105,42 +108,93 @@ class _Posted(msgspec.Struct, frozen=True):
     action: Action | None = None
 
 
-class _Server(ThreadingHTTPServer):
-    """Serves a session inside a ``with`` block, on the running event loop."""
+Reply = tuple[int, str, bytes]
+"""Status, type and content of an answer."""
 
-    daemon_threads = True
+
+class _Page:
+    """Answers the requests of the page of a session."""
 
     def __init__(self, session: PlaySession) -> None:
         self._session, self._one_at_a_time = session, asyncio.Lock()
-        self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
-        self.failure: Exception | None = None
+        self._content, self._policy = _page()
+        self._serving: set[asyncio.Task[None] | None] = set()
+        self._failure: Exception | None = None
         """An error, after which the game cannot go on."""
-        self.token = secrets.token_urlsafe(24)
-        self.page, self.policy = _page()
-        super().__init__((_HOST, 0), _Handler)
-        self.host = f"{_HOST}:{self.server_address[1]}"
-        self.address = f"http://{self.host}/{self.token}/"
-        serve = partial(self.serve_forever, poll_interval=0.05)
-        self._thread = threading.Thread(target=serve, name="play", daemon=True)
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.token, self.host = secrets.token_urlsafe(24), ""
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def close(self) -> None:
+        """End the connections that wait for a request."""
+        for task in self._serving - {asyncio.current_task(), None}:
+            task.cancel()
 
-    def __exit__(self, *exception: object) -> None:
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request. After the last answer, even if it could not be sent, the game is
+        over."""
+        task = asyncio.current_task()
+        self._serving.add(task)
+        gone = (OSError, TimeoutError, EOFError, ValueError, asyncio.LimitOverrunError)
+        try:
+            with contextlib.suppress(*gone):  # such as a page that was closed
+                status, kind, content = await self._reply(reader)
+                headers = (
+                    f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+                    "Server: swarm-ui",
+                    "Connection: close",
+                    f"Content-Type: {kind}",
+                    f"Content-Length: {len(content)}",
+                    f"Content-Security-Policy: {self._policy}",
+                    "X-Content-Type-Options: nosniff",
+                    "Referrer-Policy: no-referrer",
+                    "Cache-Control: no-store",
+                )
+                writer.write("\r\n".join((*headers, "", "")).encode() + content)
+                await writer.drain()
+        finally:
+            self._serving.discard(task)
+            writer.close()
+            if not self.over.done():
+                if self._failure is not None:
+                    self.over.set_exception(self._failure)
+                elif self._session.ended:
+                    self.over.set_result(None)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore the error of a page that was closed before it got its answer; report all
-        others."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+    async def _reply(self, reader: asyncio.StreamReader) -> Reply:
+        """The answer to a request: only those of our own page are not refused."""
+        async with asyncio.timeout(_PATIENCE):
+            request, _, told = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+        headers = message_from_bytes(told)
+        method, path, _ = request.decode("latin-1").split(" ")
+        token, _, place = path.removeprefix("/").partition("/")
+        known = hmac.compare_digest(token.encode(), self.token.encode())
+        if not known or headers["Host"] != self.host:
+            return _refused(404)
+        if headers["Origin"] not in (None, f"http://{self.host}"):
+            return _refused(403)
+        if (method, place) == ("GET", ""):
+            return 200, "text/html; charset=utf-8", self._content
+        if (method, place) == ("GET", "state"):
+            return await self._answer(place, _Posted())
+        if method not in ("GET", "POST"):
+            return _refused(501)
+        if method == "GET" or place not in ("act", "undo", "leave"):
+            return _refused(404)
+        kind = headers.get_content_type() if "Content-Type" in headers else ""
+        length = headers.get("Content-Length", "")
+        if kind != "application/json" or not length.isdecimal() or int(length) > LARGEST:
+            return _refused(400)
+        async with asyncio.timeout(_PATIENCE):
+            body = await reader.readexactly(int(length))
+        try:
+            posted = msgspec.json.decode(body, type=_Posted)
+        except (msgspec.DecodeError, ValueError) as error:
+            return _told(400, {"error": str(error)})
+        return await self._answer(place, posted)
 
-    async def answer(self, place: str, posted: _Posted) -> tuple[int, bytes]:
-        """Handle a request, and return the status and the state as JSON. 409: the page showed an
-        older screen. 500: an error, which the caller of the game gets too."""
+    async def _answer(self, place: str, posted: _Posted) -> Reply:
+        """Do what the page asks for, and tell the state. 409: the page showed an older screen.
+        500: an error, which the caller of the game gets too."""
         session = self._session
         async with self._one_at_a_time:
             stale = posted.turn is not None and posted.turn != session.turn
@@ -152,95 +206,20 @@ class _Server(ThreadingHTTPServer):
                         session.undo()
                     elif place == "leave":
                         session.leave()
-                return 409 if stale else 200, msgspec.json.encode(session.shown())
+                return _told(409 if stale else 200, session.shown())
             except Exception as error:  # raised to the caller, once the page has its answer
-                self.failure = self.failure or error
+                self._failure = self._failure or error
                 kind = "" if isinstance(error, SwarmError) else f"{type(error).__name__}: "
                 told = f"The task has ended with an error: {kind}{error}"
-                return 500, msgspec.json.encode({"error": told.encode(errors="replace").decode()})
-
-    def answered(self) -> None:
-        """An answer was sent, or could not be sent; after the last one the game is over."""
-        if self._session.ended or self.failure is not None:
-            self.loop.call_soon_threadsafe(self.over.set)
+                return _told(500, {"error": told.encode(errors="replace").decode()})
 
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 30
-    server_version = "swarm-ui"
-    sys_version = ""
-    server: _Server
+def _told(status: int, content: object) -> Reply:
+    return status, "application/json", msgspec.json.encode(content)
 
-    def do_GET(self) -> None:
-        place = self._allowed()
-        if place == "":
-            kind = "text/html; charset=utf-8"
-            self._send(HTTPStatus.OK, self.server.page, kind, self.server.policy)
-        elif place == "state":
-            self._answer(place, _Posted())
-        elif place is not None:
-            self._refuse(HTTPStatus.NOT_FOUND)
 
-    def do_POST(self) -> None:
-        place = self._allowed()
-        kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
-        length = self.headers.get("Content-Length", "")
-        if place is None:
-            return
-        if place not in ("act", "undo", "leave"):
-            self._refuse(HTTPStatus.NOT_FOUND)
-        elif kind != "application/json" or not length.isdecimal() or int(length) > LARGEST:
-            self._refuse(HTTPStatus.BAD_REQUEST)
-        else:
-            try:
-                posted = msgspec.json.decode(self.rfile.read(int(length)), type=_Posted)
-            except (msgspec.DecodeError, ValueError) as error:
-                body = msgspec.json.encode({"error": str(error)})
-                self._send(HTTPStatus.BAD_REQUEST, body, "application/json")
-            else:
-                self._answer(place, posted)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing, because requests contain the token."""
-
-    def _allowed(self) -> str | None:
-        """The path of a request of our own page; any other request is refused."""
-        host = self.server.host
-        token, _, place = self.path.removeprefix("/").partition("/")
-        known = hmac.compare_digest(token.encode(), self.server.token.encode())
-        if not known or self.headers.get("Host") != host:
-            self._refuse(HTTPStatus.NOT_FOUND)
-        elif self.headers.get("Origin") not in (None, f"http://{host}"):
-            self._refuse(HTTPStatus.FORBIDDEN)
-        else:
-            return place
-        return None
-
-    def _answer(self, place: str, posted: _Posted) -> None:
-        asked = self.server.answer(place, posted)
-        status, body = asyncio.run_coroutine_threadsafe(asked, self.server.loop).result()
-        try:
-            self._send(HTTPStatus(status), body, "application/json")
-        finally:  # also if the page was closed meanwhile
-            self.server.answered()
-
-    def _refuse(self, status: HTTPStatus) -> None:
-        self._send(status, status.phrase.encode(), "text/plain; charset=utf-8")
-
-    def _send(self, status: HTTPStatus, body: bytes, kind: str, policy: str = "") -> None:
-        self.send_response(status)
-        for name, value in (
-            ("Content-Type", kind),
-            ("Content-Length", str(len(body))),
-            ("Content-Security-Policy", policy or "default-src 'none'"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "no-referrer"),
-            ("Cache-Control", "no-store"),
-        ):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
+def _refused(status: int) -> Reply:
+    return status, "text/plain; charset=utf-8", HTTPStatus(status).phrase.encode()
 
 
 def _page() -> tuple[bytes, str]:

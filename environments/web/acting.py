@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_ui.action import Action
 from swarm_ui.environments.web.browser import DevTools, Rejected
-from swarm_ui.environments.web.reading import Seen
+from swarm_ui.environments.web.reading import FILE, Seen
 from swarm_ui.environments.web.session import Tab
 
 WAIT = 0.5
@@ -58,9 +58,6 @@ _CHOOSE = """function (text, toggle) {
   else select.value = option.value, option.selected = true;
   for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));
   return "";
-}"""
-_TAKES_FILE = """function () {
-  return this instanceof HTMLInputElement && this.type === "file";
 }"""
 _NO_SELECT = "not an option"
 _SCROLL = """function (dx, dy) {
@@ -170,7 +167,7 @@ async def _instead(
             return problem  # else the page made the option itself: press it
     if kind == "input_text" and not element.editable:
         return "no text can be typed there"
-    if kind == "input_text" and await tab.on_node(node, _TAKES_FILE):
+    if kind == "input_text" and element.hint == FILE:
         return await _upload(tab, node, action.text or "", uploads)
     if kind == "input_text" and await tab.on_node(node, _SET_VALUE, action.text or ""):
         return ""

@@ -12,8 +12,7 @@ opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_ui.environments.web import css
@@ -38,6 +37,7 @@ Order = tuple[tuple[int, int], ...]
 """Sorts what is painted from the back to the front: the layers around it, from the outside. In a
 layer come first its own box, then (-1, n), behind its content, the content (0, 0), then (1, n)."""
 _CONTENT = (0, 0)
+_TOP: Order = ((2**62, 0),)
 _EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
 
 
@@ -92,13 +92,12 @@ class Frame:
             documents, words: DevTools' snapshot of the page.
             height: that of the window; only what is near it is compared with what is behind and
                 over it.
-            index: of the document.
-            corner: of the document's window.
+            index, corner: of the document, and of its window.
             shown: whether the frame is visible.
             above: the opaque boxes over the frame; ``None`` for the page itself.
         """
         document, self._words, self._height = documents[index], words, height
-        self._above, nodes, self._layout = above, document["nodes"], document["layout"]
+        nodes, self._layout, self._inner = document["nodes"], document["layout"], above is not None
         self.id = self._words[document["frameId"]]
         self.title = self._words[document["title"]]
         self.parents: Sequence[int] = nodes["parentIndex"]
@@ -117,12 +116,13 @@ class Frame:
             for place, k in zip(*nodes.get(kind, _NONE).values(), strict=True)
         }
         """What is in the fields."""
-        marks = (nodes.get(kind, _NONE)["index"] for kind in ("inputChecked", "optionSelected"))
-        self.ticked = frozenset(chain(*marks))
-        """The check boxes, radio buttons and options that are on."""
+        self.ticked = frozenset(nodes.get("inputChecked", _NONE)["index"])
+        """The check boxes and radio buttons that are on."""
         self.listening = frozenset(nodes.get("isClickable", _NONE)["index"])
         """The nodes that listen to clicks."""
         self._lay_out(document, corner, shown=shown)
+        for box in above or ():
+            self._paint(box._replace(order=_TOP))
         inner = nodes.get("contentDocumentIndex", _NONE)
         self.inner = {
             place: Frame(
@@ -234,8 +234,10 @@ class Frame:
             seen, order = _EVERYWHERE, ()
         # A clip path may have any shape, so that the box covers nothing.
         alpha *= own_alpha * (1 if style["clip-path"] == "none" else 0.5)
-        box = _Box(seen, order, place, None if picture else (red, green, blue, alpha))
-        top, bottom = max(seen[1], -self._height / 2), min(seen[3], 1.5 * self._height)
+        self._paint(_Box(seen, order, place, None if picture else (red, green, blue, alpha)))
+
+    def _paint(self, box: _Box) -> None:
+        top, bottom = max(box.rect[1], -self._height / 2), min(box.rect[3], 1.5 * self._height)
         for band in range(int(top // _BAND), int(bottom // _BAND) + 1):
             self._bands.setdefault(band, []).append(box)
 
@@ -266,7 +268,7 @@ class Frame:
         """The opaque boxes that are painted over a frame element."""
         order = self._seen[place][1] if place in self._seen else ()
         boxes = {box for band in self._bands.values() for box in band}
-        return (*(self._above or ()), *(b for b in boxes if b.order > order and b.opaque))
+        return tuple(box for box in boxes if box.order > order and box.opaque)
 
     def _corner(self, place: int) -> tuple[float, float]:
         """The corner of the page in a frame element, inside of its border and padding."""
@@ -278,7 +280,10 @@ class Frame:
         return left, top + edge["border-top-width"] + edge["padding-top"]
 
     def _at(self, x: float, y: float) -> Iterator[_Box]:
-        return _holding(self._bands.get(int(y // _BAND), ()), x, y)
+        for box in self._bands.get(int(y // _BAND), ()):
+            left, top, right, bottom = box.rect
+            if left <= x <= right and top <= y <= bottom:
+                yield box
 
     def _covered(self, rect: Rect, order: Order) -> bool:
         """Whether opaque boxes lie over the ends and the middle of an area near the window."""
@@ -287,13 +292,12 @@ class Frame:
         y = (rect[1] + rect[3]) / 2
         return all(
             any(box.opaque and box.order > order for box in self._at(x, y))
-            or any(_holding(self._above or (), x, y))
             for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1)
         )
 
     def _behind(self, x: float, y: float, order: Order) -> Colour | None:
         """The colour behind a point; ``None``: it is not known."""
-        mixed: Colour | None = (255.0, 255.0, 255.0, 1.0) if self._above is None else None
+        mixed: Colour | None = None if self._inner else (255.0, 255.0, 255.0, 1.0)
         under = (box for box in self._at(x, y) if box.order <= order)
         for box in sorted(under, key=lambda box: (box.order, box.place)):
             if box.colour is None or box.opaque:
@@ -336,13 +340,11 @@ class Frame:
         texts = (self._words[self._values[k]] for k in inside if self.tags[k] == "#TEXT")
         return " ".join((self.attribute(place, "label") or " ".join(texts)).split())
 
-    def around(self, place: int) -> list[int]:
+    def around(self, place: int) -> Iterator[int]:
         """A place and those around it, from the inside."""
-        found = []
         while place >= 0:
-            found.append(place)
+            yield place
             place = self.parents[place]
-        return found
 
     def points(self, place: int) -> bool:
         """Whether the mouse becomes a hand over a node."""
@@ -411,10 +413,3 @@ class Frame:
     def _moved(self, bounds: Sequence[float]) -> Rect:
         x, y = self._x + bounds[0], self._y + bounds[1]
         return x, y, x + bounds[2], y + bounds[3]
-
-
-def _holding(boxes: Iterable[_Box], x: float, y: float) -> Iterator[_Box]:
-    for box in boxes:
-        left, top, right, bottom = box.rect
-        if left <= x <= right and top <= y <= bottom:
-            yield box

@@ -51,6 +51,8 @@ ACTABLE = frozenset({"button", "link", "field", "area", "checkbox", "radio", "sw
                       "item", "tab"})  # fmt: skip
 WHOLE = ACTABLE | {"heading", "image"}
 """Roles of elements that contain the text inside them."""
+FILE = "path of a file"
+"""The hint of a field that takes a file."""
 _TYPED = ("field", "area")
 _LABELLED = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
 
@@ -179,8 +181,8 @@ class _Reader:
         return ROLES.get(_role(node))
 
     def _takes_file(self, place: int) -> bool:
-        frame = self._frame
-        return frame.tags[place] == "INPUT" and frame.attribute(place, "type").lower() == "file"
+        is_input = self._frame.tags[place] == "INPUT"
+        return is_input and self._frame.attribute(place, "type").lower() == "file"
 
     def _card(self, place: int) -> Role | None:
         """The role of a node without one that is pressed as a whole, such as a card or a tile."""
@@ -216,12 +218,12 @@ class _Reader:
         frame = self._frame
         if frame.shows(place, filled=filled):
             return True
-        around = frame.around(place)
         if frame.tags[place] == "OPTION":
-            return any(self._offers(one) for one in around if frame.tags[one] == "SELECT")
+            lists = (one for one in frame.around(place) if frame.tags[one] == "SELECT")
+            return any(map(self._offers, lists))
         if frame.tags[place] not in _LABELLED:
             return False
-        labels = [one for one in around if frame.tags[one] == "LABEL"]
+        labels = [one for one in frame.around(place) if frame.tags[one] == "LABEL"]
         if (id := frame.attribute(place, "id")) in self._labels and id:
             labels.append(self._labels[id])
         return any(map(frame.text, labels))
@@ -265,7 +267,7 @@ class _Reader:
             text = state.pop("value")
         told = {"text": text, "description": description, **state}
         if self._takes_file(place):
-            told["hint"] = "path of a file"
+            told["hint"] = FILE
         return Element(index=0, role=role, bounds=frame.bounds(place), **told)
 
     def _says(self, place: int, shown: str, state: Mapping[str, Any], *, whole: bool) -> bool:
@@ -284,11 +286,9 @@ class _Reader:
     def _state(self, place: int, role: Role) -> dict[str, Any]:
         """The fields of an element other than its texts."""
         frame, node = self._frame, self._nodes[place]
-        if (
-            not node
-        ):  # the page hides it from the accessibility tree; if inert, it cannot be pressed
-            around = frame.around(place)
-            acts = any(frame.attribute(one, "aria-hidden") == "true" for one in around)
+        if not node:  # not in the accessibility tree: hidden, or inert, when it cannot be pressed
+            hidden = (frame.attribute(one, "aria-hidden") for one in frame.around(place))
+            acts = "true" in hidden
             fields: dict[str, Any] = {"clickable": acts}
             if role in _TYPED:
                 fields |= {"value": frame.inputs.get(place, "")[:MOST_TEXT], "editable": acts}
