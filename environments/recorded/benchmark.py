@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.recorded import autowebbench, mind2web
-from swarm_ui.environments.recorded.demonstrations import read_demonstrations
+from swarm_ui.environments.recorded.demonstrations import Recordings
 
 
 class Recorded(Benchmark):
@@ -77,4 +77,4 @@ class Demonstrations(Recorded):
     name: Literal["demonstrations"] = "demonstrations"
 
     def read(self, split: str) -> Any:
-        return read_demonstrations(Path(self.data))
+        return Recordings(Path(self.data))

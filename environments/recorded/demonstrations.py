@@ -7,7 +7,7 @@ although another may have been as good.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -35,16 +35,26 @@ def _caseless(action: Action) -> Action:
 
 
 class Recordings(RecordedBenchmark):
-    """Demonstrations by task and seed. If one was demonstrated several times, the last counts.
+    """The solved episodes of a file, by task and seed; the others are left out. If one was
+    demonstrated several times, the last counts.
 
-    Args:
-        name: name of the environment that shows them.
-        steps: the steps of each demonstration.
+    Raises:
+        ConfigError: there is no solved episode, or the episodes come from several environments.
+        TraceError: the file cannot be read.
     """
 
-    def __init__(self, name: str, steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]]) -> None:
-        self.name = name
-        self.steps = {job: tuple(found) for job, found in steps}
+    def __init__(self, path: Path) -> None:
+        every = list(iter_jsonl(path))
+        solved = [episode for episode in every if episode.success]
+        places = sorted({episode.environment for episode in solved})
+        if len(places) != 1:
+            raise ConfigError(
+                f"'{path}' must have solved episodes of one environment, got "
+                f"{', '.join(places) or 'none'} ({len(every) - len(solved)} episodes were not "
+                "solved); record some with: swarm-ui play ENV TASK --out FILE"
+            )
+        self.name = f"demonstrations on {places[0]}"
+        self.steps = {(one.task, one.seed): tuple(_steps(one)) for one in solved}
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -64,34 +74,11 @@ class Recordings(RecordedBenchmark):
         return [job for job in self.steps if tasks is None or job[0] in tasks]
 
 
-def read_demonstrations(path: Path) -> Recordings:
-    """The solved episodes of a file; those that were not solved are left out.
-
-    Raises:
-        ConfigError: there is no solved episode, or the episodes come from several environments.
-        TraceError: the file cannot be read.
-    """
-    every = list(iter_jsonl(path))
-    found = [episode for episode in every if episode.success]
-    places = sorted({episode.environment for episode in found})
-    if len(places) != 1:
-        raise ConfigError(
-            f"'{path}' must have solved episodes of one environment, got "
-            f"{', '.join(places) or 'none'} ({len(every) - len(found)} episodes were not solved); "
-            "record some with: swarm-ui play ENV TASK --out FILE"
-        )
-    pairs = [((episode.task, episode.seed), _steps(episode)) for episode in found]
-    return Recordings(f"demonstrations on {places[0]}", pairs)
-
-
-def _steps(episode: Episode) -> list[DemonstratedStep]:
-    steps = []
+def _steps(episode: Episode) -> Iterator[DemonstratedStep]:
     for record in episode.steps:
         screen, action = record.trace.observation, record.executed
         if action is not None:
             element = screen.element(action.index)
             if element is not None:
                 action = replace(action, target=element.label or None)
-            past = screen.past(action)
-            steps.append(DemonstratedStep(observation=screen, expert=action, past=past))
-    return steps
+            yield DemonstratedStep(observation=screen, expert=action, past=screen.past(action))

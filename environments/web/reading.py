@@ -84,7 +84,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     page = Frame(told["documents"], words, size[1])
     names = [words[document["frameId"]] for document in told["documents"]]
     trees = await asyncio.gather(*(_tree(tab, name) for name in names))
-    found = list(_elements(page, dict(zip(names, trees, strict=True))))
+    found = list(_Reader(page, dict(zip(names, trees, strict=True))).listed())
     sides = [_side(element, size[1]) for element, _ in found]
     near = [one for one, side in zip(found, sides, strict=True) if side == 0]
     return Seen(
@@ -116,21 +116,12 @@ async def _tree(tab: Tab, frame: str) -> Tree:
     return {node.get("backendDOMNodeId", -1): node for node in nodes if not node["ignored"]}
 
 
-def _elements(frame: Frame, trees: Mapping[str, Tree]) -> Iterator[tuple[Element, int]]:
-    """The visible elements of a frame and of the frames in it, with the numbers of their nodes."""
-    for place, element in _Reader(frame, trees[frame.id]).listed():
-        if element is None:
-            yield from _elements(frame.inner[place], trees)
-        else:
-            yield element, frame.numbers[place]
-
-
 class _Reader:
     """Lists what is visible in a frame."""
 
-    def __init__(self, frame: Frame, tree: Tree) -> None:
-        self._frame = frame
-        self._nodes = [tree.get(number, {}) for number in frame.numbers]
+    def __init__(self, frame: Frame, trees: Mapping[str, Tree]) -> None:
+        self._frame, self._trees = frame, trees
+        self._nodes = [trees[frame.id].get(number, {}) for number in frame.numbers]
         self._roles = [self._role(place) for place in range(len(frame.tags))]
         self._controls = _counts(role in ACTABLE for role in self._roles)
         self._listens = _counts(place in frame.listening for place in range(len(frame.tags)))
@@ -139,9 +130,8 @@ class _Reader:
         shown = (k for k, role in enumerate(self._roles) if role in ACTABLE and self._offers(k))
         self._keys = {_key(_name(self._nodes[place])) for place in shown} - {""}
 
-    def listed(self) -> Iterator[tuple[int, Element | None]]:
-        """The places of the visible elements in their order; ``None`` for a frame, whose elements
-        follow."""
+    def listed(self) -> Iterator[tuple[Element, int]]:
+        """The visible elements, also those of inner frames, with the numbers of their nodes."""
         frame, place, owners = self._frame, 0, [("", len(self._roles))]
         while place < len(self._roles):
             at, place = place, place + 1
@@ -150,7 +140,7 @@ class _Reader:
             if at in frame.inner:
                 place = frame.ends[at]
                 if frame.shows(at):
-                    yield at, None
+                    yield from _Reader(frame.inner[at], self._trees).listed()
             elif self._is_list(at):
                 if self._offers(at):  # its options are listed by its name
                     name = _name(self._nodes[at]) or owners[-1][0]
@@ -162,9 +152,9 @@ class _Reader:
                 place = frame.ends[at] if whole else place
                 element = self._element(at, role, owners[-1][0], whole=whole)
                 if element is not None:
-                    yield at, element
+                    yield element, frame.numbers[at]
             elif (text := self._plain(at)) is not None:
-                yield at, text
+                yield text, frame.numbers[at]
 
     def _role(self, place: int) -> Role | None:
         frame, node, tag = self._frame, self._nodes[place], self._frame.tags[place]

@@ -16,8 +16,8 @@ from swarm_ui.environments.wrappers.rules import (
     Confirm,
     Question,
     Rule,
+    Wrapper,
 )
-from swarm_ui.environments.wrappers.wrapper import Wrapper
 
 __all__ = [
     "DELETION",

@@ -1,4 +1,4 @@
-"""Wrappers that refuse actions by rules, or ask a person first."""
+"""The base class of wrappers, and those that refuse actions by rules, or ask a person first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.engine.tasks import within
-from swarm_ui.environment import Environment, Step
+from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
 from swarm_ui.environments.wrappers.spelling import contains_word
-from swarm_ui.environments.wrappers.wrapper import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
@@ -32,6 +31,57 @@ _PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe", "i
 _ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
 _LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
 """Actions that are possible in a refused app."""
+
+
+class Wrapper:
+    """Passes all calls on to ``env``.
+
+    A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
+    :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
+    ``isinstance`` gives the same answer for both. A subclass that changes them defines
+    ``_snapshot``, ``_restore``, ``_expert`` or ``_grade``. ``start`` is passed on too.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        self.env: Any = env
+        # Set on the object, because they depend on ``env``.
+        for kind, names in ((Restorable, ("snapshot", "restore")), (Graded, ("expert", "grade"))):
+            if isinstance(env, kind):
+                vars(self).update({n: getattr(self, f"_{n}", getattr(env, n)) for n in names})
+        if hasattr(env, "start") and not hasattr(self, "start"):  # it runs in its own process
+            vars(self).update(start=env.start)
+
+    @property
+    def name(self) -> str:
+        return str(self.env.name)
+
+    @property
+    def checker(self) -> int:
+        return checker_version(self.env)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        tasks: Sequence[str] = self.env.tasks
+        return tasks
+
+    @property
+    def innermost(self) -> Environment:
+        """The environment without any wrapper."""
+        env: Environment = self.env
+        while isinstance(env, Wrapper):
+            env = env.env
+        return env
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        screen: Observation = await self.env.reset(task=task, seed=seed)
+        return screen
+
+    async def step(self, action: Action) -> Step:
+        step: Step = await self.env.step(action)
+        return step
+
+    async def close(self) -> None:
+        await self.env.close()
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,11 +186,11 @@ class _Refusing(Wrapper):
         return replace(screen, history=tuple(past))
 
     def _snapshot(self) -> object:
-        return self._taken, self.present, super()._snapshot()
+        return self._taken, self.present, self.env.snapshot()
 
     def _restore(self, state: Any) -> Observation:
         taken, present, inner = state
-        screen = super()._restore(inner)
+        screen = self.env.restore(inner)
         self._taken, self.present = taken, present
         return self._shown(screen)
 
@@ -182,7 +232,7 @@ class ActionFilter(_Refusing):
         return f"refused by the rule '{found[0]}': {found[1]}; nothing was done" if found else ""
 
     def _expert(self) -> Action:
-        action = super()._expert()
+        action: Action = self.env.expert()
         why = self.present and self.refusal(action, self.present)
         if why:
             raise ConfigError(f"{self.name}: this task cannot be done under the filter: {why}")
@@ -191,7 +241,7 @@ class ActionFilter(_Refusing):
     def _grade(self, action: Action) -> float:
         if self.present is not None and self.refusal(action, self.present):
             return 0.0
-        return super()._grade(action)
+        return float(self.env.grade(action))
 
     def _other_app(self, action: Action, screen: Observation) -> Match | None:
         if self._apps is None:

@@ -9,7 +9,7 @@ import pytest
 from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.environments.recorded.demonstrations import read_demonstrations
+from swarm_ui.environments.recorded.demonstrations import Recordings
 from swarm_ui.errors import ConfigError, TraceError
 
 
@@ -29,7 +29,7 @@ async def test_a_played_episode_is_a_demonstration(tmp_path: Path) -> None:
     await play(path, "notes-create", 3)
     session = await play(path, "contacts-add", 7)
     await play(path, "contacts-add", 8, give_up=True)
-    recordings = read_demonstrations(path)
+    recordings = Recordings(path)
     assert recordings.name == "demonstrations on phone (simulated)"
     assert recordings.jobs() == [("notes-create", 3), ("contacts-add", 7)]
     assert session.episode is not None
@@ -55,7 +55,7 @@ async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
     assert session.undo()
     while not session.ended:
         await session.act(phone.expert())
-    recordings = read_demonstrations(path)
+    recordings = Recordings(path)
     ((steps),) = recordings.steps.values()
     assert all(step.expert.action_type != "navigate_home" for step in steps)
 
@@ -67,6 +67,6 @@ async def test_files_without_demonstrations(tmp_path: Path) -> None:
     (tmp_path / "two.jsonl").write_text(lines + lines.replace("phone (simulated)", "fridge"))
     for name in ("lost.jsonl", "two.jsonl"):
         with pytest.raises(ConfigError, match=name):
-            read_demonstrations(tmp_path / name)
+            Recordings(tmp_path / name)
     with pytest.raises(TraceError, match="nowhere"):
-        read_demonstrations(tmp_path / "nowhere.jsonl")
+        Recordings(tmp_path / "nowhere.jsonl")
