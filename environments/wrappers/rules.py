@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -13,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.engine.tasks import within
 from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
 from swarm_ui.environments.wrappers.spelling import contains_word
 from swarm_ui.errors import ConfigError, EnvironmentFault
@@ -278,9 +275,9 @@ class Confirm(_Refusing):
 
     Args:
         env: the environment.
-        ask: returns true to allow the action. If it raises, the action is not done.
+        ask: returns true to allow the action, however long that takes. If it raises, the action is
+            not done.
         rules: the actions to ask about; ``None``: all.
-        timeout: seconds to wait for an answer before the action is refused; ``None``: no limit.
     """
 
     def __init__(
@@ -289,13 +286,9 @@ class Confirm(_Refusing):
         ask: Ask,
         *,
         rules: Sequence[Rule] | None = (PAYMENT, DELETION, SENDING),
-        timeout: float | None = 60.0,
     ) -> None:
         super().__init__(env)
-        if timeout is not None and timeout <= 0:
-            raise ConfigError(f"Confirm: 'timeout' must be > 0 seconds, got {timeout}")
         self._ask, self._rules = ask, rules
-        self._timeout = math.inf if timeout is None else timeout
 
     async def objection(self, action: Action, screen: Observation) -> str:
         rule, why = "every action", "all actions are asked about"
@@ -305,14 +298,8 @@ class Confirm(_Refusing):
                 return ""
             rule, why = match
         question = Question(action=action, screen=screen, rule=rule, why=why)
-        answer = asyncio.ensure_future(self._ask(question))
-        try:
-            allowed = await within(self._timeout, answer)
-        except TimeoutError:
-            if not answer.cancelled():  # raised by ``ask`` itself
-                raise
-            return f"not confirmed ({rule}): no answer in {self._timeout:g} s; nothing was done"
-        return "" if allowed is True else f"not confirmed ({rule}): refused; nothing was done"
+        allowed = await self._ask(question)
+        return "" if allowed is True else f"not confirmed ({rule}): nothing was done"
 
 
 def _exact(name: str) -> str:
