@@ -194,6 +194,10 @@ class Episodic:
         )
         return first
 
+    def first_screen(self, task: str, *, seed: int) -> Observation:
+        """:meth:`reset` without ``await``, for an environment that waits for nothing."""
+        return at_once(self.reset(task=task, seed=seed))
+
     async def step(self, action: Action) -> Step:
         """Do one action.
 

@@ -118,7 +118,7 @@ class _Page:
     def __init__(self, session: PlaySession) -> None:
         self._session, self._one_at_a_time = session, asyncio.Lock()
         self._content, self._policy = _page()
-        self._serving: set[asyncio.Task[None] | None] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._failure: Exception | None = None
         """An error, after which the game cannot go on."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -126,13 +126,14 @@ class _Page:
 
     def close(self) -> None:
         """End the connections that wait for a request."""
-        for task in self._serving - {asyncio.current_task(), None}:
+        for task in self._serving:
             task.cancel()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request. After the last answer, even if it could not be sent, the game is
         over."""
         task = asyncio.current_task()
+        assert task is not None  # one serves each connection
         self._serving.add(task)
         gone = (OSError, TimeoutError, EOFError, ValueError, asyncio.LimitOverrunError)
         try:

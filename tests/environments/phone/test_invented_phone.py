@@ -57,8 +57,7 @@ def test_parameters_belong_to_the_split_of_the_seed() -> None:
 
 def test_the_phones_own_tasks_can_be_played_too() -> None:
     phone, own = InventedPhone(devices=1), PhoneEnvironment()
-    screens = [at_once(one.reset(task="contacts-add", seed=7)) for one in (phone, own)]
-    assert screens[0] == screens[1]
+    assert phone.first_screen("contacts-add", seed=7) == own.first_screen("contacts-add", seed=7)
     assert not phone.has("invented-9" + phone.tasks[0][10:]) and not phone.has("contacts-add")
 
 
