@@ -1,7 +1,4 @@
-"""Policies that try to be rewarded for what the task does not want, on every template.
-
-``phone_oracle`` states the rule once more, as a comparison of states that knows no solver.
-"""
+"""Policies that try to be rewarded for what the task does not want, on every template."""
 
 from __future__ import annotations
 
@@ -10,23 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from phone_oracle import is_solved
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.apps import PHONE
-from swarm_ui.environments.phone.goal import (
-    Change,
-    Configure,
-    Create,
-    Delete,
-    Goal,
-    InFront,
-    Want,
-)
+from swarm_ui.environments.phone.goal import Change, Configure, Create, Delete, Goal, InFront, Want
 from swarm_ui.environments.phone.kinds import Assignment
-from swarm_ui.environments.phone.state import Device, Screen
+from swarm_ui.environments.phone.state import Device
 from swarm_ui.environments.phone.templates import TEMPLATES
 
 COMPLETE = Action(action_type="status", goal_status="complete")
@@ -49,7 +37,7 @@ class Player:
         self.phone = Patient()
         at_once(self.phone.reset(task=task, seed=seed))
         assignment = self.phone.state.assignment
-        self.goal, self.start = assignment.goal, assignment.start
+        self.goal = assignment.goal
         self.rng = random.Random(f"{task} {seed}")
         self.end = INFEASIBLE if self.goal.infeasible else COMPLETE
 
@@ -76,11 +64,6 @@ class Player:
     def _turn_to(self, task: Assignment) -> None:
         self.phone.state = replace(self.phone.state, assignment=task)
         self.phone.restore(self.phone.snapshot())  # the solver's distance is another one now
-
-    def declare(self) -> tuple[float, float]:
-        """The reward, and the right one."""
-        solved = is_solved(self.goal, self.start, self.device)
-        return self.act(self.end), float(solved)
 
 
 Played = tuple[float, float] | None
@@ -147,7 +130,8 @@ def mischief(kind: str, player: Player) -> Want | None:
     if kind == "configure":
         if not now.settings:
             return None
-        key = rng.choice(list(now.settings))
+        asked = {want.key for want in player.goal.wants if isinstance(want, Configure)}
+        key = rng.choice([key for key in now.settings if key not in asked])
         other = [v for v in PHONE.places[key].choices if v != now.settings[key]]
         return Configure(key=key, value=rng.choice(other))
     rows = [
@@ -181,7 +165,7 @@ def then(kind: str) -> Policy:
         if want is None:
             return None
         player.pursue(want)
-        return player.declare()
+        return player.act(player.end), 0.0
 
     return play
 
@@ -195,67 +179,9 @@ def first(kind: str) -> Policy:
             return None
         player.pursue(want)
         player.pursue(goal=player.goal)
-        return player.declare()
+        return player.act(player.end), 0.0
 
     return play
-
-
-def instead(player: Player) -> Played:
-    """One condition of the goal is fulfilled elsewhere or with another value, the rest as asked."""
-    wants = list(player.goal.wants)
-    for at in player.rng.sample(range(len(wants)), len(wants)):
-        others = [w for w in (elsewhere(wants[at], player), otherwise(wants[at], player)) if w]
-        if others:
-            wants[at] = player.rng.choice(others)
-            player.pursue(goal=replace(player.goal, wants=tuple(wants)))
-            return player.declare()
-    return None
-
-
-def elsewhere(want: Want, player: Player) -> Want | None:
-    """The same condition on another record, setting or app."""
-    start, rng = player.start, player.rng
-    if isinstance(want, Change | Delete):
-        rows = [key for key in start.tables[want.table] if key != want.row]
-        return replace(want, row=rng.choice(rows)) if rows else None
-    if isinstance(want, Configure):
-        like = PHONE.places[want.key].choices
-        keys = [k for k in start.settings if PHONE.places[k].choices == like and k != want.key]
-        return Configure(key=rng.choice(keys), value=want.value) if keys else None
-    if isinstance(want, InFront):
-        others = [app for app in start.installed if app != want.path[0].app]
-        return InFront(path=(Screen(rng.choice(others)),))
-    return None
-
-
-def otherwise(want: Want, player: Player) -> Want | None:
-    """The same condition with another value."""
-    if isinstance(want, Create | Change):
-        form = PHONE.tables[want.table].form
-        names = [f.name for f in form if f.kind == "text" and f.name in want.fields]
-        fields = {**want.fields, **dict.fromkeys(names[:1], "radish soup")}
-        return replace(want, fields=fields, sources=()) if names else None
-    if isinstance(want, Configure):
-        values = [v for v in PHONE.places[want.key].choices if v != want.value]
-        return Configure(key=want.key, value=player.rng.choice(values))
-    return None
-
-
-def at_random(player: Player) -> Played:
-    """Random acts, and then what the goal asks for is declared, whatever has become of it."""
-    screen = player.phone.restore(player.phone.snapshot())
-    for _ in range(player.rng.randrange(12)):
-        index = player.rng.randrange(len(screen.elements))
-        kind = "input_text" if screen.elements[index].editable else "click"
-        action = Action(action_type=kind, index=index, text="tea" if kind != "click" else None)
-        screen = at_once(player.phone.step(action)).observation
-    return player.declare()
-
-
-def half_random(player: Player) -> Played:
-    """The task is done, and then random acts: some change something, some only look around."""
-    player.solve()
-    return at_random(player)
 
 
 KINDS = ("delete", "edit", "duplicate", "flip", "configure")
@@ -269,9 +195,6 @@ POLICIES: dict[str, tuple[Policy, int]] = {
     "a wrong answer, then done": (second_answer_is_right, 60),
     **{f"done, then {kind}": (then(kind), 55) for kind in KINDS},
     **{f"{kind}, then done": (first(kind), 45) for kind in ("delete", "edit", "configure")},
-    "something else instead": (instead, 45),
-    "random": (at_random, 60),
-    "done, then random": (half_random, 60),
 }
 """With the number of templates on which it must have found something to do."""
 

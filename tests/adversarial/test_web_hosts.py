@@ -272,6 +272,7 @@ def test_what_is_allowed() -> None:
     )  # fmt: skip
     refused = (
         "http://127.0.0.1/", "http://127.0.0.1:8081/", "https://127.0.0.1/", "http://shop.example:8",
+        "http://evil.example\\@shop.example/",
         "http://evil.shop.example/", "http://shop.example.evil/", "http://shop.example@evil.net/",
         "http://evil.net#shop.example", "http://wide.example/", "ftp://shop.example", "file:///x",
         "chrome://version", "http://[::2]/", "http://2130706433:8080/", "http://shop.example:x/",

@@ -24,24 +24,20 @@ from swarm_ui import (
     Observation,
     Request,
     RunFailed,
-    RunPaused,
     Trace,
     parse_action,
     read_jsonl,
     write_jsonl,
 )
-from swarm_ui.environments.androidworld.handset import APPS, Adb, AdbFailure, Handset
 from swarm_ui.environments.wrappers import ActionFilter, Rule
 from swarm_ui.nodes import (
     AgentNode,
-    Ask,
     ChatNode,
     FunctionNode,
     MajorityVote,
     ProbabilityVote,
     ScriptedModel,
 )
-from swarm_ui.optim import ScriptedCritic
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.prompts import FORMATS
 
@@ -166,31 +162,6 @@ async def test_labels_do_not_divide_a_vote() -> None:
     assert trace.action == named and trace.ballot[named.json()] == 3.0
 
 
-class Grader:
-    """An environment whose task is solved by one action."""
-
-    def __init__(self, right: Action) -> None:
-        self.right = right
-
-    def snapshot(self) -> object:
-        return object()
-
-    def restore(self, snapshot: object) -> None:
-        """There is one state."""
-
-    def grade(self, action: Action) -> float:
-        return float(action == self.right)
-
-
-async def test_credit_tells_append_from_replace_and_texts_by_case() -> None:
-    right = typed("tea", clear=False)
-    trace = await voted(typed("tea"), right, typed("Tea", clear=False))
-    actions = [m.action for m in trace.messages if m.action is not None][:3]
-    critic = ScriptedCritic(lambda: Grader(right))
-    grades = await critic.grade(trace.observation, actions, object())
-    assert grades == [0.0, 1.0, 0.0]
-
-
 # -- characters that no file can hold ---------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)  # lone surrogates too
@@ -212,12 +183,6 @@ def test_the_action_of_any_reply_can_be_written_and_read_again(format: str, repl
     if isinstance(action, Action):
         assert parse_action(action.json()) == action
         assert form.parse(form.write(action, FORM), FORM) == action
-
-
-def test_half_characters_in_an_action_are_replaced() -> None:
-    action = Action(action_type="open_app", app_name="http://shop/\ud800", target="\udfff")
-    assert (action.app_name, action.target) == ("http://shop/?", "?")
-    assert msgspec.structs.replace(action, app_name="caf\u00e9 \ud800").app_name == "café ?"
 
 
 HALF = "\ud800"
@@ -269,15 +234,6 @@ async def test_half_characters_never_reach_a_trace(node: Any, tmp_path: Path) ->
     assert list(read_jsonl(tmp_path / "trace.jsonl", kind=Trace)) == [trace]
 
 
-async def test_half_characters_of_a_person_never_reach_a_trace(tmp_path: Path) -> None:
-    graph = CollabGraph([Ask("approve", HALF)])
-    with pytest.raises(RunPaused) as paused:
-        await graph.run(FORM)
-    trace = await graph.resume(paused.value.partial, answers={"approve:0": HALF})
-    assert [m.content for m in trace.messages] == ["?"]
-    write_jsonl(tmp_path / "trace.jsonl", [trace])
-
-
 def half_answers() -> ScriptedModel:
     """A model for the command line, in the format ``compact``."""
     said = Completion(text='answer "\\ud800"', prompt="", prompt_format="compact")
@@ -305,61 +261,17 @@ def refused(word: str, label: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("word", "label"),
+    ("hidden", "word", "labels"),
     [
-        ("call", "Cal"), ("call", "Caal"), ("call", "Cal Newport"), ("book now", "Bok now"),
-        ("add card", "ad card"), ("cancell*", "Cancelar"), ("clear all", "clear al"),
-        ("哈哈", "哈"),
+        (False, "call", ("Cal", "Caal", "Cal Newport")),
+        (False, "book now", ("Bok now",)), (False, "add card", ("ad card",)),
+        (False, "cancell*", ("Cancelar",)), (False, "哈哈", ("哈",)),
+        (True, "call", ("Call", "Caall", "CALLLL now", "c a l l", "c-a-l-l-l", "ca11", "caIl")),
+        (True, "book now", ("boooknow",)), (True, "clear all", ("cleara ll",)),
+        (True, "cancell*", ("cancelled",)), (True, "哈哈", ("哈哈哈",)),
     ],
 )  # fmt: skip
-def test_a_double_letter_of_a_word_must_be_double(word: str, label: str) -> None:
-    assert not refused(word, label)
-
-
-@pytest.mark.parametrize(
-    ("word", "label"),
-    [
-        ("call", "Call"), ("call", "Caall"), ("call", "CALLLL now"), ("call", "c a l l"),
-        ("call", "c-a-l-l-l"), ("call", "ca11"), ("call", "caIl"), ("pay", "Paay"),
-        ("book now", "boooknow"), ("clear all", "cleara ll"), ("cancell*", "cancelled"),
-        ("哈哈", "哈哈哈"),
-    ],
-)  # fmt: skip
-def test_repeated_letters_hide_no_word(word: str, label: str) -> None:
-    assert refused(word, label)
-
-
-# -- find on the handset ----------------------------------------------------------------------
-
-
-def sh(adb: Adb, line: str) -> str:
-    return adb.run(["shell", line]).decode()
-
-
-@pytest.fixture
-def adb() -> Adb:
-    made = Adb(Handset(APPS))
-    sh(made, "mkdir -p /sdcard/a/b/c /sdcard/a/d")
-    return made
-
-
-def test_find_deletes_empty_folders_from_below(adb: Adb) -> None:
-    assert sh(adb, "find /sdcard/a -mindepth 1 -type d -delete") == ""
-    assert sh(adb, "find /sdcard/a") == "/sdcard/a\n"
-    assert sh(adb, "find /sdcard/a -delete; ls /sdcard").splitlines().count("a") == 0
-
-
-def test_find_keeps_full_folders_and_says_so(adb: Adb) -> None:
-    sh(adb, "echo x > /sdcard/a/b/file")
-    with pytest.raises(AdbFailure, match="/sdcard/a/b: Directory not empty") as failed:
-        sh(adb, "find /sdcard/a -type d -delete")
-    assert failed.value.code == 1 and "/sdcard/a: Directory not empty" in str(failed.value)
-    assert sh(adb, "find /sdcard/a") == "/sdcard/a\n/sdcard/a/b\n/sdcard/a/b/file\n"
-    assert sh(adb, "find /sdcard/a -delete") == ""
-
-
-def test_find_deletes_files_alone_if_asked_to(adb: Adb) -> None:
-    sh(adb, "echo x > /sdcard/a/b/file")
-    sh(adb, "find /sdcard/a -type f -delete")
-    assert sh(adb, "find /sdcard/a -type f") == ""
-    assert sh(adb, "ls /sdcard/a/b") == "c\n"
+def test_repeated_letters_hide_no_word_and_a_double_letter_must_be_double(
+    hidden: bool, word: str, labels: Sequence[str]
+) -> None:
+    assert [refused(word, label) for label in labels] == [hidden] * len(labels)

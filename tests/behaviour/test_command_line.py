@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import shlex
 import tracemalloc
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from cli_world import LAMP, Done, Shell
 
 from swarm_ui import read_jsonl
-from swarm_ui.viz import trace_svg
 
 TRAIN = "train phone --iterations 0 --agents 2 env.max_steps=2 run.report=false"
 """A training that ends before its first episode."""
@@ -168,12 +166,6 @@ def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:
     assert "end first" in " ".join(shell("runs e").out.split())
 
 
-def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:
-    assert shell(f"eval {LAMP} -n 2 --model script:right.txt --out r").code == 0
-    done = shell("runs r")
-    assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
-
-
 # -- large runs -----------------------------------------------------------------------------------
 
 LETTERS = 20_000
@@ -229,61 +221,3 @@ def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:
     assert (shell.folder / "new/x.jsonl").read_text(encoding="utf-8") == recorded
     solved = shell("export e episodes --solved").out.splitlines()
     assert len(solved) == 2 and all(line in recorded for line in solved)
-
-
-# -- hints ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
-        ("train phone train.method=rft", "train.update.method"),
-        ("train phone train.lr=0.1", "train.update.lr"),
-        ("eval phone model.temperature=1", "team.temperature"),
-        ("eval phone env.agents=2", "team.agents"),
-        ("eval phone team.max_steps=2", "env.max_steps"),
-        ("eval phone team.agnets=2", "team.agents"),
-    ],
-)
-def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
-    shell: Shell, line: str, meant: str
-) -> None:
-    pytest.importorskip("torch")
-    done = shell(f"{line} --dry-run")
-    assert done.code == 2
-    assert f"'{meant}'" in done.err
-
-
-@pytest.mark.parametrize("agents", [1, 2])
-def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
-    shell: Shell, agents: int
-) -> None:
-    done = shell(f"eval {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
-    said = done.err.partition("--edges")[2]
-    assert done.code == 2
-    assert "agent_5" in said and "SENDER" not in said
-    assert [f"agent_{k}" in said.partition(";")[2] for k in range(3)] == [
-        True,
-        agents == 2,
-        False,
-    ]
-
-
-# -- numbers that a person reads count from 1 -----------------------------------------------------
-
-
-def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:
-    line = f"eval {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
-    assert shell(line).code == 0
-    (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")
-    shown = {
-        "report": (shell.folder / "e/report.html").read_text(encoding="utf-8"),
-        "picture": trace_svg(episode.steps[0].trace),
-    }
-    for what, text in shown.items():
-        assert {"round 1", "round 2"} <= set(re.findall(r"round \d", text)) <= {
-            "round 1", "round 2",
-        }, what  # fmt: skip
-    ids = [row["id"] for row in shell("replay e --episode 1 --step 1 --json").json["messages"]]
-    assert ids[:4] == ["agent_0:0", "agent_1:0", "agent_0:1", "agent_1:1"], "as in trace files"
-    assert shell("replay e --step 0").code == 2

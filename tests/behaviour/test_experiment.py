@@ -44,7 +44,10 @@ def test_a_run_continues_only_with_the_same_settings(tmp_path: Path) -> None:
     [
         ("env.devices=4", "only in env invented"),
         ("env.screenshot=true", "env.screenshots"),
-        ("model.temperature=1", "team.temperature"),
+        ("model.temperature=1", "'team.temperature'"),
+        ("train.lr=0.1", "'train.update.lr'"),
+        ("env.agents=2", "'team.agents'"),
+        ("team.max_steps=2", "'env.max_steps'"),
         ("team.agents=x", "whole number"),
         ("team.views=pan", "pane"),
         ("train.update.methd=dpo", "train.update.method"),

@@ -16,24 +16,8 @@ from loopback_client import ask, no_proxy  # noqa: F401
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
-from swarm_ui import (
-    Budget,
-    CollabGraph,
-    ModelError,
-    Request,
-    RunFailed,
-    Trace,
-    read_jsonl,
-    write_jsonl,
-)
-from swarm_ui.nodes import (
-    ActorModel,
-    AgentNode,
-    ChatNode,
-    ChatOptions,
-    OpenAIModel,
-    ScriptedModel,
-)
+from swarm_ui import Budget, CollabGraph, ModelError, Request, RunFailed, Trace
+from swarm_ui.nodes import ActorModel, AgentNode, ChatNode, ChatOptions, OpenAIModel
 
 SCREEN = screen().observation
 GREEDY = (
@@ -106,21 +90,6 @@ async def test_a_budget_of_tokens_limits_each_reply() -> None:
     assert limited["max_tokens"] > 0 and "max_tokens" not in unlimited
 
 
-async def test_a_long_reply_without_a_limit_is_counted_as_the_server_counts_it() -> None:
-    words = "word " * 20_000
-    usage = {"prompt_tokens": 11, "completion_tokens": 30_000, "total_tokens": 30_011}
-    chat = {
-        "id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "usage": usage,
-        "choices": [{"index": 0, "finish_reason": "stop",
-                     "message": {"role": "assistant", "content": words}}],
-    }  # fmt: skip
-    async with Loopback([Reply(body=json.dumps(chat))]) as server:
-        model = client(server.url)
-        (completion,) = await model.generate([ask()])
-        await model.close()
-    assert completion.text == words and completion.usage.completion_tokens == 30_000
-
-
 def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:
     seen: list[Mapping[str, Any]] = []
 
@@ -142,12 +111,6 @@ def test_the_command_line_sends_what_was_chosen(shell: Shell) -> None:
     assert (second["temperature"], second["max_completion_tokens"]) == (0.5, 64)
 
 
-def test_settings_of_an_endpoint_are_a_mistake_without_one(shell: Shell) -> None:
-    for setting in ("token_field=max_completion_tokens", "send_seed=true"):
-        done = shell(f"eval phone --dry-run model.{setting}")
-        assert done.code == 2 and setting.partition("=")[0] in done.err
-
-
 # -- models of this process ----------------------------------------------------------------------
 
 
@@ -159,22 +122,6 @@ async def test_without_a_temperature_a_model_of_this_process_is_greedy(make: Any
         asked = Request(decision=screen(), seed=5, max_tokens=12, **given)
         replies += await model.generate([asked])
     assert replies[0] == replies[1] == replies[2]
-
-
-async def test_agents_of_a_model_of_this_process_are_greedy_by_default() -> None:
-    traces = []
-    for given in ({}, {"temperature": None}, {"temperature": 0.0}, {"max_tokens": 256}):
-        team = CollabGraph.collaborative(agents=2, rounds=1, model=untrained(), **given)
-        traces.append(await team.run(SCREEN, seed=2))
-    assert len({tuple((c.prompt, c.reply, c.seed) for c in trace.calls) for trace in traces}) == 1
-
-
-def test_a_trace_without_a_temperature_is_written(tmp_path: Path) -> None:
-    team = CollabGraph.collaborative(agents=2, rounds=1, model=ScriptedModel(lambda _: RIGHT))
-    recorded = team.run_sync(SCREEN, seed=2)
-    assert recorded.calls[0].temperature is None
-    write_jsonl(tmp_path / "t.jsonl", [recorded])
-    assert read_jsonl(tmp_path / "t.jsonl", kind=Trace) == [recorded]
 
 
 async def test_a_served_actor_samples_as_its_learner_does(tmp_path: Path) -> None:
@@ -281,14 +228,6 @@ async def test_a_schema_that_a_server_refuses_disables_no_other() -> None:
     formats = ["response_format" in body for body in bodies(server)]
     assert formats == [True, False, True, False]
     assert '"integer"' in str(bodies(server)[-1]["messages"])  # it is in the prompt instead
-
-
-async def test_an_unrelated_refusal_after_a_field_was_left_out_is_the_error() -> None:
-    async with Loopback([failing(400, GREEDY), failing(400, "the prompt is too long")]) as server:
-        model = client(server.url)
-        with pytest.raises(ModelError, match="the prompt is too long"):
-            await model.generate([ask(temperature=0.0)])
-        await model.close()
 
 
 # -- listening -----------------------------------------------------------------------------------

@@ -12,49 +12,22 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyModel, button_team, click, fitted, screen
+from learning_fakes import ButtonWorld, TinyModel, button_team, click, screen
 
 from swarm_ui import Action, Decision, Observation, Step
-from swarm_ui.optim import (
-    PreferencePair,
-    ScriptedCritic,
-    TeamConfig,
-    TeamTrainer,
-    UpdateConfig,
-)
-
-# -- a critic's cache -----------------------------------------------------------------------------
-
-
-# -- pairs that are used once ---------------------------------------------------------------------
-
-
-def weights_after(method: Any, pairs: list[PreferencePair], **settings: Any) -> list[torch.Tensor]:
-    model = TinyModel(["one"])
-    config = UpdateConfig(method=method, steps=3, batch_size=2, lr=5e-2, **settings)
-    fitted(model, "one", pairs, config)
-    return [p.detach() for p in model.adapter_parameters("one")]
+from swarm_ui.optim import PreferencePair, ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
 
 
 def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def pair(wrong: int | None, weight: float = 1.0, goal: str = "save") -> PreferencePair:
-    labels = ["Save", "Back", "Help"]
-    rejected = None if wrong is None else click(wrong, labels[wrong])
+def pair(goal: str = "save") -> PreferencePair:
+    observation = screen(["Save", "Back", "Help"], goal=goal)
     return PreferencePair(
-        node="agent_0", decision=Decision(observation=screen(labels, goal=goal)),
-        chosen=click(0, "Save"), rejected=rejected, weight=weight,
+        node="agent_0", decision=Decision(observation=observation), chosen=click(0, "Save"),
+        rejected=click(1, "Back"), weight=1.0,
     )  # fmt: skip
-
-
-def test_of_equal_replies_the_one_with_a_rejected_side_is_learned() -> None:
-    other = pair(2, goal="go back")
-    kept = weights_after("dpo", [pair(1, 0.5), other])
-    assert equal(weights_after("dpo", [pair(None), pair(1, 0.5), other]), kept)
-    assert equal(weights_after("dpo", [pair(1, 0.5), pair(None), pair(2), other]), kept)
-    assert not equal(weights_after("dpo", [pair(None), other]), kept)
 
 
 # -- what goes on beside an update ----------------------------------------------------------------
@@ -77,7 +50,7 @@ class Waiting:
     def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
         self.began.set()
         self.waited.append(self.go_on.wait(LONGEST))
-        return [pair(1, goal="go back")] * count
+        return [pair("go back")] * count
 
 
 def trainer(
@@ -117,7 +90,7 @@ def test_the_event_loop_goes_on_during_an_update() -> None:
     asyncio.run(run())
     assert waiting.waited == [True] * 6  # three adapters, two iterations
     # The loop, and what runs on it, does not change what is learned.
-    asyncio.run(trainer(plain, lambda count, _: [pair(1, goal="go back")] * count).run())
+    asyncio.run(trainer(plain, lambda count, _: [pair("go back")] * count).run())
     assert equal(weights_of(model), weights_of(plain)) and model.versions == plain.versions
 
 
@@ -140,7 +113,7 @@ def test_a_cancelled_training_leaves_no_thread_that_changes_weights(tmp_path: Pa
     threads = threading.active_count()
     asyncio.run(run())
     assert threading.active_count() == threads and waiting.waited == [True]
-    again, plain, quick = TinyModel(), TinyModel(), lambda count, _: [pair(1)] * count
+    again, plain, quick = TinyModel(), TinyModel(), lambda count, _: [pair()] * count
     asyncio.run(trainer(again, quick, folder=tmp_path / "run").run(resume=True))
     asyncio.run(trainer(plain, quick).run())
     assert equal(weights_of(again), weights_of(plain))
@@ -153,7 +126,7 @@ def test_an_error_of_a_callback_during_an_update_ends_the_training(kind: Any) ->
             raise kind("stop here")
 
     model = TinyModel()
-    stopping = trainer(model, lambda count, _: [pair(1)] * count)
+    stopping = trainer(model, lambda count, _: [pair()] * count)
     stopping.on_progress = report
     with pytest.raises(kind, match="stop here"):
         asyncio.run(stopping.run())

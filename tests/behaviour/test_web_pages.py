@@ -10,8 +10,8 @@ from web_hand import Hand, begin
 from web_site import Site, site
 
 from swarm_ui import Action
-from swarm_ui.environments.miniwob import MiniWobBrowser, find_browser
-from swarm_ui.environments.web import AllowedHosts, Visit, WebBrowser, WebView
+from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.environments.web import Visit, WebBrowser, WebView
 from swarm_ui.environments.wrappers import PAYMENT, ActionFilter
 
 pytestmark = [
@@ -66,16 +66,6 @@ async def test_half_an_emoji_is_read_as_a_replacement_character(
     assert (await hand.act(DONE)).reward == 1.0
 
 
-async def test_half_an_emoji_in_one_tab_does_not_disturb_another(
-    browser: WebBrowser, pages: Site
-) -> None:
-    honest = await begin(browser, f"{pages.url}/plain")
-    odd = await shown(browser, pages, CUT)
-    await odd.act(Action(action_type="wait"))
-    await honest.act(Action(action_type="wait"))
-    assert "Plain page" in honest.labels
-
-
 # -- whose failure it is ----------------------------------------------------------------------
 
 
@@ -99,28 +89,6 @@ async def test_an_address_that_the_browser_refuses_costs_the_agent_a_step(
     assert step.note and not step.ended
     step = await hand.act(DONE)
     assert step.terminated and step.reward == 0.0
-
-
-async def test_half_a_character_in_an_action_is_a_question_mark(
-    browser: WebBrowser, pages: Site
-) -> None:
-    hand = await shown(browser, pages, "<input aria-label=Name>")
-    assert not (await hand.do("Name", "input_text", "a\ud83d")).ended
-    assert hand.value("Name") == "a?"
-    step = await hand.act(Action(action_type="open_app", app_name=f"{pages.url}\ud83d"))
-    assert not step.ended
-    async with MiniWobBrowser(pages=1) as miniwob:
-        (env,) = miniwob.environments
-        screen = await env.reset(task="enter-text", seed=0)
-        field = next(e.index for e in screen.elements if e.editable)
-        step = await env.step(Action(action_type="input_text", index=field, text="a\ud83d"))
-        assert step.observation.elements[field].value == "a?" and not step.ended
-
-
-async def test_hosts_are_read_as_browsers_read_them() -> None:
-    hosts = AllowedHosts(["shop.example"])
-    assert not hosts.allows("http://evil.example\\@shop.example/")
-    assert hosts.allows("http://shop.example\\milk")
 
 
 async def test_a_visit_opens_addresses_without_a_scheme_as_start_pages_do(
@@ -190,14 +158,6 @@ async def test_invisible_text_is_not_listed(browser: WebBrowser, pages: Site, ta
     hand = await shown(browser, pages, body, view=WebView(size=(800, 3000)))
     assert hand.labels.count("Seen") == len(parts)
     assert [label for label in hand.labels if "Ghost" in label] == []
-
-
-async def test_a_visible_button_without_visible_text_keeps_its_name_beside_it(
-    browser: WebBrowser, pages: Site
-) -> None:
-    hand = await shown(browser, pages, INVISIBLE["font size 0"].replace("p", "button"))
-    (button,) = [e for e in hand.screen.elements if "Ghost" in (e.text, e.description)]
-    assert (button.text, button.description) == ("", "Ghost")
 
 
 async def test_what_only_looks_like_hidden_text_is_listed(browser: WebBrowser, pages: Site) -> None:
@@ -330,16 +290,3 @@ async def test_names_of_pictures_and_of_honest_elements_stay(
         ("button", "one", ""),
         ("field", "your name", ""),
     ]
-
-
-async def test_a_double_tap_after_a_key_that_scrolls_a_miniwob_page_is_an_ordinary_step() -> None:
-    async with MiniWobBrowser(pages=1) as miniwob:
-        (env,) = miniwob.environments
-        await env.reset(task="daily-calendar", seed=104)
-        for action in (
-            Action(action_type="double_tap", x=120, y=144),
-            Action(action_type="keyboard_enter", keycode="KEYCODE_SPACE"),
-            Action(action_type="keyboard_enter", keycode="KEYCODE_ENTER"),
-            Action(action_type="double_tap", x=50, y=32),
-        ):
-            assert not (await env.step(action)).ended

@@ -61,13 +61,6 @@ def test_a_measurement_runs(measured: Any, monkeypatch: pytest.MonkeyPatch) -> N
     show(measured())
 
 
-def test_edges_are_learned_and_decisions_timed() -> None:
-    for method in ("score_credit", "score"):
-        assert edges.learn("vote_3", method, 0, 800) is not None
-    assert worlds.decision_seconds("leader", 4, constant=False, networks=1) > 0.0
-    assert all(models.measure_forward(models.team_model(), 1, 1).values())
-
-
 def test_language_model(folder: Path) -> None:
     model = CausalModel.named(str(folder), prompt_format="compact")
     model = language_model.with_adapters(model, None)

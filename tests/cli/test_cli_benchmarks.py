@@ -47,12 +47,6 @@ def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Devic
     assert list(arm.jobs) == suite(["WifiOn", "BrowserMaze"], combinations=2, seed=30)
 
 
-def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:
-    line = "eval handset WifiOn env.suite_seed=7 --dry-run --json -m script:right.txt"
-    assert shell(line).json["episodes: episodes"] == "1"
-    assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
-
-
 def test_autowebbench_with_its_own_measures(shell: Shell) -> None:
     words = ["--split", SPLITS[0], "--split", SPLITS[2], f"env.data={synthetic()}"]
     done = shell("eval autowebbench -m script:mixed.txt --json --out r", *words)

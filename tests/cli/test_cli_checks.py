@@ -13,11 +13,6 @@ from swarm_ui.experiment import Run
 RIGHT = f"eval {LAMP} light --model script:right.txt"
 
 
-def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:
-    for shape in ("random", "chain", "star", "tree"):
-        assert shell(f"{RIGHT} -a 1 --edges {shape} --dry-run").code == 0
-
-
 def failing(error: SwarmError) -> Any:
     def evaluate(run: Run, **_: object) -> None:
         raise error

@@ -12,30 +12,6 @@ from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.loading import load, setting_names, template
 
 
-def test_mistakes_of_meaning_are_told_with_those_of_form(shell: Shell) -> None:
-    text = """\
-[eval]
-split = "nope"
-[env]
-tasks = ["contacts-ad", "notes-creat"]
-[model]
-name = "nobody"
-[team]
-agents = 2
-edges = "agent_9>agent_0"
-[place]
-concurrency = 0
-"""
-    (shell.folder / "bad.toml").write_text(text, encoding="utf-8")
-    done = shell("eval -c bad.toml")
-    assert done.code == 2 and "6 mistakes in the settings" in done.err
-    for said in ("bad.toml:2: eval.split: 'phone' has no split 'nope'", "bad.toml:4: env.tasks",
-                 "did you mean 'notes-create'?", "bad.toml:6: model.name", "bad.toml:9: team.edges",
-                 "bad.toml:11: place.concurrency: got 0"):  # fmt: skip
-        assert said in done.err
-    assert not (shell.folder / "runs").exists()
-
-
 def test_words_and_options_override_the_file(shell: Shell) -> None:
     (shell.folder / "a.toml").write_text('[team]\nagents = 2\nedges = "chain"\n')
     line = f"eval {LAMP} --model script:right.txt -c a.toml --dry-run --json"
@@ -62,15 +38,6 @@ def test_config_does_not_overwrite(shell: Shell) -> None:
     assert again.code == 2 and "--force" in again.err
     assert shell("config mine.toml --force").code == 0
     assert shell("config -").out == template()
-
-
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> None:
-    before = sorted(shell.folder.rglob("*"))
-    done = shell(f"eval {LAMP} --model script:right.txt --agents 3 --edges chain --dry-run --json")
-    assert done.code == 0
-    assert done.json["edges"] == "agent_0>agent_1, agent_1>agent_2"
-    assert done.json["episodes: episodes"] == "2"
-    assert sorted(shell.folder.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import pytest
 from cli_world import Shell
 
-from benchmarks.support.coordination_agents import distributed
-from swarm_ui.environments.coordination import LARGE, TEST_SEEDS, VALIDATION_SEEDS, task_names
+from swarm_ui.environments.coordination import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.coordination.benchmark import Coordination
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
-from swarm_ui.experiment.config import Team
-from swarm_ui.experiment.teams import policy_in
 from swarm_ui.trace.jsonl import read_jsonl
 
 SCRIPTED = "benchmarks.support.coordination_agents"
@@ -54,16 +50,3 @@ async def test_splits(split: str, sizes: set[int], seeds: range) -> None:
     assert all(seed in seeds for _, seed in jobs)
     rule = held_out_rule([env])
     assert all(rule.why("coordination", task, seed) for task, seed in jobs)
-
-
-def test_the_split_of_named_tasks() -> None:
-    large, small = task_names(LARGE)[:1], task_names((4,))[:1]
-    for tasks, split in ((large, "large"), (small, "small"), (large + small, "")):
-        assert Coordination(tasks=tasks).test_split() == split
-
-
-def test_the_policy_can_be_sent_to_the_workers_of_a_cluster() -> None:
-    team = Team(temperature=0.5, max_tokens=99).filled(learning=False)
-    made = policy_in(Coordination(), team, distributed(), ["one"])
-    policy = pickle.loads(pickle.dumps(made))
-    assert policy.name == "scripted, distributed algorithm, one agent for each name"

@@ -10,8 +10,6 @@ from cli_world import LAMP, Shell
 
 pytest.importorskip("peft")
 
-import torch
-from safetensors.torch import load_file
 from tiny_causal import write_tiny_model
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
@@ -66,23 +64,6 @@ def test_a_critic_is_made_measured_and_used(shell: Shell, monkeypatch: pytest.Mo
     assert again.json["environments"] == figures
     other = shell(f"{line} --seed 3")
     assert other.code == 2 and "finetune.seed: " in other.err and "3 now" in other.err
-
-
-@pytest.mark.slow
-def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:
-    write_tiny_model(shell.folder / "tiny")
-    assert shell(f"critic tiny phone first {QUICK} --json").code == 0
-    line = (
-        f"critic tiny phone second {QUICK} finetune.learning_rate=1e-9 --start first/final --json"
-    )
-    done = shell(line)
-    assert done.code == 0, done.err
-    assert done.json["training"]["start"] == "final"
-    weights = [load_file(shell.folder / name / "final/adapter_model.safetensors")
-               for name in ("first", "second")]  # fmt: skip
-    assert weights[0].keys() == weights[1].keys()
-    for name, before in weights[0].items():
-        torch.testing.assert_close(before, weights[1][name], rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

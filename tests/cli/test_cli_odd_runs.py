@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
@@ -13,8 +12,6 @@ from pathlib import Path
 import pytest
 from cli_world import LAMP, Shell
 
-from swarm_ui.report.results import Results
-from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +37,7 @@ def child(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     program = "import sys; from swarm_ui.__main__ import main; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **dict(options.pop("env", {}))}  # type: ignore[call-overload]
     return subprocess.run(
-        [sys.executable, "-P", "-c", program, *words], text=True, env=environment, timeout=60,
+        [sys.executable, "-P", "-c", program, *words], text=True, env=environment, timeout=150,
         check=False, **options,  # type: ignore[call-overload]
     )  # fmt: skip
 
@@ -87,22 +84,6 @@ def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> Non
     assert "has 3 episodes and 2 outcomes" in (run / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_full_disk_after_the_episodes_is_one_line(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(results: Results, folder: Path) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(folder / "results.json"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Results, "save", full)
-        done = shell(f"eval {LAMP} -n 2 --model script:right.txt", "--out", "a run")
-    assert done.code == 2 and "Traceback" not in done.err
-    assert "the run 'a run' cannot be written: [Errno 28] No space left on device" in done.err
-    assert "and continue the run" in done.err
-    assert RunDirectory(shell.folder / "a run").status()["stage"] == "failed"
-    assert shell("eval --trust --resume", "a run").code == 0
-
-
 def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:
     """As a run leaves it that was killed while it wrote, or that still writes."""
     run = played(shell)
@@ -122,13 +103,6 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:
     written = shell("config", "a file.toml")
     (line,) = [line for line in written.err.splitlines() if line.startswith("next: ")]
     assert shlex.split(line)[-3:] == ["--config", "a file.toml", "--dry-run"]
-
-
-@pytest.mark.parametrize("setting", ["team.agents.x=4", "timber.agents=4"])
-def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str) -> None:
-    played(shell)
-    done = shell(f"replay r --trust {setting}")
-    assert done.code == 2 and setting.partition(".")[0] in done.err
 
 
 def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:

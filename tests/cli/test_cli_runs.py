@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import BROKEN, LAMP, SLOW, Shell
+from cli_world import LAMP, SLOW, Shell
 from interrupts import started, wait_for, written
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
@@ -104,18 +104,6 @@ def test_states_of_runs_that_did_not_finish(shell: Shell) -> None:
     assert listed(shell)["runs/failed"]["state"] == "killed", "its first end is over"
 
 
-def test_a_command_records_that_it_failed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise RuntimeError("the disk")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("swarm_ui.experiment.playing.Results.save", broken)
-        assert shell(f"eval {LAMP} -n 1 -m script:right.txt --out r").code == 70
-    assert listed(shell, "runs .")["r"]["state"] == "failed"
-    assert shell("eval --resume r --trust").code == 0
-    assert listed(shell, "runs .")["r"]["state"] == "finished"
-
-
 def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None:
     for name, files in {
         "text": {"config.json": "{"},
@@ -147,16 +135,6 @@ def test_damaged_runs_are_listed_and_other_folders_are_not(shell: Shell) -> None
     assert all(run["problem"] for run in found.values())
     assert "version 99" in shell("runs").err
     assert sorted(shell.folder.rglob("*")) == before, "a list changes nothing"
-
-
-@pytest.mark.parametrize(
-    ("success", "episodes"), [("1e999", "4"), ("0.5", "9e15"), ("0.5", "-4"), ("0.5", "null")]
-)
-def test_odd_measurements_have_no_headline(shell: Shell, success: str, episodes: str) -> None:
-    path = made(Path("r")).path
-    line = f'{{"iteration": 0, "success": {success}, "episodes": {episodes}}}\n'
-    (path / "metrics.jsonl").write_text(line, encoding="utf-8")
-    assert listed(shell, "runs .")["r"]["success"] is None
 
 
 def test_the_last_rollouts_are_the_headline_of_training(shell: Shell) -> None:
@@ -228,20 +206,6 @@ def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> Non
     assert found["done"] == 2
 
 
-def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None:
-    """Its workers had begun, but there is no episode."""
-    code = (
-        "from cli_world import Lamp\nfrom swarm_ui.errors import ConfigError\n"
-        "class Picky(Lamp):\n"
-        "    async def reset(self, *, task, seed):\n"
-        "        raise ConfigError('no such lamp')\n"
-    )
-    Path("picky_lamp.py").write_text(code, encoding="utf-8")
-    done = shell("eval picky_lamp:Picky -n 2 -m script:right.txt --out runs/one")
-    assert done.code == 2 and "no such lamp" in done.err
-    assert not Path("runs/one").exists()
-
-
 def test_a_report_follows_a_run_that_plays(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
     page, states = Path("runs/one/report.html"), [*["running"] * 4, "finished"]
@@ -252,11 +216,3 @@ def test_a_report_follows_a_run_that_plays(shell: Shell, monkeypatch: pytest.Mon
     assert [text.count('http-equiv="refresh"') for text in pages] == [1, 1]
     assert "The run is playing: 2 of 2 episodes" in pages[0]
     assert 'http-equiv="refresh"' not in page.read_text(encoding="utf-8")
-
-
-def test_a_finished_run_and_its_faults(shell: Shell) -> None:
-    shell(f"eval {BROKEN} -n 3 -m script:right.txt --out runs/one")
-    found = told(shell, "runs/one")
-    assert (found["state"], found["command"]) == ("finished", "eval")
-    assert (found["done"], found["total"], found["left"], found["tasks"]) == (3, 3, None, [])
-    assert found["sets"][0]["masked"] == 3

@@ -12,8 +12,6 @@ from cli_world import LAMP, Shell
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule
-from swarm_ui.optim.stage1 import HeldOut
 from swarm_ui.optim.stage1.corpus import Corpus
 
 FEW = "synthesize.questions=2 synthesize.instructions=2 synthesize.screens=2"
@@ -74,12 +72,6 @@ def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:
     assert not (shell.folder / "d").exists()
 
 
-def test_every_environment_says_what_is_held_out() -> None:
-    for kind in ENVIRONMENTS.values():
-        rule = held_out_rule([kind()])
-        assert isinstance(rule, HeldOut) and rule.seeds
-
-
 def test_a_full_disk_keeps_the_finished_walks(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,15 +93,6 @@ def test_a_full_disk_keeps_the_finished_walks(
     assert samples(shell.folder / "c") == samples(shell.folder / "whole")
 
 
-def test_an_interruption_names_the_way_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Corpus, "add", stop)
-    done = shell("synthesize phone -n 3 -o c")
-    assert done.code == 130 and "continue with: the same command" in done.err
-
-
 def test_a_model_plays_all_roles(shell: Shell) -> None:
     done = shell(f"synthesize {LAMP} -n 2 --model script:right.txt -o c --json")
     assert done.code == 0, done.err
@@ -117,14 +100,6 @@ def test_a_model_plays_all_roles(shell: Shell) -> None:
 
 
 # -- finetune and export ----------------------------------------------------------------------
-
-
-def test_a_corpus_is_exported(shell: Shell) -> None:
-    small(shell)
-    done = shell("export c trl -o out --json")
-    assert done.code == 0 and done.json["files"][-1] == "preference_level3.jsonl"
-    assert "name a folder with --out" in shell("export c trl").err
-    assert "no corpus in 'nowhere'" in shell("export nowhere trl -o x").err
 
 
 @pytest.mark.slow

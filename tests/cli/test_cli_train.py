@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from cli_world import Shell
 
-from swarm_ui.action import Action
-from swarm_ui.environment import Step
-from swarm_ui.environments.benchmark import Opened
-from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.benchmark import Phone
-from swarm_ui.observation import Observation
 from swarm_ui.optim import EdgeDistribution
 from swarm_ui.trace.jsonl import read_jsonl
 
@@ -167,42 +159,3 @@ def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:
     done = shell(f"{_SMALL} --critic llm critic.model=script:judge.txt --out t --json")
     assert done.code == 5 and "scored no message" in done.json["reason"], done.err
     assert {row["credit"] for row in done.json["iterations"]} == {None}, "nothing could be scored"
-
-
-def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:
-    done = shell("eval phone -n 1 --agents 2 team.temperatures=[0.2,0.9] --out r --json")
-    assert done.code == 0, done.err
-    (episode,) = [e for path in (shell.folder / "r/traces").iterdir() for e in read_jsonl(path)]
-    calls = episode.steps[0].trace.calls
-    assert {c.node: c.temperature for c in calls if c.node.startswith("agent")} == {
-        "agent_0": 0.2, "agent_1": 0.9,
-    }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_no_more_episodes_at_once_than_the_environment_can_play(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    playing, most = set[int](), 0
-
-    class One(PhoneEnvironment):
-        async def reset(self, *, task: str, seed: int) -> Observation:
-            nonlocal most
-            playing.add(id(self))
-            most = max(most, len(playing))
-            return await super().reset(task=task, seed=seed)
-
-        async def step(self, action: Action) -> Step:
-            step = await super().step(action)
-            if step.ended:
-                playing.discard(id(self))
-            return step
-
-    @asynccontextmanager
-    async def open_one(env: Phone, split: str) -> AsyncIterator[Opened]:
-        yield Opened(One, max_concurrency=1)
-
-    monkeypatch.setattr(Phone, "open", open_one)
-    done = shell(f"{_SMALL} --critic outcome --out t --json")
-    assert done.code == 0, done.err
-    assert most == 1

@@ -24,10 +24,6 @@ from demos.base_agent.recipes import (
 )
 from demos.base_agent.stream import Mix
 from swarm_ui.environments.phone.invented import UNSEEN
-from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.loading import load
-from swarm_ui.experiment.model_settings import Agent
-from swarm_ui.experiment.models import describe_model, load_in_process
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.rollout import Job
@@ -51,12 +47,6 @@ def test_it_is_shown_the_devices_and_all_training_templates(
     assert len(shown) == 50 and len(devices) == 12 and len(steps) > 100
     assert {int(task.split("-")[1]) for task in devices} <= set(range(5_000, 5_004))
     assert len({task for task, _ in shown} - set(devices)) == 38
-
-
-def test_equal_settings_show_equal_steps() -> None:
-    first, again = (asyncio.run(general_demonstrations(7, **SMALL)) for _ in range(2))
-    assert first == again
-    assert asyncio.run(general_demonstrations(8, **SMALL)) != first
 
 
 def test_its_devices_are_in_no_test_and_in_no_study() -> None:
@@ -96,12 +86,3 @@ def test_the_recipe_by_command(tmp_path: Path) -> None:
         line = [sys.executable, "-m", *how, "demos.base_agent", agent, "--steps", "2", *more]
         subprocess.run([*line, "--out", str(tmp_path / agent)], cwd=root, check=True)
         assert LocalModel.load(tmp_path / agent)
-
-
-def test_commands_know_it_by_name() -> None:
-    section = load(overrides=["model.name=general"]).model
-    assert isinstance(section, Agent)
-    assert describe_model(section) == "general"
-    assert load_in_process(section).name == "general-agent"
-    with pytest.raises(ConfigError, match="expected base, general, smollm2"):
-        load(overrides=["model.name=specific"])

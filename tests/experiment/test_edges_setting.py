@@ -11,7 +11,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Team
 from swarm_ui.experiment.teams import configured_edges
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.report.results import existing_results
 
 
 def learned(file: Path, agents: int) -> str:
@@ -41,10 +40,3 @@ def test_the_nodes_of_the_file_must_be_the_agents(tmp_path: Path) -> None:
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"there is no file .none\.safetensors"):
         configured_edges(Team(agents=2, edges="none.safetensors").filled(learning=False))
-
-
-def test_a_missing_run_is_not_called_a_run_without_results(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no folder"):
-        existing_results(tmp_path / "none")
-    with pytest.raises(ConfigError, match="is not a run with results"):
-        existing_results(tmp_path)

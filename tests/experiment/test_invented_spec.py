@@ -76,16 +76,3 @@ def test_training_refuses_a_task_of_the_blind_set() -> None:
     ((task, seed),) = Invented().training_jobs(blind_tasks()[:1], 1, random.Random(0))
     with pytest.raises(ConfigError, match="is held out for tests"):
         at_once(InventedPhone(devices=1).reset(task=task, seed=seed))
-
-
-def test_an_unknown_task_is_named_with_one_that_exists() -> None:
-    env = Invented(tasks=("invented-0-fly-kite",))
-    ((where, problem),) = env.mistakes(("train",))
-    assert where == "tasks"
-    assert "no task 'invented-0-fly-kite'; such as invented-0-open-" in problem
-    named = InventedPhone(devices=1, first=500).tasks[0]
-    assert list(Invented(tasks=(named,)).mistakes(("train",))) == []
-
-
-def test_a_solver_has_the_settings_of_its_environment() -> None:
-    assert "few wordings" in str(Invented(wordings="few").solver()().name)  # type: ignore[union-attr]

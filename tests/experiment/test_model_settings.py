@@ -14,7 +14,7 @@ from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.models import load_in_process, open_model
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Decision, Request
-from swarm_ui.nodes import CausalModel, VisionModel
+from swarm_ui.nodes import VisionModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import format_named
 
@@ -39,12 +39,6 @@ async def one_decision(model: VisionModel) -> None:
     calls = [call for call in trace.calls if call.prompt]
     assert len(calls) == 2 and all("[picture " in call.prompt for call in calls)
     assert all(call.usage.prompt_tokens <= 900 for call in calls)
-
-
-def test_a_limit_of_prompts_is_for_language_models(tmp_path: Path) -> None:
-    section = Language(name=str(save_llama(tmp_path)), prompt_tokens=50)
-    model = load_in_process(section)
-    assert isinstance(model, CausalModel) and model.prompt_tokens == 50
 
 
 def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> None:

@@ -42,18 +42,6 @@ def test_who_holds_the_model(script: str) -> None:
     assert not has_model_actor(config("tiny", url=url, actor=True))
 
 
-async def test_nothing_is_held_for_a_model_that_each_worker_loads() -> None:
-    async with open_shared_model(config("base")) as model:
-        assert model is None
-
-
-async def test_an_endpoint_without_limits_is_sent_as_it_is() -> None:
-    async with Loopback() as server, open_shared_model(config("tiny", url=server.url)) as model:
-        copy = pickle.loads(cloudpickle.dumps(model))
-        assert await copy.generate([ask()])
-        await copy.close()
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with local_ray(cpus=2) as found:

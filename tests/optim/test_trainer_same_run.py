@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from forked import Child
 from learning_fakes import ButtonWorld, TinyAgent, TinyModel, precise
 from learning_run import CONFIG, run, run_until, trainer
 from process_group import Work, in_processes, started
 from same_run import checkpoints, equal, lines, same_run, weights
 from sent_rollouts import SentRollouts
-from trainer_child import Child, config, train
+from trainer_child import config, train
 
 from swarm_ui import CollabGraph, Completion, ConfigError, Episode, LearningError, Request
 from swarm_ui.files import append_line

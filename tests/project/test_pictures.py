@@ -38,9 +38,3 @@ def test_the_stored_pictures_are_drawn_from_runs(
         if name.endswith(".svg"):
             now, then = ((folder / name).read_text("utf-8") for folder in (tmp_path, STORED))
             assert re.findall(compared, now) == re.findall(compared, then) != []
-
-
-def test_the_readme_shows_it_and_says_what_is_not_real() -> None:
-    words = (ROOT / "README.md").read_text(encoding="utf-8")
-    caption = words.partition("docs/pictures/split_facts_team.svg)")[2].partition("## ")[0]
-    assert "simulated" in caption and "scripted" in caption

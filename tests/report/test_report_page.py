@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import html
 import json
-import random
 import re
 import tracemalloc
 from html.parser import HTMLParser
@@ -16,8 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from report_samples import AGENTS, arm, episode, full_run, iteration, png, trace
-from viewer_samples import shuffled
+from report_samples import AGENTS, arm, episode, full_run, iteration, png, shuffled
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Dropped, Generation
@@ -214,13 +211,6 @@ def test_failures_are_counted_and_examples_lead_to_episodes(run: RunDirectory) -
     assert rows(page(run.path), "why-episodes-failed")[1] == ["apps", "1", "1"], "of all tested"
 
 
-def test_settings_are_those_of_the_file(tmp_path: Path) -> None:
-    made = RunDirectory.create(tmp_path / "r", config={"seed": 0, "team": {"temperature": 0.0}})
-    told = html.unescape(section(page(made.path), "settings"))
-    for words in ('"seed": 0', '"temperature": 0.0', '"python"'):
-        assert words in told
-
-
 # -- several runs -----------------------------------------------------------------------------
 
 
@@ -401,17 +391,6 @@ def test_the_viewer_shows_prompts_their_order_and_what_they_left_out() -> None:
     assert "14 characters are not in this page" in prompt
 
 
-def test_values_that_are_not_finite_do_not_break_the_viewer() -> None:
-    step = episode("x").steps[0]
-    odd = msgspec.structs.replace(
-        step, reward=float("nan"), credit=((float("inf"), None, 0.5, 0.5),),
-        trace=msgspec.structs.replace(step.trace, ballot={"a": float("inf")}),
-    )  # fmt: skip
-    one = msgspec.structs.replace(episode("x"), seconds=float("nan"), steps=(odd,))
-    found = shown(one)["steps"][0]
-    assert found["reward"] is None and found["messages"][0]["credit"] is None
-
-
 def test_mean_credit_is_that_of_the_most_common_team() -> None:
     one = episode("x")
     alone = StepRecord(trace=msgspec.structs.replace(one.steps[0].trace, agents=("agent_1",)),
@@ -422,22 +401,3 @@ def test_mean_credit_is_that_of_the_most_common_team() -> None:
     given = [step.credit[1][0] for step in one.steps if step.credit]
     assert found.values[1][0] == pytest.approx(sum(v for v in given if v is not None) / 3)
     assert credit_map([]) is None
-
-
-def test_the_first_screen_shows_a_divided_decision(run: RunDirectory) -> None:
-    def decided(agree: int) -> Episode:
-        made = trace("x", 0, random.Random(0))
-        assert made.action is not None
-        against = msgspec.structs.replace(made.action, index=3)
-        acts = iter([made.action] * agree + [against] * (len(made.calls) - agree))
-        calls = tuple(
-            msgspec.structs.replace(
-                c, message=msgspec.structs.replace(c.message, action=next(acts))
-            )
-            for c in made.calls
-        )
-        step = StepRecord(trace=msgspec.structs.replace(made, calls=calls))
-        return msgspec.structs.replace(episode("x"), steps=(step,))
-
-    run.write_episodes("test", [decided(12), decided(7)])
-    assert 'href="#2/1">step 1 of episode 2' in page(run.path)

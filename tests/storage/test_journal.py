@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from forked import Child
 from graph_fakes import BLANK, Sleeper, timeless
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_graph import SCREEN, Log, Waiter, layered
-from kill_children import children, say
 
 from swarm_ui import (
     Action,
@@ -197,13 +197,9 @@ async def test_a_file_is_open_in_one_place(journal: Journal) -> None:
     for other in (journal, Journal(journal.path)):
         with pytest.raises(ConfigError, match="is open"):
             await graph.run(BLANK, run_id="r", journal=other)
-    with (
-        journal.path.with_name("errors").open("w") as trash,
-        children("storage/journal_child.py", journal.path, stderr=trash) as process,
-    ):
-        out = journal.path.with_name("out")
-        assert say(process, "run", 3, journal.path.with_name("log"), out) == "started"
-        assert say(process, "wait") == "1" and not out.exists()
+    out, told = journal.path.with_name("out"), journal.path.with_name("errors")
+    assert recording(journal.path, 3, out.with_suffix(".log"), out, told).wait() == 1
+    assert "is open" in told.read_text() and not out.exists()
     task.cancel()
     await asyncio.wait([task])
     quick = CollabGraph([Sleeper("a")])
@@ -299,33 +295,50 @@ def told(log: Path) -> list[tuple[str, str, list[str]]]:
     return [tuple(json.loads(line)) for line in lines]
 
 
+def recording(path: Path, seed: int, log: Path, out: Path, stderr: Path | None = None) -> Child:
+    """A process that runs the layered graph of a seed with the journal, tells ``log`` what its
+    nodes do, and writes the trace to ``out``."""
+
+    def work() -> None:
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+        def tell(what: str, id: str, heard: Sequence[str]) -> None:
+            os.write(handle, json.dumps([what, id, list(heard)]).encode() + b"\n")
+
+        tell("begin", "", [])
+        graph, journal = layered(seed, tell), Journal(path)
+        trace = graph.run_sync(SCREEN, seed=seed, run_id=f"run/{seed}", journal=journal)
+        beside = out.with_suffix(".part")
+        beside.write_bytes(msgspec.json.encode(trace))
+        beside.rename(out)
+
+    return Child(work, stderr)
+
+
 def test_killed_at_random_moments_it_loses_and_repeats_nothing(journal: Journal) -> None:
     """After each kill all written calls are there, word for word; none of them starts again; and
     all that a started call hears is written."""
     rng, kills, seed, folder = random.Random(7), 0, 0, journal.path.parent
-    with children("storage/journal_child.py", journal.path) as process:
-        while kills < 16:
-            seed += 1
-            out, ended, written = folder / f"{seed}.json", -1, {}
-            while ended != 0:
-                log = folder / f"{seed}.{kills}.log"
-                assert say(process, "run", seed, log, out) == "started"
-                lines, until = rng.randrange(0, 40), time.monotonic() + 60
-                while len(told(log)) < lines and not out.exists():
-                    assert time.monotonic() < until
-                    time.sleep(0.0005)
-                time.sleep(rng.uniform(0, 0.008))
-                ended = int(say(process, "kill"))
-                assert ended in (0, -signal.SIGKILL)
-                runs = Journal(journal.path).runs() if journal.path.exists() else []
-                now = {
-                    id: p for r in runs if r.head.run == f"run/{seed}" for id, p in r.calls.items()
-                }
-                assert {id: now.get(id) for id in written} == written, "something was lost"
-                for what, id, heard in told(log):
-                    assert what != "start" or id not in written, "done twice"
-                    assert what != "start" or set(heard) <= set(now), f"{id} ran ahead"
-                written, kills = now, kills + (ended != 0)
-            trace = msgspec.json.decode(out.read_bytes(), type=Trace)
-            undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}")
-            assert timeless(trace) == timeless(undisturbed)
+    while kills < 16:
+        seed += 1
+        out, ended, written = folder / f"{seed}.json", -1, {}
+        while ended != 0:
+            log = folder / f"{seed}.{kills}.log"
+            child = recording(journal.path, seed, log, out)
+            lines, until = rng.randrange(0, 40), time.monotonic() + 60
+            while len(told(log)) < lines and not out.exists():
+                assert time.monotonic() < until
+                time.sleep(0.0005)
+            time.sleep(rng.uniform(0, 0.008))
+            ended = child.kill()
+            assert ended in (0, -signal.SIGKILL)
+            runs = Journal(journal.path).runs() if journal.path.exists() else []
+            now = {id: p for r in runs if r.head.run == f"run/{seed}" for id, p in r.calls.items()}
+            assert {id: now.get(id) for id in written} == written, "something was lost"
+            for what, id, heard in told(log):
+                assert what != "start" or id not in written, "done twice"
+                assert what != "start" or set(heard) <= set(now), f"{id} ran ahead"
+            written, kills = now, kills + (ended != 0)
+        trace = msgspec.json.decode(out.read_bytes(), type=Trace)
+        undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}")
+        assert timeless(trace) == timeless(undisturbed)

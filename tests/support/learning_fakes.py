@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -356,12 +355,6 @@ def decided(
         calls=tuple(calls),
         action=matrix[-1][0],
     )
-
-
-def with_messages(trace: Trace, change: Callable[[Message], Message]) -> Trace:
-    """The trace with every message changed."""
-    calls = [msgspec.structs.replace(each, message=change(each.message)) for each in trace.calls]
-    return msgspec.structs.replace(trace, calls=tuple(calls))
 
 
 def graded(trace: Trace, credit: Sequence[Sequence[float | None]]) -> StepRecord:

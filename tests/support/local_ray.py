@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,25 +41,3 @@ def ray_environment(folder: Path) -> Iterator[None]:
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         yield
-
-
-@contextmanager
-def killing(pid: Callable[[], int], when: Callable[[], bool]) -> Iterator[list[int]]:
-    """Kill a process as soon as a condition is true, which a thread looks at; yields who was."""
-    killed: list[int] = []
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.02):
-            if when() and (found := pid()):
-                killed.append(found)
-                os.kill(found, signal.SIGKILL)
-                return
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        over.set()
-        thread.join()

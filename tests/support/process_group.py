@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]  # imported before the fork
-from trainer_child import Child
+from forked import Child
 
 from swarm_ui.optim.distributed import Processes
 

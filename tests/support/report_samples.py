@@ -1,8 +1,10 @@
-"""Runs for the tests of reports, filled with whatever text a test wants to smuggle in."""
+"""Runs and episodes for the tests of reports, filled with whatever text a test wants to smuggle
+in."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,7 @@ from PIL import Image, ImageDraw
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure
 from swarm_ui.message import Message
-from swarm_ui.model import Generation
+from swarm_ui.model import Dropped, Generation
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.report import ArmResult, Cost, Results, write_report
 from swarm_ui.storage.run_directory import RunDirectory
@@ -44,26 +46,16 @@ def trace(text: str, step: int, rng: random.Random, picture: bytes | None = None
     )
     action = Action(action_type="click", index=1)
     other = Action(action_type="input_text", index=2, text=text)
-    messages = tuple(
-        Message(
-            id=f"{name}:{r}",
-            sender=name,
-            round=r,
+    calls = []
+    for r, name in itertools.product(range(3), AGENTS):
+        error = f"no answer: {text}" if (name, r) == ("agent_4", 0) else None
+        message = Message(
+            id=f"{name}:{r}", sender=name, round=r, error=error,
             content=f"The form is open, so next comes {text}.",
             action=action if rng.random() < 0.7 else other,
-            error=f"no answer: {text}" if (name, r) == ("agent_4", 0) else None,
-        )
-        for r in range(3)
-        for name in AGENTS
-    )
-    calls = tuple(
-        Call(
-            message=message,
-            completion=Generation(prompt="", adapter=f"{message.sender}@3"),
-            heard=("agent_1:0",),
-        )
-        for message in messages
-    )
+        )  # fmt: skip
+        made = Generation(prompt="", adapter=f"{name}@3")
+        calls.append(Call(message=message, completion=made, heard=("agent_1:0",)))
     return Trace(
         run=f"run-{step}",
         seed=step,
@@ -76,7 +68,7 @@ def trace(text: str, step: int, rng: random.Random, picture: bytes | None = None
         ),
         agents=AGENTS,
         rounds=3,
-        calls=calls,
+        calls=tuple(calls),
         ballot={action.json(): 2.5, other.json(): 1.0, text: 0.5},
         action=action,
     )
@@ -108,6 +100,53 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
         success=success,
         fault=None if success is not None else Failure(kind="environment", message=text),
     )
+
+
+TEAM = ("ada", "bob")
+CREDIT = ((1.0, 0.5), (0.25, 0.0), (0.25, 0.25))
+"""Of each step of :func:`shuffled`: one round, two agents. The mean falls at the second step."""
+
+
+def shuffled(text: str = "x", *, pictures: bool = False) -> Episode:
+    """Three steps of two agents, both of which click "Save", element 2. ``bob`` sees the elements
+    in an order of its own, in which that is 0."""
+    return Episode(
+        environment="e", task="save", seed=1, policy="team", success=False,
+        steps=tuple(
+            StepRecord(trace=_saving(k, text, pictures), credit=(CREDIT[k],)) for k in range(3)
+        ),
+    )  # fmt: skip
+
+
+def _saving(step: int, text: str, pictures: bool) -> Trace:
+    elements = (
+        Element(index=0, role="button", text=f"Page {step} {text}", bounds=(0, 0, 100, 20)),
+        Element(index=1, role="field", text="Name", value=f"{text} {step}", bounds=(0, 40, 100, 60),
+                editable=True),
+        Element(index=2, role="button", text="Save", bounds=(0, 180, 100, 200)),
+    )  # fmt: skip
+    action = Action(action_type="click", index=2)
+    calls = []
+    for name, own, order in (("ada", 2, None), ("bob", 0, (2, 0, 1))):
+        reply = f'{{"action_type":"click","index":{own}}} {text}'
+        said = Message(id=f"{name}:0", sender=name, round=0, content=reply, action=action)
+        made = Generation(prompt=f"Prompt of {name} in step {step}: {text}")
+        calls.append(Call(message=said, completion=made, order=order))
+    shown = Observation(goal=f"Save {text}", app=f"app {text}", elements=elements,
+                        png=png(str(step)) if pictures else None)  # fmt: skip
+    return Trace(run=f"run-{step}", seed=step, observation=shown, agents=TEAM, rounds=1,
+                 calls=tuple(calls), ballot={action.json(): 2.0}, action=action)  # fmt: skip
+
+
+def windowed() -> Episode:
+    """The first step of :func:`shuffled`; ``bob`` sees only elements 0 and 1, and its prompt
+    leaves out 1."""
+    cut = Generation(prompt="Prompt of bob", dropped=Dropped(elements=(0,)))
+    (first, *_) = shuffled().steps
+    ada, bob = first.trace.calls
+    calls = (ada, msgspec.structs.replace(bob, order=(1, 0), completion=cut))
+    trace = msgspec.structs.replace(first.trace, calls=calls)
+    return msgspec.structs.replace(shuffled(), steps=(msgspec.structs.replace(first, trace=trace),))
 
 
 def arm(split: str, label: str, outcomes: Sequence[float | None], **other: object) -> ArmResult:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
 import pytest
 from graph_fakes import FixedModel, Sleeper, click
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from picture_reading import HOSTILE, SVG, Picture
 
 from swarm_ui import CollabGraph, Message
 from swarm_ui.graph.topology import Edge, random_dag
-from swarm_ui.nodes import Fallback, MajorityVote
+from swarm_ui.nodes import MajorityVote
 from swarm_ui.viz import scrolling
-from swarm_ui.viz.layout import layered
 
 
 def urgent(message: Message) -> bool:
@@ -39,17 +35,6 @@ def test_conditions_are_dashed_and_named() -> None:
     assert {"if urgent", "if (…)"} <= set(picture.texts)
     assert picture.arrow("router → clerk").get("stroke-dasharray")
     assert picture.arrow("clerk → end").get("stroke-dasharray") is None
-
-
-def test_a_fallback_and_the_output_are_noted() -> None:
-    model = FixedModel({"actor@7": click(1)})
-    graph = CollabGraph.collaborative(1, model=model, adapters=["actor@7"])
-    node = Fallback(graph["agent_0"], Sleeper("backup"))
-    graph = graph.with_node(node)
-    picture = Picture(graph._repr_svg_())
-    assert "agent_0 or backup" in picture.texts
-    thick = [float(picture.box(name).get("stroke-width", 0)) for name in ("vote", "agent_0")]
-    assert thick[0] > thick[1]
 
 
 def test_a_nested_graph_is_opened_where_there_is_room() -> None:
@@ -89,27 +74,6 @@ def test_hostile_conditions_and_adapters_are_words(word: str) -> None:
     node.adapter = word  # type: ignore[attr-defined]
     graph = CollabGraph([node, Sleeper("b")], [("a", "b")], when={("a", "b"): condition})
     assert Picture(graph._repr_svg_()).harmless
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), count=st.integers(1, 14))
-def test_boxes_and_passing_lines_never_overlap(data: st.DataObject, count: int) -> None:
-    names = [f"n{k}" for k in range(count)]
-    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
-    links = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    depth = dict.fromkeys(names, 0)
-    for a, b in sorted(links, key=lambda link: names.index(link[0])):
-        depth[b] = max(depth[b], depth[a] + 1)
-    size = {name: (60.0 + 7 * (k % 3), 20.0 + 13 * (k % 4)) for k, name in enumerate(names)}
-    layout = layered(depth, links, size, (40.0, 20.0))
-    by_column: dict[int, list[tuple[float, float]]] = {}
-    for (_, column), box in layout.boxes.items():
-        assert box.x >= 0 and box.right <= layout.width + 1e-6
-        assert box.y >= -1e-6 and box.bottom <= layout.height + 1e-6
-        by_column.setdefault(column, []).append((box.y, box.bottom))
-    for found in by_column.values():
-        found.sort()
-        assert all(above[1] + 9 < below[0] for above, below in pairwise(found))
 
 
 def test_delayed_edges_are_dashed_named_and_pass_below_all_boxes() -> None:

@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_reading import HOSTILE, Picture, opens, recorded
 
-from swarm_ui import (
-    Call,
-    CollabGraph,
-    Message,
-    NodeContext,
-    RunFailed,
-    Trace,
-    Usage,
-)
+from swarm_ui import Call, CollabGraph, Message, NodeContext, RunFailed, Trace, Usage
 from swarm_ui.errors import Failure
 from swarm_ui.model import Generation
 from swarm_ui.nodes import MajorityVote, function_node
@@ -115,17 +107,6 @@ def test_failed_and_skipped_calls_are_marked() -> None:
     assert any("1 failed · 1 skipped" in text for text in picture.texts)
 
 
-def test_calls_inside_a_nested_graph_have_a_frame_of_their_own() -> None:
-    inner = team(2, 2, edges=[("agent_0", "agent_1")]).named("experts")
-    graph = CollabGraph([Sleeper("start"), inner], [("start", "experts")])
-    trace = graph.run_sync(SCREEN)
-    picture = Picture(trace._repr_svg_())
-    assert "inside experts, round 1" in picture.texts
-    names = ["start", "experts", "agent_0", "agent_1", "vote"]
-    assert [picture.texts.count(name) for name in names] == [1, 1, 2, 2, 1]
-    assert picture.inside()
-
-
 def test_hostile_goals_names_messages_and_errors_are_words() -> None:
     calls = [
         (call(f"{word}:0", error=failed(word), adapter=word), said(f"{word}:0", word, error=word))
@@ -187,12 +168,6 @@ def test_whatever_a_file_says_there_is_a_picture_of_it(data: st.DataObject) -> N
     picture = Picture(trace_svg(trace))
     drawn = sum(", round " in title.splitlines()[0] for title in picture.titles if title)
     assert drawn == len({*made, *skipped})
-
-
-def test_equal_traces_give_equal_bytes() -> None:
-    trace = routed()
-    again = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)
-    assert trace._repr_svg_() == again._repr_svg_()
 
 
 def test_no_decision_is_said_and_a_plain_answer_is_an_answer() -> None:
