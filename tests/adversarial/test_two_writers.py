@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from graph_fakes import FixedModel
+from interrupts import held
 from learning_fakes import TinyModel
 from learning_run import run as train
 
@@ -25,29 +21,7 @@ from swarm_ui.report.results import Results
 from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 
-ROOT = Path(__file__).resolve().parents[2]
 JOBS = tuple(("contacts-add", seed) for seed in range(12))
-HOLD = """
-import sys
-from pathlib import Path
-from swarm_ui.files import only_writer
-with only_writer(Path(sys.argv[1]), sys.argv[2]):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(folder: Path, part: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock."""
-    words = [sys.executable, "-c", HOLD, str(folder), part]
-    env, pipe = {**os.environ, "PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "held\n"
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_world import LAMP, SLOW, Shell
-from interrupts import started, wait_for, written
+from interrupts import held, started, wait_for, written
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.stored import running, snapshot
@@ -29,29 +25,6 @@ def listed(shell: Shell, line: str = "runs") -> dict[str, dict[str, Any]]:
 def made(folder: Path, **config: object) -> RunDirectory:
     """A run whose end nobody recorded."""
     return RunDirectory.create(folder, config={"made_by": "swarm-ui", "command": "eval", **config})
-
-
-@contextmanager
-def worked_on(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Another process that is working on a run."""
-    code = f"""
-import sys, time
-from pathlib import Path
-from swarm_ui.experiment.stored import running
-from swarm_ui.storage.run_directory import RunDirectory
-with running(RunDirectory(Path({str(folder)!r}))):
-    print("on", flush=True)
-    time.sleep(60)
-"""
-    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    try:
-        assert other.stdout is not None and other.stdout.readline() == b"on\n"
-        yield other
-    finally:
-        other.kill()
-        other.wait()
-        assert other.stdout is not None
-        other.stdout.close()
 
 
 def told(shell: Shell, run: str) -> dict[str, Any]:
@@ -89,7 +62,7 @@ def test_states_of_runs_that_did_not_finish(shell: Shell) -> None:
         run.log({"kind": "note"})
         with pytest.raises(type(error)), running(run):
             raise error
-    with worked_on(made(Path("runs/alive")).path) as other:
+    with held(made(Path("runs/alive")).path, "run") as other:
         assert listed(shell)["runs/alive"]["state"] == "running"
         other.send_signal(signal.SIGKILL)
         other.wait()

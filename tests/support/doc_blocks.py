@@ -121,31 +121,26 @@ def _command(words: list[str]) -> str | None:
 
 def _script(words: list[str]) -> str | None:
     """A script or module of ours: that it is there, and that it knows its options."""
+    sources = [ROOT / "benchmarks/speed/report.py", *(ROOT / "swarm_ui/experiment").rglob("*.py")]
     if "-m" in words:
         at = words.index("-m") + 1
         name = words[at].split(".")
         if name == ["swarm_ui"]:
             return _command(words[at + 1 :])
-        if name[0] not in ("swarm_ui", "benchmarks", "demos"):
+        if name[0] not in ("benchmarks", "demos"):
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
-        place = ROOT.joinpath(*name)
+        place, rest = ROOT.joinpath(*name), words[at + 1 :]
         place = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
-        rest, sources = words[at + 1 :], [place]
-        if name[:2] == ["benchmarks", "speed"]:
-            sources.append(ROOT / "benchmarks" / "speed" / "report.py")
     else:
-        place = ROOT / words[0]
-        rest, sources = (
-            words[1:],
-            [place, *sorted((ROOT / "swarm_ui" / "experiment").rglob("*.py"))],
-        )
+        place, rest = ROOT / words[0], words[1:]
     if not place.is_file():
         return f"there is no {place.relative_to(ROOT)}"
-    text = "".join(source.read_text(encoding="utf-8") for source in sources)
+    text = "".join(source.read_text(encoding="utf-8") for source in (place, *sources))
     # An option is declared by its flag, or by its name as the key of a table.
-    declared = {*re.findall(r'"(--[a-z][a-z-]*)"', text)}
-    declared |= {f"--{name}" for name in re.findall(r'^ +"([a-z][a-z-]*)": \(', text, re.MULTILINE)}
-    lacking = [word for word in rest if word.startswith("--") and word not in declared]
+    lacking = [
+        word for word in rest
+        if word.startswith("--") and f'"{word}"' not in text and f'"{word[2:]}": (' not in text
+    ]  # fmt: skip
     return f"{place.name} has no {', '.join(lacking)}" if lacking else None
 
 

@@ -1,4 +1,4 @@
-"""For tests that press Ctrl-C in a child process."""
+"""Child processes that are interrupted or killed, or that hold the lock of a folder."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SUPPORT = Path(__file__).resolve().parent
+_HOLD = """
+import sys
+from pathlib import Path
+from swarm_ui.files import only_writer
+with only_writer(Path(sys.argv[1]), sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 
 def hear_ctrl_c() -> None:
@@ -49,3 +58,16 @@ def interrupted(process: subprocess.Popen[str]) -> str:
 def written(path: Path) -> int:
     """The number of lines of a file that may not exist yet."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@contextmanager
+def held(folder: Path, part: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock of a folder."""
+    words = [sys.executable, "-c", _HOLD, str(folder), part]
+    env, pipe = {**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])}, subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
