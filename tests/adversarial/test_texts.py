@@ -194,14 +194,6 @@ def test_operations_grow_with_the_length(read: Callable[[str], object]) -> None:
             assert many <= 10 * few + 2_000, f"{atom!r}: {few} operations, then {many}"
 
 
-@settings(max_examples=60)
-@given(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=6), st.sampled_from(sorted(READERS)))
-def test_operations_grow_with_the_length_of_mixtures(atoms: list[str], reader: str) -> None:
-    mixed = "".join(atoms)
-    for text in (mixed * (2_000 // len(mixed)), "".join(a * (2_000 // len(a)) for a in atoms)):
-        assert cost(READERS[reader], text) <= 40 * len(text) + 2_000
-
-
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_the_longest_hostile_texts_take_little_time(read: Callable[[str], object]) -> None:
     started = process_time()

@@ -123,15 +123,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     ("line", "words"),
     [
         ("swarm-ui eval phone contacts-a", {"contacts-add", "contacts-add-email"}),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                ("swarm-ui eval p", {"phone", "phone-split"}),
-                ("swarm-ui eval phone team.v", {"team.views=", "team.vote="}),
-                ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
-                ("swarm-ui export r e", {"episodes"}),
-            )
-        ),
+        ("swarm-ui export r e", {"episodes"}),
     ],
 )
 def test_completion_knows_values(line: str, words: set[str]) -> None:

@@ -14,7 +14,6 @@ from interrupts import held, started, wait_for, written
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.stored import running, snapshot
-from swarm_ui.files import being_written, only_writer
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -121,23 +120,6 @@ def test_the_last_rollouts_are_the_headline_of_training(shell: Shell) -> None:
     assert "not comparable with a test" in " ".join(shell("runs .").out.split())
 
 
-def test_a_list_never_stops_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list tests a lock by holding it for a moment; a writer tries again."""
-    fcntl = pytest.importorskip("fcntl")
-    (tmp_path / ".run.lock").touch()
-    with (tmp_path / ".run.lock").open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        assert not being_written(tmp_path)
-        with (
-            pytest.raises(ConfigError, match="open in another process"),
-            only_writer(tmp_path, "run"),
-        ):
-            pass
-        monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(held, fcntl.LOCK_UN))
-        with only_writer(tmp_path, "run"):
-            assert being_written(tmp_path)
-
-
 # -- one run ----------------------------------------------------------------------------------
 
 
@@ -156,18 +138,6 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
     assert found["state"] == "killed" and "killed" in shell("runs runs/one").out
     later = snapshot(Path("runs/one"), time.time() + 3600)
     assert later.left is None and later.total == 60
-
-
-def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
-    config = {
-        "made_by": "swarm-ui",
-        "command": "eval",
-        "eval": {"split": ["a", "b/c"], "seed": [0, 1]},
-    }
-    RunDirectory.create(tmp_path / "run", config=config)
-    found = snapshot(tmp_path / "run")
-    assert [each.name for each in found.sets] == ["a-seed0", "a-seed1", "b-c-seed0", "b-c-seed1"]
-    assert found.total is None and found.done == 0 and found.silent is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"kind":"sold"}', "\x00"])

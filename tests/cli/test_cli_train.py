@@ -27,24 +27,6 @@ class Broken(Wrapper):
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ("", {"place": "local", "credit": "scripted", "team": "2 agents, 1 round"}),
-        ("--learn-edges redraw", {"edges": "redraw"}),
-        ("--edges none --learn-edges fixed", {"edges": "fixed"}),
-        ("--on ray:head:6379 place.workers=3", {"place": "ray:head:6379"}),
-        ("--critic outcome", {"credit": "outcome"}),
-        ("critic.kind=outcome", {"credit": "outcome"}),
-        ("--critic llm critic.model=judge critic.model.url=http://x/v1", {"credit": "llm judge"}),
-    ],
-)
-def test_a_dry_run_tells_what_is_chosen(
-    shell: Shell, options: str, told: dict[str, object]
-) -> None:
-    assert shell(f"{_SMALL} {options} --dry-run --json").json.items() >= told.items()
-
-
 @pytest.mark.slow
 def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:
     (shell.folder / "broken_world.py").write_text(BROKEN, encoding="utf-8")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import random
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from swarm_ui.experiment import learning, progress
+from swarm_ui.experiment import progress
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
-from swarm_ui.storage.run_directory import RunDirectory
 
 
 class Clock:
@@ -85,26 +83,3 @@ def test_nothing_is_told_before_something_is_known(clock: Clock) -> None:
         clock.now += 11.0
         bar.update(8)
         assert "about 1012 s left" in clock.console.file.getvalue()
-
-
-def test_a_training_of_110_seconds(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The demo's stage 2: 24 episodes at the same time, then four adapters, five times. The first
-    iteration tells nothing, because its first episodes end when the others nearly do."""
-    run = RunDirectory.create(tmp_path / "run", config={})
-    heard: list[float | None] = []
-    clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
-    with clock.display.bar("stage 2", 5, share=True) as bar:
-        recorder = learning._Recorder(run, bar, 5)
-        for iteration in range(5):
-            for k in range(1, 25):
-                clock.now += 10.6 if k == 1 else 0.2
-                recorder.progress(iteration, "rollout", k, 24)
-            for k in range(1, 5):
-                clock.now += 1.6
-                recorder.progress(iteration, "update", k, 4)
-            recorder.progress(iteration, "checkpoint", 1, 1)
-            if not iteration:
-                assert heard[:-5] == [None] * len(heard[:-5])
-                assert heard[-1] == pytest.approx(4 * clock.now, rel=0.01)

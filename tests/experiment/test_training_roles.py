@@ -13,7 +13,7 @@ from tiny_causal import save_llama
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS
-from swarm_ui.experiment.config import Config, Critic, Local, Ray
+from swarm_ui.experiment.config import Config, Critic
 from swarm_ui.experiment.mistakes import critic_mistakes
 from swarm_ui.experiment.model_settings import Endpoint, Language
 from swarm_ui.experiment.models import check_adapters
@@ -72,25 +72,3 @@ async def test_a_language_model_can_be_critic_and_teacher() -> None:
     assert not list(critic_mistakes(config))
     async with open_critics(config, HashModel()) as roles:
         assert roles.teacher is not None and roles.teacher.name.startswith("LLM teacher")
-
-
-JUDGE = Endpoint(name="m", url="http://h/v1")
-
-
-@pytest.mark.parametrize(
-    ("environment", "section", "place", "name", "told"),
-    [
-        ("phone", Critic(kind="llm"), Local(), "model", "name a language model"),
-        ("phone", Critic(teacher="llm"), Local(), "model", "name a language model"),
-        ("miniwob", Critic(teacher="scripted", kind="llm", model=JUDGE), Local(), "teacher",
-         "'miniwob' has no solver"),
-        ("phone", Critic(teacher="scripted", kind="outcome"), Local(), "teacher", "needs a critic"),
-        ("phone", Critic(kind="learned", folder="smollm2-critic"), Ray(), "kind", "--on local"),
-    ],
-)  # fmt: skip
-def test_a_role_that_cannot_be_had(
-    environment: str, section: Critic, place: Local | Ray, name: str, told: str
-) -> None:
-    config = Config(env=ENVIRONMENTS[environment](), critic=section, place=place)
-    ((where, mistake),) = critic_mistakes(config)
-    assert where == f"critic.{name}" and told in mistake
