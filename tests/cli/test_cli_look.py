@@ -144,7 +144,6 @@ def test_completion_knows_values(line: str, words: set[str]) -> None:
 async def test_doctor_asks_the_endpoint_and_never_shows_the_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
 
     def endpoint(url: str, model: str | None) -> str:
