@@ -19,6 +19,7 @@ from swarm_ui.environments.coordination.benchmark import Coordination
 from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web
+from swarm_ui.environments.web.benchmark import BrowserGym
 from swarm_ui.environments.wrappers import DELETION, PAYMENT, SENDING, ActionFilter
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.plugins import UserEnvironment, make, plugins, told, unknown
@@ -52,7 +53,7 @@ def _made(name: str) -> Environment:
 
 
 _OURS = (Phone, Invented, SplitScreen, MiniWob, AndroidWorld, Handset, Mind2Web, AutoWebBench,
-         Coordination)  # fmt: skip
+         BrowserGym, Coordination)  # fmt: skip
 ENVIRONMENTS: dict[str, type[Benchmark]] = {
     kind.model_fields["name"].default: kind for kind in _OURS
 }

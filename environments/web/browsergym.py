@@ -1,0 +1,273 @@
+"""BrowserGym's benchmarks, such as WebArena and WorkArena, in a Python of their own.
+
+    env = BrowserGymProcess("miniwob", python="/other/bin/python")
+    await env.start()
+    env.tasks                                    # ("ascending-numbers", ...)
+
+BrowserGym pins an old Playwright and blocks, so it runs in another process. That Python needs
+``msgspec`` and the package of the benchmark, such as ``browsergym-miniwob``. Goals, rewards and
+ends of episodes are BrowserGym's. Agents see the accessibility tree that BrowserGym reads. Each of
+their actions becomes a call of BrowserGym's functions, whose arguments are literals: BrowserGym
+executes that line as Python, and no text of an agent or of a page can add to it.
+
+Source: ServiceNow/BrowserGym, ``core/env.py`` and ``core/action/functions.py`` (0.14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from swarm_ui.action import Action
+from swarm_ui.environments.base import Acted, Done, Episodic, as_png
+from swarm_ui.environments.subprocess import ProcessEnvironment
+from swarm_ui.environments.web.acting import AHEAD, KEYS
+from swarm_ui.environments.web.browser import find_browser
+from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, MOST_TEXT, ROLES, WHOLE
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Element, Observation, Role
+
+PYTHON = "SWARM_UI_BROWSERGYM_PYTHON"
+"""Environment variable: a Python that has BrowserGym."""
+NO_PYTHON = (
+    "BrowserGym runs in a Python of its own, and none is named: make one with 'pip install msgspec "
+    f"browsergym-{{benchmark}}', and set {PYTHON} to its python"
+)
+VISIBLE = 0.5
+"""Elements of which a smaller share can be seen are left out."""
+_CHOICES = ("combobox", "listbox")
+"""Roles whose options are listed with them."""
+_READ = ("text", "heading", "cell", "dialog")
+"""Roles of what is only to be read."""
+_PAUSE = 0.5
+"""Seconds between an action and the next observation."""
+_SCROLLED = 500
+"""Pixels of one scroll."""
+
+T = TypeVar("T")
+
+
+class BrowserGymProcess(ProcessEnvironment):
+    """The tasks of one benchmark of BrowserGym, in a process of its own.
+
+    Args:
+        benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
+        python: the Python to run; by default the one named by :data:`PYTHON`.
+        screenshots: put a PNG into every observation.
+        log: file to which BrowserGym's output is appended; ``None`` drops the output.
+
+    Raises:
+        ConfigError: no Python is named.
+    """
+
+    def __init__(
+        self,
+        benchmark: str,
+        *,
+        python: str | None = None,
+        screenshots: bool = False,
+        log: Path | None = None,
+    ) -> None:
+        python = python or os.environ.get(PYTHON)
+        if not python:
+            raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
+        given = {"benchmark": benchmark, "screenshots": screenshots}
+        super().__init__(
+            f"{__name__}:BrowserGymEnvironment",
+            {**given, "browser": str(find_browser() or "")},
+            name=f"browsergym/{benchmark}",
+            python=python,
+            log=log,
+        )
+
+
+class BrowserGymEnvironment(Episodic):
+    """The tasks of one benchmark, where BrowserGym is installed; for :class:`BrowserGymProcess`.
+    ``browser``: the Chromium to use; empty: that of BrowserGym's Playwright."""
+
+    actions = (
+        "click", "double_tap", "input_text", "select", "scroll", "swipe", "keyboard_enter",
+        "navigate_back", "wait", "answer", "status",
+    )  # fmt: skip
+
+    def __init__(self, benchmark: str, *, screenshots: bool = False, browser: str = "") -> None:
+        self._prefix, self._screenshots = f"browsergym/{benchmark}.", screenshots
+        # Playwright's blocking interface stays in the thread that started it.
+        self._thread = ThreadPoolExecutor(1, "browsergym")
+        self._env: Any = None
+        self._seen: Mapping[str, Any] = {}
+        self._ids: tuple[str, ...] = ()
+        try:
+            importlib.import_module(f"browsergym.{benchmark}")
+            self._gym: Any = importlib.import_module("gymnasium")
+            self._upstream: Any = importlib.import_module("browsergym.core.action.highlevel")
+        except ImportError as error:
+            raise ConfigError(
+                f"browsergym: no module '{error.name}' in this Python; install browsergym-"
+                f"{benchmark} there"
+            ) from error
+        if browser:
+            _always_launch(browser)
+        found = sorted(id for id in self._gym.registry if id.startswith(self._prefix))
+        self.tasks = tuple(id.removeprefix(self._prefix) for id in found)
+
+    @property
+    def name(self) -> str:
+        return self._prefix.rstrip(".")
+
+    async def begin(self, task: str, rng: random.Random) -> str:
+        await self._blocking(f"set up {task}", lambda: self._open(task))
+        told = [part["text"] for part in self._seen["goal_object"] if part["type"] == "text"]
+        return "\n".join(told)
+
+    def screen(self) -> Observation:
+        found = list(elements(self._seen))[:MOST_ELEMENTS]
+        self._ids = tuple(id for _, id in found)
+        return Observation(
+            goal="",
+            elements=tuple(element for element, _ in found),
+            app=str(self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]),
+            png=as_png(self._seen["screenshot"]) if self._screenshots else None,
+        )
+
+    async def act(self, action: Action, element: Any) -> Acted:
+        call = written(action, element, "" if element is None else self._ids[element.index])
+        step = await self._blocking(call, lambda: self._env.step(call))
+        self._seen, reward, ended, cut = step[:4]
+        if ended or cut:
+            return Done(reward=float(reward), truncated=bool(cut))
+        return str(self._seen["last_action_error"]).partition("\n")[0]
+
+    async def end(self) -> None:
+        env, self._env = self._env, None
+        if env is not None:
+            await self._blocking("close", env.close)
+
+    async def close(self) -> None:
+        await super().close()
+        self._thread.shutdown(wait=False)
+
+    def _open(self, task: str) -> None:
+        functions = self._upstream.HighLevelActionSet(
+            subsets=["chat", "infeas", "bid", "nav", "coord"]
+        )
+        env = self._gym.make(
+            self._prefix + task,
+            action_mapping=lambda call: f"{functions.python_includes}\n{call}",
+            pre_observation_delay=_PAUSE,
+        )
+        self._env = env.unwrapped
+        self._seen, _ = self._env.reset(seed=self.seed)
+
+    async def _blocking(self, doing: str, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, call)
+        except Exception as error:
+            raise EnvironmentFault(f"{self.name}, {doing}: {error!r}") from error
+
+
+def written(action: Action, element: Element | None, id: str) -> str:
+    """The call of BrowserGym's function for an action on an element, which it knows by this id."""
+    text, kind = action.text or "", action.action_type
+    if kind in ("click", "select") and element is not None and element.role == "option":
+        return f"select_option({id!r}, {element.text!r})"
+    if kind in ("scroll", "swipe"):
+        size = _SCROLLED if kind == "scroll" else -_SCROLLED
+        x, y = AHEAD[action.direction or "down"]
+        return f"scroll({size * x}, {size * y})"
+    if kind == "keyboard_enter":
+        key = KEYS.get(action.keycode or "KEYCODE_ENTER", "Enter")
+        return f"press({id!r}, {key!r})" if id else f"keyboard_press({key!r})"
+    if kind == "status" and action.goal_status == "infeasible":
+        return "report_infeasible('infeasible')"
+    return {
+        "click": f"click({id!r})",
+        "double_tap": f"dblclick({id!r})",
+        "input_text": f"fill({id!r}, {text!r})",
+        "select": f"select_option({id!r}, {text!r})",
+        "navigate_back": "go_back()",
+        "answer": f"send_msg_to_user({text!r})",
+        "status": "send_msg_to_user('done')",
+    }.get(kind, "noop()")
+
+
+def elements(seen: Mapping[str, Any]) -> Iterator[tuple[Element, str]]:
+    """The visible elements of an observation of BrowserGym, in reading order, and the id by which
+    its actions name each of them."""
+    nodes = {node["nodeId"]: node for node in seen["axtree_object"]["nodes"]}
+    shown: Mapping[str, Any] = seen["extra_element_properties"]
+    heads = [n for n in nodes.values() if n.get("parentId") not in nodes]
+    stack: list[tuple[Any, str]] = [(node, "") for node in reversed(heads)]
+    while stack:
+        node, holder = stack.pop()
+        id, role = node.get("browsergym_id") or "", node["role"]["value"]
+        list_of_choices, text = role in _CHOICES, role == "StaticText"
+        kind = "field" if list_of_choices else "text" if text else ROLES.get(role)
+        at = holder if text else id
+        facts = shown.get(at or holder, {})
+        children = [nodes[child] for child in node.get("childIds", ()) if child in nodes]
+        if facts.get("visibility", 0.0) >= VISIBLE and at:
+            if kind is None and facts.get("clickable") and not children:
+                kind = "shape"
+            if kind is not None and (not text or _name(node)):
+                yield _element(node, kind, facts), at
+            if list_of_choices:  # a closed list does not paint its options
+                yield from ((_element(one, "option", facts), id) for one in _options(nodes, node))
+            if kind in ACTABLE:
+                continue
+            if kind in WHOLE:
+                children = [one for one in children if one["role"]["value"] != "StaticText"]
+        stack += [(child, id or holder) for child in reversed(children)]
+
+
+def _options(nodes: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The options below a node."""
+    for child in node.get("childIds", ()):
+        if child in nodes:
+            if nodes[child]["role"]["value"] == "option":
+                yield nodes[child]
+            yield from _options(nodes, nodes[child])
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node.get("name", {}).get("value", "")).strip()[:MOST_TEXT]
+
+
+def _element(node: Mapping[str, Any], role: Role, facts: Mapping[str, Any]) -> Element:
+    """An element with the states that its node has."""
+    states = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
+    checked, field = states.get("checked"), role == "field"
+    left, top, width, height = facts.get("bbox") or (0, 0, 0, 0)
+    box = (left, top, left + width, top + height)
+    return Element(
+        role=role,
+        text=_name(node),
+        value=str(node.get("value", {}).get("value") or "")[:MOST_TEXT] if field else None,
+        checked=None if checked is None else checked in (True, "true"),
+        selected=states.get("selected"),
+        clickable=role not in _READ or bool(facts.get("clickable")),
+        editable=field,
+        enabled=not states.get("disabled", False),
+        focused=bool(states.get("focused", False)),
+        bounds=tuple(map(round, box)) if facts.get("bbox") else None,  # type: ignore[arg-type]
+    )
+
+
+def _always_launch(browser: str) -> None:
+    """Let Playwright start this Chromium. BrowserGym starts two, and lets one be chosen."""
+    kind: Any = importlib.import_module("playwright.sync_api").BrowserType
+    start = kind.launch
+
+    @functools.wraps(start)
+    def launch(self: Any, **options: Any) -> Any:
+        return start(self, **{"executable_path": browser, **options})
+
+    kind.launch = launch
