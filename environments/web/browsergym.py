@@ -257,7 +257,7 @@ def _element(node: Mapping[str, Any], role: Role, facts: Mapping[str, Any]) -> E
         editable=field,
         enabled=not states.get("disabled", False),
         focused=bool(states.get("focused", False)),
-        bounds=tuple(map(round, box)) if facts.get("bbox") else None,  # type: ignore[arg-type]
+        bounds=tuple(map(round, box)) if facts.get("bbox") else None,
     )
 
 
