@@ -23,7 +23,7 @@ from benchmarks.support.critics import NoisyCritic
 from benchmarks.support.origin import origin_here
 from demos.base_agent.stream import rehearsal_for
 from swarm_ui import CollabGraph, Critic, Judge
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, jobs, tasks
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, jobs, tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
@@ -33,7 +33,7 @@ from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
-from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Policy, rollout_many
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Policy, rollout_many, spread_jobs
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
@@ -91,8 +91,8 @@ def shortened(tests: Jobs, *, quick: bool) -> Jobs:
 
 def phone_jobs(seed: int) -> SampleJobs:
     """Training episodes of the phone's training templates, the same for all seeds of training."""
-    return lambda count, /, *, seed: draw_jobs(
-        tasks("train"), count, random.Random(seed).getrandbits(32), seeds=TRAIN_SEEDS
+    return lambda count, /, *, seed: spread_jobs(
+        tasks("train"), count, random.Random(seed).getrandbits(32), TRAIN_SEEDS
     )
 
 

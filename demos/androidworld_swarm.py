@@ -23,7 +23,6 @@ from rich.table import Table
 from swarm_ui import CollabGraph, GraphPolicy, SwarmError, rollout_many
 from swarm_ui.agent_view import Pane
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, find_browser
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import ScriptedAgents
 from swarm_ui.experiment import Run, compare, evaluate, load, train
@@ -67,7 +66,7 @@ async def who_talks(steps: int) -> None:
     edges = {a: EdgeDistribution(SPLIT_APPS, candidates=SENDERS[a], decision=a) for a in SENDERS}
     optimizers = {app: ProbabilitySGD(edges[app], lr=1.0) for app in SENDERS}
     for step in track(range(steps), "learning edges", console=SHOW.console):
-        jobs = draw_jobs(TASKS, len(TASKS), 1000 + step, seeds=TRAIN_SEEDS)
+        jobs = SplitPhone.training_jobs(len(TASKS), seed=1000 + step)
         for app in sorted(SENDERS):
             own, dags = [job for job in jobs if ACTING[job[0]] == app], edges[app].sample(8)
             played = [e for dag in dags for e in await play(own, lambda _, d=dag: d.edges)]  # type: ignore[misc]
@@ -87,7 +86,7 @@ async def who_talks(steps: int) -> None:
     }
     table = Table("edges", "solved % [95 %]", "words per episode", title="1. Who talks to whom")
     for label, chosen in rows.items():
-        episodes = await play(draw_jobs(TASKS, 4 * len(TASKS), 1, seeds=TEST_SEEDS), chosen)
+        episodes = await play(SplitPhone.test_jobs(4 * len(TASKS), seed=1, tasks=TASKS), chosen)
         arm = ArmResult.of_episodes(label, episodes)
         solved = arm.success.percent() if arm.success else "-"
         table.add_row(label, solved, f"{arm.work.tokens / len(episodes):,.0f}")

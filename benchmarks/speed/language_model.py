@@ -37,11 +37,12 @@ import torch
 
 from benchmarks.speed.report import Figures, Rows
 from swarm_ui.environments.base import at_once
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
 from swarm_ui.environments.phone.templates import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
+from swarm_ui.rollout import spread_jobs
 from swarm_ui.trace.records import Trace
 
 NAMES = tuple(f"agent_{k}" for k in range(4))
@@ -75,13 +76,13 @@ def walk(phone: PhoneEnvironment, task: str, seed: int, most: int) -> list[Obser
 def walks(names: tuple[str, ...], count: int, most: int, seed: int) -> list[list[Observation]]:
     """The first screens of ``count`` training episodes of these tasks."""
     phone = PhoneEnvironment()
-    return [walk(phone, *job, most) for job in draw_jobs(names, count, seed, seeds=TRAIN_SEEDS)]
+    return [walk(phone, *job, most) for job in spread_jobs(names, count, seed, TRAIN_SEEDS)]
 
 
 def screens(names: tuple[str, ...], count: int) -> list[Observation]:
     """One screen of each of ``count`` training episodes, after zero to three steps."""
     phone = PhoneEnvironment()
-    drawn = draw_jobs(names, count, seed=0, seeds=TRAIN_SEEDS)
+    drawn = spread_jobs(names, count, 0, TRAIN_SEEDS)
     return [walk(phone, *job, 1 + place % 4)[-1] for place, job in enumerate(drawn)]
 
 

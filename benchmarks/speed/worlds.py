@@ -45,13 +45,13 @@ from swarm_ui.environments.coordination import (
     CoordinationEnvironment,
     CoordinationPolicy,
 )
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
 from swarm_ui.environments.phone.picture import draw_screen
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
-from swarm_ui.rollout import rollout
+from swarm_ui.rollout import rollout, spread_jobs
 
 # ---- the phone ---------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ Script = tuple[str, int, list[Action]]
 def scripts(episodes: int) -> list[Script]:
     """Episodes with the solver's actions, evenly spread over the templates."""
     phone, written = PhoneEnvironment(), []
-    for task, seed in draw_jobs(tuple(TEMPLATES), episodes, seed=0, seeds=TRAIN_SEEDS):
+    for task, seed in spread_jobs(tuple(TEMPLATES), episodes, 0, TRAIN_SEEDS):
         at_once(phone.reset(task=task, seed=seed))
         actions = [phone.expert()]
         while not at_once(phone.step(actions[-1])).ended:

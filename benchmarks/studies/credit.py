@@ -17,7 +17,6 @@ from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
     VALIDATION_SEEDS,
     PhoneEnvironment,
-    draw_jobs,
     tasks,
 )
 from swarm_ui.errors import ConfigError
@@ -33,7 +32,7 @@ from swarm_ui.optim import (
     learned_critic,
 )
 from swarm_ui.optim.trainer import SampleJobs
-from swarm_ui.rollout import Job
+from swarm_ui.rollout import Job, spread_jobs
 
 SOURCES = (
     "outcome", "scripted critic", "agent-wise advantage (Dr. MAS)",
@@ -95,7 +94,7 @@ def starts(seed: int) -> SampleJobs:
 
     def draw(count: int, /, *, seed: int) -> list[Job]:
         first = random.Random(seed).getrandbits(31)
-        found = draw_jobs(tasks("train"), count // ATTEMPTS, first, seeds=TRAIN_SEEDS)
+        found = spread_jobs(tasks("train"), count // ATTEMPTS, first, TRAIN_SEEDS)
         return [(task, own * ATTEMPTS + k) for task, own in found for k in range(ATTEMPTS)]
 
     return draw
@@ -104,8 +103,8 @@ def starts(seed: int) -> SampleJobs:
 def tests() -> Jobs:
     """Known templates with new parameters; and validation, on which a source is chosen."""
     return {
-        "new parameters": draw_jobs(tasks("train"), 111, TEST_DRAW, seeds=TEST_SEEDS),
-        "validation": draw_jobs(tasks("train"), 37, TEST_DRAW, seeds=VALIDATION_SEEDS),
+        "new parameters": spread_jobs(tasks("train"), 111, TEST_DRAW, TEST_SEEDS),
+        "validation": spread_jobs(tasks("train"), 37, TEST_DRAW, VALIDATION_SEEDS),
     }
 
 

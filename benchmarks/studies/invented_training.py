@@ -28,7 +28,7 @@ from demos.base_agent.recipes import pool, solver_steps
 from demos.base_agent.stream import Mix, Stream
 from demos.base_agent.training import Stage1Config, train
 from swarm_ui import CollabGraph
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, tasks
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
 from swarm_ui.environments.phone.invented import (
     BLIND,
     BLIND_DEVICES,
@@ -41,7 +41,7 @@ from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher
 from swarm_ui.optim.trainer import SampleJobs
-from swarm_ui.rollout import Job
+from swarm_ui.rollout import Job, spread_jobs
 from swarm_ui.stats import Outcome
 
 BASE, GENERAL = "four untrained agents", "four general agents (of this package), no stage 2"
@@ -67,9 +67,9 @@ def training_jobs(devices: int, seed: int) -> SampleJobs:
 
     def draw(count: int, /, *, seed: int) -> list[Job]:
         rng, own = random.Random(seed), count // 2 if names else 0
-        drawn = draw_jobs(tasks("train"), count - own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        drawn = spread_jobs(tasks("train"), count - own, rng.getrandbits(32), TRAIN_SEEDS)
         if own:
-            drawn += draw_jobs(names, own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+            drawn += spread_jobs(names, own, rng.getrandbits(32), TRAIN_SEEDS)
             rng.shuffle(drawn)
         return drawn
 
@@ -81,11 +81,11 @@ def tests(blind: int | None = None) -> Jobs:
     seen = device_tasks(UNSEEN, 8)
     found = {
         **phone_tests(parameters=38, templates=39, apps=135),
-        "new invented devices": draw_jobs(seen, 40, TEST_DRAW, seeds=TEST_SEEDS),
+        "new invented devices": spread_jobs(seen, 40, TEST_DRAW, TEST_SEEDS),
     }
     if blind is not None:
         names = device_tasks(blind, BLIND_DEVICES)
-        found["blind set"] = draw_jobs(names, 90, TEST_DRAW, seeds=TEST_SEEDS)
+        found["blind set"] = spread_jobs(names, 90, TEST_DRAW, TEST_SEEDS)
     return found
 
 
@@ -105,7 +105,7 @@ def more_stage1(
     drawn = [
         job
         for group in (tasks("train"), device_tasks(DEVICES_APART * seed, devices))
-        for job in draw_jobs(group, 2 * episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        for job in spread_jobs(group, 2 * episodes, rng.getrandbits(32), TRAIN_SEEDS)
     ]
     shown = [*pool(), *asyncio.run(solver_steps(make(), drawn, rng))]
     config = Stage1Config(steps=steps, learning_rate=rate, questions_first=0.0, seed=1000 + seed)

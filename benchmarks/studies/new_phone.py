@@ -12,12 +12,12 @@ from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.critics import NoisyCritic
 from swarm_ui import CollabGraph
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
 from swarm_ui.node import derive
 from swarm_ui.nodes import GENERAL_AGENT, LocalModel
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic
-from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.rollout import GraphPolicy, Job, spread_jobs
 
 make = partial(InventedPhone, devices=1, wordings="few")
 OWN, OTHER = "the phone of the training, new values", "another new phone"
@@ -32,14 +32,14 @@ def phone_of(seed: int) -> tuple[str, ...]:
 def tests(seed: int) -> Jobs:
     """Test episodes on the phone of this seed, on that of the next one, and on the known phone."""
     return {
-        OWN: draw_jobs(phone_of(seed), 150, TEST_DRAW, seeds=TEST_SEEDS),
-        OTHER: draw_jobs(phone_of(seed + 1), 150, TEST_DRAW, seeds=TEST_SEEDS),
+        OWN: spread_jobs(phone_of(seed), 150, TEST_DRAW, TEST_SEEDS),
+        OTHER: spread_jobs(phone_of(seed + 1), 150, TEST_DRAW, TEST_SEEDS),
         **phone_tests(parameters=76),
     }
 
 
 def training_jobs(tasks: tuple[str, ...], count: int, /, *, seed: int) -> list[Job]:
-    return draw_jobs(tasks, count, seed, seeds=TRAIN_SEEDS)
+    return spread_jobs(tasks, count, seed, TRAIN_SEEDS)
 
 
 def roles(seed: int, team: CollabGraph, *, critic: bool) -> Roles:

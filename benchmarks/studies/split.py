@@ -18,7 +18,7 @@ from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.origin import origin_here
 from swarm_ui.agent_view import Pane
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import ScriptedAgents
 from swarm_ui.graph.graph import CollabGraph
@@ -26,7 +26,7 @@ from swarm_ui.graph.topology import Edge, descendants, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes import AgentNode
 from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
-from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many
+from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many, spread_jobs
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
@@ -101,15 +101,15 @@ def tokens(episode: Episode) -> int:
 
 
 def played(
-    arm: str, policies: Iterable[tuple[str, str, int, Policy]], *, quick: bool, whole: bool = False,
+    arm: str, policies: Iterable[tuple[str, str, int, Policy]], *, quick: bool,
     seed: int | None = None, training: Mapping[str, float] | None = None,
 ) -> Cell:  # fmt: skip
     """The cell of an arm; ``policies``: split, templates, number of agents, and the policy."""
     found, work = {}, dict[str, Mapping[str, float]]()
     for split, templates, agents, policy in policies:
         names = split_tasks(templates)  # type: ignore[arg-type]
-        jobs = draw_jobs(names, EACH * len(names), TEST_DRAW, seeds=TEST_SEEDS)
-        make = partial(SplitPhone, agents=agents, whole=whole)
+        jobs = spread_jobs(names, EACH * len(names), TEST_DRAW, TEST_SEEDS)
+        make = partial(SplitPhone, agents=agents)
         chosen = jobs[: 4 if quick else None]
         episodes = asyncio.run(rollout_many(make, policy, chosen, concurrency=64))
         found[split] = outcomes(episodes, seed or 0)
@@ -127,8 +127,6 @@ class Fixed:
     """``None``: one agent."""
     sized: bool = False
     """Whether it is also played with other numbers of agents."""
-    whole: bool = False
-    """Whether the one agent opens the apps one after the other, instead of seeing all."""
     seeded: bool = False
 
     def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
@@ -136,7 +134,7 @@ class Fixed:
         places = [(split, templates, AGENTS) for split, templates in KNOWN.items()]
         places += [(f"known templates, {n} agents", "train", n) for n in SIZES if self.sized]
         policies = [(*place, self._policy(place[2])) for place in places]
-        yield played(name, policies, quick=quick, whole=self.whole)
+        yield played(name, policies, quick=quick)
 
     def _policy(self, agents: int) -> Policy:
         teams = SplitTeams(SplitPhone(agents=agents))
@@ -183,7 +181,7 @@ def learned(seed: int, steps: int, graphs: int) -> tuple[dict[str, Sequence[Edge
     edges = {app: EdgeDistribution(SPLIT_APPS, decision=app) for app in acting}
     optimizers = {app: ProbabilitySGD(edges[app], lr=1.0) for app in acting}
     generator, price, calls = torch.Generator().manual_seed(seed), 0.0, 0
-    jobs = draw_jobs(names, steps * len(names), 1000 + seed, seeds=TRAIN_SEEDS)
+    jobs = spread_jobs(names, steps * len(names), 1000 + seed, TRAIN_SEEDS)
     for at in range(0, len(jobs), len(names)):
         tried: dict[str, list[Tried]] = {}
         for app in acting:
@@ -228,7 +226,6 @@ ARMS: Mapping[str, Arm] = {
     "3 random senders": Fixed(edges=few),
     "oracle router": Fixed(edges=lambda teams: teams.oracle, sized=True),
     "one agent, all screens": Fixed(),
-    "one agent, switches apps": Fixed(whole=True),
     "learned edges": Learned(),
 }
 

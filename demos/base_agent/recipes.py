@@ -15,7 +15,7 @@ from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream, demonstrate
 from demos.base_agent.training import Progress, Stage1Config, print_progress, train
 from swarm_ui.environment import Environment
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks, vocabulary
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
 from swarm_ui.environments.phone.invented import InventedPhone, simple_tasks
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
@@ -67,10 +67,10 @@ async def general_demonstrations(
 ) -> list[ActionSample]:
     """The solver's steps in episodes of the phone's training templates and of invented devices."""
     rng = random.Random(f"general agent {seed}")
-    drawn = draw_jobs(tasks("train"), on_phone, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    drawn = PhoneEnvironment.training_jobs(on_phone, seed=rng.getrandbits(32))
     steps = await solver_steps(InventedPhone(devices=1), drawn, rng)
     names = simple_tasks(FIRST_DEVICE, devices, "few")
-    drawn = draw_jobs(names, on_devices, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    drawn = InventedPhone.training_jobs(on_devices, seed=rng.getrandbits(32), tasks=names)
     return steps + await solver_steps(InventedPhone(devices=1, wordings="few"), drawn, rng)
 
 

@@ -22,7 +22,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
 from swarm_ui.credit import credited
-from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.credit import episode_edge_credit
@@ -113,7 +113,7 @@ async def learned(model: LocalModel) -> EdgeDistribution:
     edges = EdgeDistribution(NAMES, density=0.5)
     optimizer = ProbabilitySGD(edges, lr=0.5)
     draw = torch.Generator().manual_seed(0)
-    for task, seed in draw_jobs(tasks("train"), 12, 0):
+    for task, seed in PhoneEnvironment.training_jobs(12):
         samples = edges.sample(4, draw)
         team = team_of(model)
         playing = [played(team.with_edges(sample.edges), task, seed) for sample in samples]

@@ -18,7 +18,6 @@ from swarm_ui.environments.phone.apps import TEST_APPS, TRAIN_APPS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.sampling import parameter_split
 from swarm_ui.environments.phone.splits import (
-    draw_jobs,
     jobs,
     parameter_words,
     tasks,
@@ -34,7 +33,6 @@ __all__ = [
     "TRAIN_SEEDS",
     "VALIDATION_SEEDS",
     "PhoneEnvironment",
-    "draw_jobs",
     "jobs",
     "parameter_split",
     "parameter_words",

@@ -1,22 +1,15 @@
 """The apps of the simulated phone: tables of records, and the screens that are not their lists.
 
 An app that only stores records needs no code: its tables are enough. Recipes and music are test
-apps: no training template opens them. Browser and files are only on the phones of split facts.
+apps: no training template opens them. Browser and files are only panes of split facts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.effects import Go, Save, Search
-from swarm_ui.environments.phone.record_screens import (
-    copyable,
-    form,
-    listing,
-    record_screen,
-    search_field,
-    switch,
-)
+from swarm_ui.environments.phone.effects import Go, Save
+from swarm_ui.environments.phone.record_screens import form, listing, record_screen
 from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import (
     App,
@@ -51,7 +44,6 @@ PAGE = Table(
         Field("bookmarked", "switch", default="off"),
     ),
 )
-"""A web page; its first screen lists those that are bookmarked. A page also names a ``file``."""
 FOLDERS = ("documents", "downloads", "pictures", "recordings")
 FILE = Table(
     name="file",
@@ -61,8 +53,6 @@ FILE = Table(
         Field("folder", "choice", FOLDERS),
         Field("starred", "switch", default="off"),
     ),
-    edit="rename or move",
-    delete="move to trash",
 )
 CONTACT = Table(
     name="contact",
@@ -214,37 +204,6 @@ def _messages(device: Device, screen: Screen) -> list[Widget]:
     return shown
 
 
-def _browser(device: Device, screen: Screen) -> list[Widget]:
-    """A field for addresses, which nothing submits on this phone; bookmarks; and pages."""
-    pages = device.tables["page"]
-    if screen.row:
-        return _page(device, screen.row)
-    bookmarks = [
-        Widget("link", row["address"], effect=Go(PAGE.screen("detail", key)))
-        for key, row in pages.items()
-        if row["bookmarked"] == "on"
-    ]
-    heading = Widget("label", "bookmarks" if bookmarks else "no bookmarks")
-    return [
-        search_field(device, Search("browser", "page", "address"), "address"),
-        heading,
-        *bookmarks,
-    ]
-
-
-def _page(device: Device, key: int) -> list[Widget]:
-    pages = device.tables["page"]
-    row = pages[key]
-    shown = copyable({name: row[name] for name in ("name", "phone", "price", "opens")})
-    keys = list(pages)
-    after = keys[(keys.index(key) + 1) % len(keys)]
-    if after != key:
-        go = Go(PAGE.screen("detail", after))
-        shown.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
-    download = Widget("button", f"download {row['file']}")
-    return [*shown, switch(PAGE, key, row, "bookmarked"), download]
-
-
 def _random_page(sampler: Sampler) -> dict[str, str]:
     return {
         "address": sampler.address(),
@@ -294,7 +253,7 @@ CORE = (
 PHONE = Catalogue.of(
     *CORE,
     App(name="files", tables=(FILE,), sample=_random_file),
-    App(name="browser", tables=(PAGE,), build=_browser, sample=_random_page),
+    App(name="browser", tables=(PAGE,), sample=_random_page),
 )
 """The phone's own apps."""
 TEST_APPS = ("recipes", "music")

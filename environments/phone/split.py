@@ -36,7 +36,7 @@ from swarm_ui.environments.phone.apps import (
     TASK,
 )
 from swarm_ui.environments.phone.environment import PhoneEnvironment, act
-from swarm_ui.environments.phone.goal import Create, Source
+from swarm_ui.environments.phone.goal import Create
 from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, draw, drawn
 from swarm_ui.environments.phone.sampling import Sampler, parameter_split
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table
@@ -139,11 +139,6 @@ class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
         """The other apps that it needs, without repetition."""
         return tuple(dict.fromkeys(fact.app for fact in self.facts))
 
-    @property
-    def steps(self) -> int:
-        """Actions in the acting app, without the one that ends the episode."""
-        return 2 + len(self.fills) + len(self.given)
-
     def fields(self, words: Mapping[str, str], values: Sequence[str]) -> dict[str, str]:
         """The fields of the new record, given the words of the goal and the values of all facts."""
         fills = {
@@ -193,7 +188,7 @@ value. If the field of the value is empty, the value follows the name in the sam
 
 
 @lru_cache(maxsize=1024)
-def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
+def _assign(task: str, seed: int, agents: int) -> Assignment:
     """Draw the parameters of a task.
 
     The assignment is kept, because a study plays one episode with many graphs. Episodes change only
@@ -203,15 +198,13 @@ def _assign(task: str, seed: int, agents: int, whole: bool) -> Assignment:
     if spec is None:
         known = ", ".join(SPLIT_TEMPLATES)
         raise ConfigError(f"phone-split: no task {task!r}; expected one of {known}")
-    # On one screen: home, the app, the record and its value, for every fact.
-    steps = spec.steps + (4 * len(spec.facts) + 2 if whole else 0)
     template = Template(
         name=spec.name,
         split=spec.split,
         kind="split",
         apps=(spec.acting,),
-        draw=partial(_draw, spec, seed, whole),
-        steps=steps,
+        draw=partial(_draw, spec, seed),
+        steps=2 + len(spec.fills) + len(spec.given),
         texts=("{text}",),
         install=partial(_install, spec, agents),
     )
@@ -229,7 +222,7 @@ def _install(spec: SplitTemplate, agents: int, sampler: Sampler) -> Device:
     return device
 
 
-def _draw(spec: SplitTemplate, seed: int, whole: bool, sampler: Sampler, device: Device) -> Drawn:
+def _draw(spec: SplitTemplate, seed: int, sampler: Sampler, device: Device) -> Drawn:
     """Draw what twins share, and then hide the facts in the other apps."""
     text = sampler.pick(spec.goals)
     names = [fact.name(sampler) for fact in spec.facts]
@@ -238,55 +231,47 @@ def _draw(spec: SplitTemplate, seed: int, whole: bool, sampler: Sampler, device:
     salt = crc32(spec.name.encode(), seed >> 1 & 0xFFFFFFFF)
     hidden = Sampler(random.Random(salt << 33 | seed), parameter_split(seed))
     hidden.values = sampler.values
-    sources = _hide(spec, names, device, hidden)
+    values = _hide(spec, names, device, hidden)
     words = {**given, **dict(zip(NAMES, names, strict=False))}
-    if not whole:
-        device.home = (Screen(spec.acting),)
-        device.show(device.home)
-    fields = spec.fields(words, [source.value for source in sources])
-    return drawn(
-        Create(table=spec.into.name, fields=fields, sources=tuple(sources) if whole else ()),
-        words={**words, "text": text.format_map(words)},
-    )
+    device.home = (Screen(spec.acting),)
+    device.show(device.home)
+    want = Create(table=spec.into.name, fields=spec.fields(words, values))
+    return drawn(want, words={**words, "text": text.format_map(words)})
 
 
-def _hide(
-    spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sampler
-) -> list[Source]:
-    """Fill all apps but the acting one. Returns the facts.
+def _hide(spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sampler) -> list[str]:
+    """Fill all apps but the acting one. Returns the values of the facts.
 
     Every app that holds no fact has a record with the name of one fact and a wrong value of the
     same kind.
     """
-    found: dict[int, Source] = {}
+    found: dict[int, str] = {}
     for app in _team(device):
         if app == spec.acting:
             continue
-        rows: list[tuple[int | None, Table, Row]] = []
+        rows: list[tuple[Table, Row]] = []
         for k, fact in enumerate(spec.facts):
             if fact.app == app:
-                known = {fact.table.title: names[k], fact.field: fact.value(sampler)}
-                rows.append((k, fact.table, _record(fact.table, sampler, known)))
+                found[k] = fact.value(sampler)
+                known = {fact.table.title: names[k], fact.field: found[k]}
+                rows.append((fact.table, _record(fact.table, sampler, known)))
         if not rows and app in _WRONG:
             k = sampler.pick(range(len(names)))
             name, value = names[k], spec.facts[k].value(sampler)
             table, named, field = _WRONG[app]
             known = {named: name, field: value} if field else {named: f"{name} {value}"}
-            rows.append((None, table, _record(table, sampler, known)))
+            rows.append((table, _record(table, sampler, known)))
         PHONE.apps[app].fill(device, sampler, *_ROWS)
-        for number, table, row in rows:
-            key = device.insert(table.name, row)
+        for table, row in rows:
+            device.insert(table.name, row)
             stored = list(device.tables[table.name].items())
             sampler.rng.shuffle(stored)
             device.tables = {**device.tables, table.name: dict(stored)}
-            if number is not None:
-                field = spec.facts[number].field
-                found[number] = Source(table.name, key, field, row[field])
     return [found[k] for k in range(len(spec.facts))]
 
 
 def _record(table: Table, sampler: Sampler, known: Row) -> Row:
-    """A record with some known values. A page is bookmarked, so that it can be opened."""
+    """A record with some known values. A page is bookmarked."""
     marked = {"bookmarked": "on"} if table is PAGE else {}
     return {**PHONE.apps[table.app].record(sampler, table), **known, **marked}
 
@@ -313,13 +298,11 @@ class SplitPhone(PhoneEnvironment):
 
     tasks = tuple(SPLIT_TEMPLATES)
 
-    def __init__(self, *, agents: int = MOST_AGENTS, whole: bool = False) -> None:
+    def __init__(self, *, agents: int = MOST_AGENTS) -> None:
         """
         Args:
             agents: number of apps of each episode, 4 to 10; the apps that a task does not need are
                 drawn at random and hold wrong values.
-            whole: give the same tasks to one agent that operates all apps on the usual screens of
-                the phone, one at a time, starting at the home screen.
 
         Raises:
             ConfigError: the number of agents is out of range.
@@ -329,8 +312,8 @@ class SplitPhone(PhoneEnvironment):
             raise ConfigError(
                 f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
             )
-        self._agents, self._whole = agents, whole
-        self.name = f"phone (simulated, {'one agent' if whole else 'split facts'}, {agents} apps)"
+        self._agents = agents
+        self.name = f"phone (simulated, split facts, {agents} apps)"
 
     @classmethod
     def of_split(cls, split: Literal["train", "test"]) -> Sequence[str]:
@@ -342,7 +325,7 @@ class SplitPhone(PhoneEnvironment):
         Raises:
             ConfigError: the task does not exist, or the seed belongs to no split.
         """
-        return _assign(task, seed, self._agents, self._whole)
+        return _assign(task, seed, self._agents)
 
     def team(self, task: str, seed: int) -> tuple[str, ...]:
         """The apps of an episode, which are the names of its panes."""
@@ -353,8 +336,6 @@ class SplitPhone(PhoneEnvironment):
         return SPLIT_TEMPLATES[task]
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
-        if self._whole:
-            return act(device, seen, action)
         (acting,) = assignment.template.apps
         if action.index is not None and action.index >= len(seen.elements):
             return f"only {acting} can be operated"
@@ -364,8 +345,6 @@ class SplitPhone(PhoneEnvironment):
 
     def screen(self) -> Observation:
         screen, device = super().screen(), self.state.device
-        if self._whole:
-            return screen
         (acting,) = self.state.assignment.template.apps
         elements = [msgspec.structs.replace(element, pane=acting) for element in screen.elements]
         for app in _team(device):

@@ -7,8 +7,7 @@ measures, not what a language model can do. One function plays all roles:
   abstains. It does not know whether its value is the right one.
 - The acting agent uses a value only if a message states it for the named record in the named app.
   If a value is missing, it declares the task infeasible in its first step.
-- One agent on one screen (``whole=True``) opens the apps, copies the values and remembers them from
-  its history.
+- One agent that sees all panes reads the values there.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from swarm_ui.prompts import as_chat, format_named, reason_of, transcript
 _COMPACT = format_named("compact")
 _GIVE_UP = Action(action_type="status", goal_status="infeasible")
 _DONE = Action(action_type="status", goal_status="complete")
-_HOME = Action(action_type="navigate_home")
 _WORDS = r"[^\s,]+(?: [^\s,]+){0,2}?"
 """What a placeholder of a goal stands for: one to three words without commas."""
 
@@ -74,15 +72,12 @@ def scripted_reply(decision: Decision) -> str:
         return _COMPACT.write(Abstain(), screen)
     spec, words = read_goal(screen.goal)
     named = [(fact, words[NAMES[k]]) for k, fact in enumerate(spec.facts)]
-    panes = {element.pane for element in screen.elements}
-    if panes != {""} and spec.acting not in panes:
+    if all(element.pane != spec.acting for element in screen.elements):
         return _COMPACT.write(Abstain(), screen, _statement(screen, [name for _, name in named]))
     values = [_known(decision, *one) for one in named]
     known = [value for value in values if value is not None]
     if len(known) == len(named):
         action = _save(screen, spec.into, spec.fields(words, known))
-    elif panes == {""}:
-        action = _look_up(screen, *named[values.index(None)])
     else:
         action = _GIVE_UP
     return _COMPACT.write(action, screen)
@@ -102,7 +97,7 @@ def _statement(screen: Observation, names: Sequence[str]) -> str:
 
 
 def _known(decision: Decision, fact: Fact, name: str) -> str | None:
-    """The value of a fact, from the messages, the view, or what the agent has clicked on."""
+    """The value of a fact, from the messages or the view."""
     told = rf"in {fact.app} {re.escape(name)} has ([^;]*)"
     for heard in decision.heard:
         said = re.search(told, reason_of(heard.content, heard.prompt_format))
@@ -111,16 +106,6 @@ def _known(decision: Decision, fact: Fact, name: str) -> str | None:
     for element in decision.observation.elements:
         if element.pane == fact.app and element.text == name and element.value is not None:
             return _field(element.value, fact.field)
-    app = record = ""
-    for past in decision.observation.history:
-        if past.action.action_type == "navigate_home":
-            app = record = ""
-        elif past.role == "app":
-            app = past.label
-        elif (app, record) == (fact.app, name) and past.label.startswith(f"{fact.field} "):
-            return past.label.removeprefix(f"{fact.field} ")
-        else:
-            record = past.label
     return None
 
 
@@ -129,42 +114,22 @@ def _field(values: str, field: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _look_up(screen: Observation, fact: Fact, name: str) -> Action:
-    """The next action towards a value, on one screen."""
-    if screen.app == "home":
-        return _click(screen, fact.app, _GIVE_UP)
-    if screen.app == fact.app:
-        return _click(screen, name, _HOME)
-    last = screen.history[-1] if screen.history else None
-    if screen.app == f"{fact.app} detail" and last is not None and last.label == name:
-        return _click(screen, fact.field, _HOME)
-    return _HOME
-
-
 def _save(screen: Observation, table: Table, fields: dict[str, str]) -> Action:
     """The next action towards the new record."""
     last = screen.history[-1] if screen.history else None
     if last is not None and last.role == "button" and last.label == table.save:
         return _DONE
-    form = {e.text: e for e in screen.elements if e.pane in ("", table.app) and e.editable}
+    form = {e.text: e for e in screen.elements if e.pane == table.app and e.editable}
     for name, wanted in fields.items():
         if name in form and form[name].value != wanted:
             return Action(
                 action_type="input_text", target=name, index=form[name].index, text=wanted
             )
-    if screen.app == "home":
-        return _click(screen, table.app, _GIVE_UP)
-    if screen.app.split()[0] != table.app:
-        return _HOME
-    return _click(screen, table.save if fields.keys() <= form.keys() else table.add, _HOME)
-
-
-def _click(screen: Observation, text: str, otherwise: Action) -> Action:
-    """A click on the element with this text, if there is one."""
+    text = table.save if fields.keys() <= form.keys() else table.add
     for element in screen.elements:
         if element.text == text and element.clickable:
             return Action(action_type="click", target=text, index=element.index)
-    return otherwise
+    return _GIVE_UP
 
 
 @lru_cache(maxsize=4096)

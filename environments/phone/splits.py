@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.base import TEST_SEEDS
 from swarm_ui.environments.phone.apps import CHOICES, PHONE, SWITCHES, TRAIN_APPS
 from swarm_ui.environments.phone.kinds import TemplateSplit
 from swarm_ui.environments.phone.sampling import (
@@ -68,14 +68,7 @@ def jobs(
     if split_by not in _HELD_OUT:
         known = ", ".join(_HELD_OUT)
         raise ConfigError(f"phone: no split by {split_by!r}; expected one of {known}")
-    return draw_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds=seeds)
-
-
-def draw_jobs(
-    names: tuple[str, ...], n: int, seed: int, *, seeds: range = TRAIN_SEEDS
-) -> list[tuple[str, int]]:
-    """``n`` episodes of the named templates, in random order, evenly spread."""
-    return spread_jobs(names, n, seed, seeds)
+    return spread_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds)
 
 
 _CHROME = (

@@ -29,7 +29,7 @@ async def check(environment: str, task: str, path: Path) -> None:
     [
         (PhoneEnvironment().name, "contacts-add", "recipes-star"),
         (SplitPhone().name, split_tasks("train")[0], split_tasks("new_templates")[0]),
-        (SplitPhone(whole=True).name, split_tasks("train")[0], split_tasks("validation")[0]),
+        (SplitPhone().name, split_tasks("train")[1], split_tasks("validation")[0]),
     ],
 )
 async def test_held_out_templates_are_refused(

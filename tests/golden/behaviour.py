@@ -119,7 +119,7 @@ def other_walks() -> dict[str, str]:
     invented = InventedPhone(devices=8, wordings="many")
     few = InventedPhone(devices=8, first=20, wordings="few")
     unseen, blind = InventedPhone(devices=2, first=UNSEEN), InventedPhone(devices=1, first=BLIND)
-    split, whole = SplitPhone(agents=6), SplitPhone(agents=8, whole=True)
+    split = SplitPhone(agents=6)
     usual, tests = range(6), range(20_000_000, 20_000_003)
     worlds: dict[str, tuple[Any, Sequence[str], Iterable[int], Any]] = {
         "invented": (invented, invented.tasks[::7], usual, walk),
@@ -128,7 +128,6 @@ def other_walks() -> dict[str, str]:
         "unseen devices": (unseen, unseen.tasks, tests, walk),
         "blind devices": (blind, blind_tasks(), tests, walk),
         "invented detours": (invented, invented.tasks[::4], range(2), detour),
-        "one agent for all apps": (whole, split.tasks, usual, walk),
         "split detours": (split, split.tasks, usual, detour),
     }
     worlds |= {

@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.environments.phone import (
-    TEST_SEEDS,
-    VALIDATION_SEEDS,
-    PhoneEnvironment,
-    draw_jobs,
-    tasks,
-)
+from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals, synthesize
@@ -29,7 +23,7 @@ FEW = CorpusConfig(questions=3, instructions=3, screens=2)
 
 
 def jobs(count: int, seed: int = 0) -> list[tuple[str, int]]:
-    return draw_jobs(TRAIN, count, seed)
+    return PhoneEnvironment.training_jobs(count, seed=seed)
 
 
 async def scripted_corpus(

@@ -14,7 +14,6 @@ from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
     VALIDATION_SEEDS,
     PhoneEnvironment,
-    draw_jobs,
     parameter_words,
     vocabulary,
 )
@@ -32,6 +31,7 @@ from swarm_ui.environments.phone.sampling import POOLS, owner
 from swarm_ui.environments.phone.state import App
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
+from swarm_ui.rollout import spread_jobs
 
 # -- playing --------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def test_equal_numbers_give_equal_devices_whose_tasks_can_be_worded_otherwise() 
 def test_parameters_belong_to_the_split_of_the_seed() -> None:
     phone = InventedPhone(devices=2)
     for seeds, split in ((TRAIN_SEEDS, "train"), (VALIDATION_SEEDS, "validation")):
-        for task, seed in draw_jobs(tuple(phone.tasks), 100, 2, seeds=seeds):
+        for task, seed in spread_jobs(tuple(phone.tasks), 100, 2, seeds):
             assert {owner(value) for value in phone.assign(task, seed).parameters} <= {split}
 
 

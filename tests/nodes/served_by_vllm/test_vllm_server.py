@@ -13,7 +13,7 @@ import torch
 from learning_fakes import Contrary
 from vllm_places import VLLMServer, smollm2, vllm_python
 
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
@@ -80,7 +80,7 @@ async def test_the_server_does_what_the_stand_in_does(
 
 
 def sample_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
-    return draw_jobs(tasks("train"), count, seed=seed % 1000, seeds=TRAIN_SEEDS)
+    return PhoneEnvironment.training_jobs(count, seed=seed % 1000)
 
 
 async def test_a_server_acts_while_this_process_learns(
