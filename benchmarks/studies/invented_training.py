@@ -36,7 +36,7 @@ from swarm_ui.environments.phone.invented import (
     InventedPhone,
     simple_tasks,
 )
-from swarm_ui.environments.phone.invented.tasks import templates
+from swarm_ui.environments.phone.invented.environment import templates
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, ScriptedTeacher

@@ -15,11 +15,7 @@ from swarm_ui.environments.coordination.environment import (
     score,
     written,
 )
-from swarm_ui.environments.coordination.policy import (
-    CoordinationPolicy,
-    GatherAnswers,
-    message_graph,
-)
+from swarm_ui.environments.coordination.policy import CoordinationPolicy, GatherAnswers
 from swarm_ui.environments.coordination.problem import (
     FAMILIES,
     KINDS,
@@ -36,6 +32,6 @@ from swarm_ui.environments.coordination.problem import (
 __all__ = [
     "FAMILIES", "KINDS", "LARGE", "SMALL", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
     "CoordinationEnvironment", "CoordinationPolicy", "Family",
-    "GatherAnswers", "Kind", "Problem", "Score", "draw_problem", "message_graph", "names_of",
-    "read", "score", "task_names", "written",
+    "GatherAnswers", "Kind", "Problem", "Score", "draw_problem", "names_of", "read", "score",
+    "task_names", "written",
 ]  # fmt: skip

@@ -37,6 +37,9 @@ LONGEST = 40
 """Maximum number of characters of an agent's answer. No valid answer is longer."""
 
 
+Answers = Mapping[str, str]
+
+
 class Score(NamedTuple):
     """The score of a solution."""
 
@@ -54,38 +57,30 @@ def score(problem: Problem, answers: Mapping[str, str]) -> Score:
     }
     missing = len(problem.names) - len(valid)
     lacking = f"; {missing} agents gave no valid answer" if missing else ""
-    if problem.kind == "matching":
-        value, note = _matching(problem, valid)
-    elif missing:
+    if missing and problem.kind != "matching":
         value, note = 0.0, "the answers do not count"
-    elif problem.kind == "colouring":
-        value, note = _colouring(problem, valid)
-    elif problem.kind == "cover":
-        value, note = _cover(problem, valid)
-    elif problem.kind == "leader":
-        value, note = _leader(valid)
     else:
-        value, note = _consensus(valid)
+        value, note = _SCORES[problem.kind](problem, valid)
     return Score(value, f"score {value:.3f}: {note}{lacking}")
 
 
-def _colouring(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+def _colouring(problem: Problem, answers: Answers) -> tuple[float, str]:
     edges = problem.edges
     good = sum(answers[a] != answers[b] for a, b in edges)
     return good / len(edges), f"{good} of {len(edges)} pairs of neighbours have different colours"
 
 
-def _consensus(answers: Mapping[str, str]) -> tuple[float, str]:
+def _consensus(problem: Problem, answers: Answers) -> tuple[float, str]:
     count = len(set(answers.values()))
     return float(count == 1), f"{count} different numbers"
 
 
-def _leader(answers: Mapping[str, str]) -> tuple[float, str]:
+def _leader(problem: Problem, answers: Answers) -> tuple[float, str]:
     count = list(answers.values()).count("yes")
     return float(count == 1), f"{count} leaders"
 
 
-def _matching(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+def _matching(problem: Problem, answers: Answers) -> tuple[float, str]:
     partner = {other.casefold(): other for other in problem.names}
 
     def fits(name: str) -> bool:
@@ -98,7 +93,7 @@ def _matching(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]
     return good / count, f"{good} of {count} agents have an answer that fits"
 
 
-def _cover(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+def _cover(problem: Problem, answers: Answers) -> tuple[float, str]:
     chosen = {name for name, answer in answers.items() if answer == "yes"}
     if not chosen:
         return 0.0, "no coordinators"
@@ -110,6 +105,15 @@ def _cover(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
         needed = sum(any(n not in chosen for n in problem.neighbours[name]) for name in chosen)
     note = f"{covered} of {len(edges)} pairs have a coordinator, {needed} of {len(chosen)} needed"
     return covered * needed / (len(edges) * len(chosen)), note
+
+
+_SCORES = {
+    "colouring": _colouring,
+    "consensus": _consensus,
+    "leader": _leader,
+    "matching": _matching,
+    "cover": _cover,
+}
 
 
 def written(answers: Mapping[str, str]) -> str:

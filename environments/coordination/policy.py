@@ -10,16 +10,15 @@ than passes. The answers of the last round count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView, Pane
 from swarm_ui.environments.coordination.environment import written
-from swarm_ui.environments.coordination.problem import Problem, draw_problem
+from swarm_ui.environments.coordination.problem import draw_problem
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope
 from swarm_ui.rollout import GraphPolicy
@@ -64,36 +63,11 @@ class GatherAnswers:
         return NodeReply(content=action.json(), action=action)
 
 
-def message_graph(
-    problem: Problem,
-    make_agent: MakeAgent,
-    senders: Mapping[str, Sequence[str]] | None = None,
-) -> CollabGraph:
-    """The team of a problem as a graph whose output is the answers of all agents.
-
-    Args:
-        problem: the agents and the network.
-        make_agent: makes the agent of each name.
-        senders: whose messages each agent receives; by default those of its neighbours.
-    """
-    nodes: dict[str, Node] = {name: make_agent(name, Pane(name=name)) for name in problem.names}
-    heard = problem.neighbours if senders is None else senders
-    edges: list[Edge] = [(sender, name) for name, found in heard.items() for sender in found]
-    return CollabGraph(
-        {**nodes, ANSWERS: GatherAnswers()},
-        edges,
-        ANSWERS,
-        problem.rounds,
-        "coordination",
-        delays=dict.fromkeys(edges, 1),
-    )
-
-
 class CoordinationPolicy(GraphPolicy):
     """One agent for each name of a task, in synchronous rounds over its network.
 
     The task determines the names, the edges and the number of rounds, so the team differs from
-    episode to episode.
+    episode to episode. Its output is the answers of all agents.
 
     Args:
         make_agent: makes an agent, such as ``lambda name, view: AgentNode(name, model,
@@ -106,8 +80,15 @@ class CoordinationPolicy(GraphPolicy):
         super().__init__(self._of_task, name=name)
 
     def _of_task(self, task: str, seed: int) -> tuple[CollabGraph, None]:
-        return self.graph(draw_problem(task, seed), seed), None
-
-    def graph(self, problem: Problem, seed: int) -> CollabGraph:
-        """The team of a problem."""
-        return message_graph(problem, self.make_agent)
+        problem = draw_problem(task, seed)
+        nodes: dict[str, Node] = {n: self.make_agent(n, Pane(name=n)) for n in problem.names}
+        edges = [(sender, n) for n, heard in problem.neighbours.items() for sender in heard]
+        team = CollabGraph(
+            {**nodes, ANSWERS: GatherAnswers()},
+            edges,
+            ANSWERS,
+            problem.rounds,
+            "coordination",
+            delays=dict.fromkeys(edges, 1),
+        )
+        return team, None

@@ -19,7 +19,6 @@ from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.sampling import parameter_split
 from swarm_ui.environments.phone.splits import (
     jobs,
-    parameter_words,
     tasks,
     vocabulary,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "PhoneEnvironment",
     "jobs",
     "parameter_split",
-    "parameter_words",
     "tasks",
     "training_jobs",
     "vocabulary",

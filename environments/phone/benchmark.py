@@ -20,11 +20,10 @@ from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented import (
     BLIND,
     BLIND_DEVICES,
-    SIMPLE_KINDS,
     UNSEEN,
     InventedPhone,
     blind_tasks,
-    of_kinds,
+    is_simple,
 )
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.phone.splits import tasks
@@ -114,7 +113,7 @@ class Invented(_Phones):
 
     def split_tasks(self, split: str) -> Sequence[str]:
         tasks = self.phone(split)().tasks
-        return of_kinds(tasks, SIMPLE_KINDS) if self.single else tasks
+        return [name for name in tasks if is_simple(name)] if self.single else tasks
 
     def mistakes(self, splits: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         known = [split for split in splits if split in ("", *self.splits)]

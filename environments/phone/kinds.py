@@ -319,40 +319,28 @@ def open_app(app: str) -> Drawn:
     return drawn(InFront(path=(Screen(app),)), words={"app": app})
 
 
-def copy(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn:
-    """Look a field up (a tap copies it), then write it into a new record of another table.
+def copy(
+    origin: About, into: About, sampler: Sampler, device: Device, *, existing: bool = False
+) -> Drawn:
+    """Look a field up (a tap copies it), then write it into a new record of another table, or into
+    an existing one.
 
-    ``into`` names the fields that the goal gives; if ``origin`` names two fields, they are the one
-    to copy and the one to write it into.
+    ``into`` names the fields of a new record that the goal gives; if ``origin`` names two fields,
+    they are the one to copy and the one to write it into.
     """
-    table = origin.records
-    key, row = origin.row(sampler, device)
-    field, slot = origin.fields or (origin.text_field(sampler), into.text_field(sampler))
-    record = into.record(sampler)
-    given = {name: record[name] for name in into.fields}
-    want = Create(
-        table=into.records.name,
-        fields={slot: row[field], **given},
-        sources=(Source(table.name, key, field, row[field]),),
-    )
-    words = {"source": row[table.title], "field": field, "field2": slot, **given}
-    return drawn(want, words=words)
-
-
-def carry(origin: About, into: About, sampler: Sampler, device: Device) -> Drawn:
-    """Copy a value of a record into an existing record of another table."""
     table, title = origin.records, into.records.title
     key, row = origin.row(sampler, device)
-    key2, row2 = into.row(sampler, device)
-    field, slot = origin.text_field(sampler), into.text_field(sampler)
-    want = Change(
-        table=into.records.name,
-        row=key2,
-        fields={slot: row[field]},
-        sources=(Source(table.name, key, field, row[field]),),
-    )
-    words = {"source": row[table.title], "title2": row2[title], "field": field, "field2": slot}
-    return drawn(want, words=words)
+    other = into.row(sampler, device) if existing else None
+    field, slot = origin.fields or (origin.text_field(sampler), into.text_field(sampler))
+    written, sources = {slot: row[field]}, (Source(table.name, key, field, row[field]),)
+    words = {"source": row[table.title], "field": field, "field2": slot}
+    if other is not None:
+        change = Change(table=into.records.name, row=other[0], fields=written, sources=sources)
+        return drawn(change, words={**words, "title2": other[1][title]})
+    record = into.record(sampler)
+    given = {name: record[name] for name in into.fields}
+    new = Create(table=into.records.name, fields={**written, **given}, sources=sources)
+    return drawn(new, words={**words, **given})
 
 
 def both(first: Draw, second: Draw) -> Draw:

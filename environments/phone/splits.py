@@ -23,13 +23,7 @@ from typing import Literal
 from swarm_ui.environments.base import TEST_SEEDS
 from swarm_ui.environments.phone.apps import CHOICES, PHONE, SWITCHES, TRAIN_APPS
 from swarm_ui.environments.phone.kinds import TemplateSplit
-from swarm_ui.environments.phone.sampling import (
-    FIRST,
-    LAST,
-    NOUNS,
-    POOLS,
-    VERBS,
-)
+from swarm_ui.environments.phone.sampling import POOLS
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 from swarm_ui.rollout import spread_jobs
@@ -81,17 +75,12 @@ def vocabulary() -> list[str]:
     """All fixed words of training screens and goals, lower-case, sorted, each once.
 
     Words of the test apps and of held-out templates are left out, except where training uses the
-    same word. Parameters (names, nouns, numbers) are left out too: see :func:`parameter_words`.
+    same word. Parameters (names, nouns, numbers) are left out too.
     """
     words: set[str] = set()
     for text in _texts():
         words.update(text.casefold().split())
     return sorted(words)
-
-
-def parameter_words() -> list[str]:
-    """The words of which random parameters consist, without numbers."""
-    return sorted({*FIRST, *LAST, *NOUNS, *VERBS})
 
 
 def _texts() -> Iterator[str]:

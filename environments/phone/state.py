@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -222,21 +222,6 @@ NO_APPS = Catalogue.of()
 class Device:
     """The stored data, and the screen that the user sees."""
 
-    __slots__ = (
-        "answer",
-        "catalogue",
-        "copied",
-        "draft",
-        "home",
-        "installed",
-        "next_row",
-        "page",
-        "settings",
-        "stack",
-        "tables",
-        "toast",
-    )
-
     def __init__(self, installed: tuple[str, ...] = (), catalogue: Catalogue = NO_APPS) -> None:
         self.catalogue = catalogue
         """The definitions of its apps."""
@@ -258,21 +243,10 @@ class Device:
         self.answer: str | None = None
         self.next_row = 1
 
-    def clone(self) -> Device:
+    def clone(self) -> Self:
         """An independent copy."""
-        copy = Device.__new__(Device)
-        copy.catalogue = self.catalogue
-        copy.installed = self.installed
-        copy.settings = self.settings
-        copy.tables = self.tables
-        copy.stack = self.stack
-        copy.home = self.home
-        copy.draft = self.draft
-        copy.page = self.page
-        copy.copied = self.copied
-        copy.toast = self.toast
-        copy.answer = self.answer
-        copy.next_row = self.next_row
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
         return copy
 
     @property

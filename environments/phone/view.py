@@ -138,15 +138,15 @@ def _order(count: int, seed: int) -> tuple[int, ...]:
 
 def element_of(index: int, widget: Widget, bounds: Box) -> Element:
     """A widget as an element of the screen."""
-    editable = widget.field is not None
     return Element(
         index=index,
         role=widget.role,
         text=widget.text,
+        description=widget.description,
         value=widget.value,
         checked=widget.checked,
         clickable=widget.role not in _PASSIVE,
-        editable=editable,
+        editable=widget.field is not None,
         scrollable=widget.scrollable,
         bounds=bounds,
     )

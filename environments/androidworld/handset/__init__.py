@@ -7,7 +7,6 @@ Python; the rest needs android_world.
 
     handset = Handset(APPS)
     Adb(handset).run(["shell", "svc", "wifi", "enable"])
-    env = android_env(handset)                  # upstream's AndroidEnv
     env = connect()                             # upstream's AsyncAndroidEnv on a new handset
 """
 
@@ -18,20 +17,13 @@ from typing import Any
 
 from swarm_ui.environments.androidworld.handset.adb.shell import Adb
 from swarm_ui.environments.androidworld.handset.apps import APPS
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.file_system import AdbFailure, UnsupportedCommand
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 
 __all__ = [
-    "APPS", "Adb", "AdbFailure", "AppSpec", "Handset", "UnsupportedCommand", "android_env",
-    "connect", "no_waiting",
+    "APPS", "Adb", "AdbFailure", "AppSpec", "Handset", "UnsupportedCommand", "connect",
+    "no_waiting",
 ]  # fmt: skip
-
-
-def android_env(handset: Handset) -> Any:
-    """Upstream's ``AndroidEnv`` on a handset; needs android-env."""
-    from swarm_ui.environments.androidworld.handset import simulator
-
-    return simulator.android_env(handset)
 
 
 def connect() -> Any:

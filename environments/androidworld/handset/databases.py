@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
+from swarm_ui.environments.androidworld.handset.file_system import AdbFailure
 from swarm_ui.environments.phone.state import Device, Row
 
 Value = str | int | float | bytes | None

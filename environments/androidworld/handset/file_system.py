@@ -1,4 +1,7 @@
-"""A file system in memory. It is immutable, so copies of a device can share it."""
+"""The errors of commands for the simulated device, and its file system in memory.
+
+The file system is immutable, so copies of a device can share it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,30 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
+from swarm_ui.errors import EnvironmentFault
 
 SHARED = "/storage/emulated/0"
 """Folder of the user's files. ``/sdcard`` is an alias of it."""
 _ALIASES = ("/mnt/sdcard", "/data/media/0", "/storage/self/primary", "/sdcard")
+
+
+class AdbFailure(EnvironmentFault):
+    """A command failed as on a real device: a file is missing, or an app is not installed."""
+
+    def __init__(self, message: str, *, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UnsupportedArguments(AdbFailure):
+    """A program of the shell does not support its arguments. The message lists those it does."""
+
+
+class UnsupportedCommand(AdbFailure):
+    """A command that the simulated device does not support. A real device may support it."""
+
+    def __init__(self, command: str, why: str) -> None:
+        super().__init__(f"the simulated device does not support 'adb {command}': {why}", code=127)
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from swarm_ui.environments.androidworld.handset.databases import Database
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import (
+    AdbFailure,
     Entry,
     FileSystem,
     canonical,
@@ -108,11 +108,6 @@ class Call:
 
 class Handset(Device):
     """A phone that accepts adb commands. Its values are replaced, never changed in place."""
-
-    __slots__ = (
-        "apps", "clipboard", "covered", "files", "focus", "namespaces", "now", "picked",
-        "recents", "selecting",
-    )  # fmt: skip
 
     def __init__(self, apps: Sequence[AppSpec]) -> None:
         super().__init__(tuple(app.name for app in apps))

@@ -8,7 +8,7 @@ simulator has its own handset, so any number can run in parallel.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,35 @@ from android_env.components import (
 )
 from android_env.components.simulators import base_simulator
 from android_env.proto import task_pb2
-from PIL import Image, ImageDraw, ImageFont
+from android_env.proto.a11y import android_accessibility_forest_pb2 as forest_pb2
+from android_env.proto.a11y import android_accessibility_window_info_pb2 as window_pb2
 
 from swarm_ui.environments.androidworld.handset.adb.shell import Adb
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
-from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen import geometry, touch
-from swarm_ui.environments.androidworld.handset.screen.accessibility import accessibility_forest
+from swarm_ui.environments.androidworld.handset.file_system import AdbFailure
+from swarm_ui.environments.androidworld.handset.handset import Control, Handset
+from swarm_ui.environments.androidworld.handset.screen import (
+    HEIGHT,
+    SCALE,
+    TOP,
+    WIDTH,
+    Box,
+    Placed,
+    lay_out,
+    swipe,
+)
+from swarm_ui.environments.phone.picture import picture
+from swarm_ui.environments.phone.state import Widget
+from swarm_ui.environments.phone.view import element_of
 
-_PAPER, _CARD, _INK, _FAINT, _ACCENT = "#f6f5fa", "#ffffff", "#1c1b20", "#d8d5e0", "#4f56b8"
+_CLASSES = {
+    "button": "android.widget.Button", "icon": "android.widget.ImageButton",
+    "field": "android.widget.EditText", "area": "android.widget.EditText",
+    "checkbox": "android.widget.CheckBox", "radio": "android.widget.RadioButton",
+    "image": "android.widget.ImageView", "tab": "androidx.appcompat.app.ActionBar$Tab",
+}  # fmt: skip
+_TEXT, _ROW = "android.widget.TextView", "android.widget.LinearLayout"
+_LIST = "androidx.recyclerview.widget.RecyclerView"
+_FULL: Box = (0, 0, WIDTH * SCALE, HEIGHT * SCALE)
 
 
 class HandsetAdb(adb_controller.AdbController):  # type: ignore[misc]
@@ -110,7 +130,7 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
         path, self._finger = self._finger, []
         if path:
             with self.lock:
-                touch.swipe(self.handset, path[0], path[-1])
+                swipe(self.handset, path[0], path[-1])
 
     def send_key(self, keycode: np.int32, event_type: str) -> None:
         raise errors.SendActionError("the simulated handset has no keys; adb's input types on it")
@@ -123,31 +143,13 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
     def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:
         """RGB, ``[2400, 1080, 3]``."""
         with self.lock:
-            layout, scale = geometry.lay_out(self.handset), geometry.SCALE
-            shown = [(w.role, w.text, w.value, w.checked, box) for w, box, _ in layout.placed]
-            seen = (layout.title, self.handset.now // 60, shown)
+            layout = lay_out(self.handset)
+            shown = [element_of(k, one.widget, one.box) for k, one in enumerate(layout.placed)]
+            seen = (layout.title, shown, f"{self.handset.when():%H:%M}")
             if seen != self._seen:  # drawing takes longer than all the rest of a step
-                small = np.asarray(picture(self.handset, layout))
-                self._seen, self._pixels = seen, small.repeat(scale, 0).repeat(scale, 1)
+                small = np.asarray(picture(*seen))
+                self._seen, self._pixels = seen, small.repeat(SCALE, 0).repeat(SCALE, 1)
         return self._pixels
-
-
-def picture(handset: Handset, layout: geometry.ScreenGeometry) -> Image.Image:
-    """The screen in half of Android's resolution."""
-    image = Image.new("RGB", (geometry.WIDTH, geometry.HEIGHT), _PAPER)
-    pen, top = ImageDraw.Draw(image), geometry.TOP - 64
-    pen.text((geometry.MARGIN, 12), f"{handset.when():%H:%M}", _INK, ImageFont.load_default(18))
-    pen.text((64, top), layout.title, _INK, ImageFont.load_default(26))
-    for widget, (left, top, right, bottom), _ in layout.placed:
-        touchable = widget.effect is not None or widget.field is not None
-        card = _CARD if touchable else _PAPER
-        pen.rounded_rectangle((left, top, right, bottom), 8, fill=card, outline=_FAINT)
-        if widget.checked is not None:
-            box = (right - 36, top + 8, right - 16, top + 28)
-            pen.ellipse(box, fill=_ACCENT if widget.checked else None, outline=_INK)
-        said = "\n".join(filter(None, (widget.text or widget.description, widget.value)))
-        pen.text((left + 10, top + 8), said, _INK, ImageFont.load_default(16))
-    return image
 
 
 def android_env(handset: Handset) -> Any:
@@ -173,3 +175,103 @@ def android_world_env(handset: Handset) -> Any:
     controller._a11y_method = controllers.A11yMethod.A11Y_FORWARDER_APP
     controller._get_a11y_forest = simulator.forest
     return interface.AsyncAndroidEnv(controller)
+
+
+# -- the accessibility tree, as Android's services report it ---------------------------------------
+
+
+def accessibility_forest(handset: Handset) -> Any:
+    """``AndroidAccessibilityForest`` with the window of the foreground app."""
+    forest = forest_pb2.AndroidAccessibilityForest()
+    window = forest.windows.add()
+    window.id = window.layer = 1
+    window.window_type = window_pb2.AndroidAccessibilityWindowInfo.WindowType.TYPE_APPLICATION
+    window.is_active = window.is_focused = True
+    window.title = handset.front_app.name if handset.front_app else "home"
+    _bounds(window.bounds_in_screen, _FULL)
+    _Tree(window.tree, handset).build()
+    return forest
+
+
+class _Tree:
+    """Writes the nodes of the screen into a message."""
+
+    def __init__(self, message: Any, handset: Handset) -> None:
+        self._message, self._handset = message, handset
+        self._package = handset.component.partition("/")[0]
+
+    def build(self) -> None:
+        layout = lay_out(self._handset)
+        area: Box = tuple(SCALE * edge for edge in layout.area)  # type: ignore[assignment]
+        title = self._title(layout.title) if self._handset.stack else []
+        fixed = [one for one in layout.placed if not one.scrolled]
+        above = [self._placed(one) for one in fixed if one.pixels[1] < area[1]]
+        moving = [self._placed(one) for one in layout.placed if one.scrolled]
+        scrolls = layout.pages > 1
+        middle = [self._add(_LIST, area, moving, is_scrollable=scrolls)] if moving else []
+        below = [self._placed(one) for one in fixed if one.pixels[1] >= area[1]]
+        self._add("android.widget.FrameLayout", _FULL, [*title, *above, *middle, *below])
+
+    def _add(self, kind: str, box: Box, children: Sequence[int] = (), /, **fields: Any) -> int:
+        """Append a node after its children. Returns its number."""
+        number = len(self._message.nodes)
+        node = self._message.nodes.add(
+            unique_id=number, window_id=1, class_name=kind, package_name=self._package,
+            child_ids=children, is_enabled=True, is_visible_to_user=True, **fields,
+        )  # fmt: skip
+        _bounds(node.bounds_in_screen, box)
+        return number
+
+    def _title(self, title: str) -> list[int]:
+        top, bottom = (TOP - 60) * SCALE, (TOP - 16) * SCALE
+        nodes = list[int]()
+        if len(self._handset.stack) > 1:
+            up = {"content_description": "Navigate up", **_touchable(True)}
+            nodes.append(self._add(_CLASSES["icon"], (24, top, 104, bottom), **up))
+        return [*nodes, self._add(_TEXT, (128, top, 1040, bottom), text=title)]
+
+    def _placed(self, placed: Placed) -> int:
+        widget, role = placed.widget, placed.widget.role
+        held = isinstance(widget, Control) and widget.long_press is not None
+        touched = {**_touchable(widget.effect is not None), "is_long_clickable": held}
+        if role in ("item", "text", "switch"):
+            return self._add(_ROW, placed.pixels, self._inside(widget, placed.pixels), **touched)
+        if widget.field is not None:
+            return self._add(
+                _CLASSES[role], placed.pixels, text=widget.value or widget.text,
+                hint_text=widget.text,  # an empty field reports its hint as text, as on Android
+                view_id_resource_name=f"{self._package}:id/{widget.field.replace(' ', '_')}",
+                is_editable=True, is_focused=self._handset.focus == widget.field,
+                is_long_clickable=True, **_touchable(True),
+            )  # fmt: skip
+        tab = role == "tab"
+        return self._add(
+            _CLASSES.get(role, _TEXT), placed.pixels, text=widget.text,
+            content_description=widget.description or (widget.text if tab or role == "app" else ""),
+            is_checkable=widget.checked is not None and not tab,
+            is_checked=bool(widget.checked) and not tab, is_selected=bool(widget.checked) and tab,
+            **touched,
+        )  # fmt: skip
+
+    def _inside(self, widget: Widget, box: Box) -> list[int]:
+        """The texts and the switch of a row, which itself handles the touches."""
+        left, top, right, bottom = box
+        switch, middle = widget.role == "switch", (top + bottom) // 2
+        edge = right - 160 if switch else right - 24
+        end = bottom - 8 if widget.value is None else middle
+        nodes = [self._add(_TEXT, (left + 24, top + 8, edge, end), text=widget.text)]
+        if widget.value is not None:
+            nodes.append(self._add(_TEXT, (left + 24, middle, edge, bottom - 8), text=widget.value))
+        if switch:
+            state = {"is_checkable": True, "is_checked": bool(widget.checked)}
+            place = (edge, top + 8, right - 24, bottom - 8)
+            nodes.append(self._add("android.widget.Switch", place, **state))
+        return nodes
+
+
+def _touchable(yes: bool) -> dict[str, bool]:
+    return {"is_clickable": yes, "is_focusable": yes}
+
+
+def _bounds(message: Any, box: Box) -> None:
+    message.left, message.top, message.right, message.bottom = box

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN
 from swarm_ui.environments.phone.invented.environment import (
-    SIMPLE_KINDS,
     InventedPhone,
     blind_tasks,
-    of_kinds,
+    is_simple,
     simple_tasks,
 )
 from swarm_ui.environments.phone.invented.wordings import Wordings
@@ -19,11 +18,10 @@ from swarm_ui.environments.phone.invented.wordings import Wordings
 __all__ = [
     "BLIND",
     "BLIND_DEVICES",
-    "SIMPLE_KINDS",
     "UNSEEN",
     "InventedPhone",
     "Wordings",
     "blind_tasks",
-    "of_kinds",
+    "is_simple",
     "simple_tasks",
 ]

@@ -1,25 +1,179 @@
-"""Environments of simulated phones whose apps are invented."""
+"""Simulated phones whose apps are invented, and their tasks, of one app or of two."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from typing import Literal
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from msgspec.structs import replace
 
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.invented.devices import BLIND, BLIND_DEVICES, UNSEEN
-from swarm_ui.environments.phone.invented.tasks import templates
-from swarm_ui.environments.phone.invented.wordings import Wordings
-from swarm_ui.environments.phone.kinds import Assignment, Template, draw
+from swarm_ui.environments.phone.invented.devices import (
+    BLIND,
+    BLIND_DEVICES,
+    UNSEEN,
+    invent,
+    words_of,
+)
+from swarm_ui.environments.phone.invented.goals import crossed, draw_of, joined
+from swarm_ui.environments.phone.invented.wordings import ClauseSet, Wordings
+from swarm_ui.environments.phone.kinds import KINDS, About, Assignment, Draw, Template, draw
+from swarm_ui.environments.phone.state import App
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.errors import ConfigError
 
-SIMPLE_KINDS = (
+_SIMPLE = (
     "open", "create", "delete", "missing", "check", "show", "edit", "read", "toggle", "state",
     "setting", "absent", "choice",
 )  # fmt: skip
-"""Kinds of tasks on invented devices with one goal in one app, as on the phone."""
+"""Kinds of tasks with one goal in one app, as on the phone."""
+_PAIRED = ("create", "edit", "delete", "toggle", "check", "setting", "choice")
+"""Kinds that can be half of a compound task."""
+
+
+class _Task(NamedTuple):
+    """A task of one app, or of two, without the device and the wordings."""
+
+    kind: str
+    name: str
+    abouts: tuple[About, ...]
+    draw: Callable[..., Draw]
+    """``(wordings) -> draw``; with ``part=True`` for a half of a compound task."""
+    steps: int
+    """Most steps of the solver."""
+    rows: tuple[int, int] = (3, 5)
+    """Minimum and maximum number of records of its lists; more than 8 must be scrolled."""
+
+
+@lru_cache(maxsize=2048)
+def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
+    """All tasks of a device by name, such as ``invented-17-create-ledger``.
+
+    A template is a kind of goal in one app, or a pair of goals. If the app has several tables, the
+    goal is about one of them. Parameters and wording are drawn for each episode.
+    """
+    device, rng = invent(number), random.Random(f"invented tasks {number}")
+    clauses: ClauseSet = "blind" if number >= BLIND else wordings
+    switches = words_of(number).setting_switches
+    found = [one for app in device.apps.values() for one in _tasks_of(app, switches)]
+    halves = {one.name: one for one in found if one.kind in _PAIRED}
+    found += _crossings(device.apps, rng)
+    found += _pairings(halves, rng)
+    return {
+        f"invented-{number}-{one.name}": Template(
+            name=f"invented-{number}-{one.name}",
+            split="invented",
+            kind=one.kind,
+            apps=tuple(dict.fromkeys(about.app.name for about in one.abouts)),
+            draw=one.draw(clauses),
+            steps=one.steps,
+            texts=("{text}",),
+            rows=one.rows,
+            others=tuple(device.apps),
+            shown=(5, 6, 7, 8),
+            catalogue=device,
+        )
+        for one in found
+    }
+
+
+def _single(kind: str, about: About, steps: int, rows: tuple[int, int] = (3, 5)) -> _Task:
+    """A task of one app."""
+    named = about.app.name if about.table is None else about.table.name
+    name, goal = f"{kind}-{named.replace(' ', '-')}", kind.removesuffix("-far")
+    return _Task(kind, name, (about,), partial(draw_of, goal, about), steps, rows)
+
+
+def _tasks_of(app: App, possible_switches: tuple[str, ...]) -> Iterator[_Task]:
+    """The tasks of one app."""
+    plain = About(app=app)
+    yield _single("open", plain, 1)
+    for table in app.tables:
+        yield from _record_tasks(About(app=app, table=table))
+    deepest = max((len(place.path) for place in app.settings.values()), default=0)
+    if app.switches:
+        yield _single("setting", plain, KINDS["setting"].steps(deepest))
+        yield _single("absent", About(app=app, fields=possible_switches), deepest)
+        if len(app.switches) > 2:
+            yield _single("settings", About(app=app, count=2), 3 * deepest)
+    if app.choices:
+        yield _single("choice", plain, KINDS["choice"].steps(deepest))
+
+
+def _record_tasks(about: About) -> Iterator[_Task]:
+    table = about.records
+    way, form = len(table.trail) + (2 if table.search else 0), len(table.form)
+
+    def task(name: str, several: int = 0, more: int = 0, rows: tuple[int, int] = (3, 5)) -> _Task:
+        kind = KINDS[name.rstrip("23").removesuffix("-full")]
+        count = int(name[-1]) if name[-1].isdigit() else 1
+        found = replace(about, count=count)
+        return _single(name, found, kind.steps(way, several) + more, rows)
+
+    yield task("create", form)
+    if form > 2:
+        yield task("create-full", form)
+    yield task("create2", 2 * form, 2)
+    yield task("delete")
+    yield task("delete2", 0, way + 3)
+    yield task("missing")
+    if table.checklist:
+        yield from (task("check", 1), task("check2", 2), task("check3", 3, rows=(4, 6)))
+        return
+    yield task("show")
+    far = [task("delete")]
+    if table.edit:
+        yield task("edit")
+        far.append(task("edit"))
+        if form > 2:
+            yield task("edit2", 0, 1)
+    if form > 1:
+        yield task("read")
+        far.append(task("read"))
+    if table.switches:
+        yield from (task("toggle"), task("state"))
+        far.append(task("toggle"))
+    if not table.search:
+        one = far[crc32(f"{table.name} {form}".encode()) % len(far)]
+        yield _single(f"{one.kind}-far", about, one.steps + 1, (9, 12))
+
+
+def _crossings(apps: Mapping[str, App], rng: random.Random) -> Iterator[_Task]:
+    """Values that are copied from one app to another."""
+    abouts = [
+        About(app=app, table=app.tables[0])
+        for app in apps.values()
+        if app.tables and any(field.kind == "text" for field in app.tables[0].form[1:])
+    ]
+    for origin in abouts:
+        if origin.records.checklist:
+            continue
+        others = [about for about in abouts if about.app is not origin.app]
+        editable = [about for about in others if about.records.edit]
+        for kind, targets in (("copy", others), ("carry", editable)):
+            if targets:
+                into = rng.choice(targets)
+                name = f"{kind}-{origin.records.name}-{into.records.name}"
+                steps = 9 + len(origin.records.trail) + len(into.records.trail)
+                make = partial(partial, crossed, kind, origin, into)
+                yield _Task(kind, name, (origin, into), make, steps)
+
+
+def _pairings(halves: Mapping[str, _Task], rng: random.Random) -> Iterator[_Task]:
+    """Compound tasks: about one pair for every four tasks, but not of two goals that could be about
+    the same record."""
+    names = list(halves)
+    for name in names:
+        if rng.random() < 0.6:
+            one, two = halves[name], halves[rng.choice(names)]
+            (a,), (b,) = one.abouts, two.abouts
+            if one is not two and (a.table is None or a.table is not b.table):
+                name, steps = f"both-{one.name}-{two.name}", one.steps + two.steps + 1
+                yield _Task("both", name, (a, b), partial(joined, one.draw, two.draw), steps)
 
 
 class InventedPhone(PhoneEnvironment):
@@ -114,15 +268,14 @@ def task_names(first: int, devices: int, wordings: Wordings) -> tuple[str, ...]:
     )
 
 
-@cache
 def simple_tasks(first: int, count: int, wordings: Wordings = "few") -> tuple[str, ...]:
-    """The tasks of ``count`` devices from number ``first`` on that are of :data:`SIMPLE_KINDS`."""
-    return of_kinds(task_names(first, count, wordings), SIMPLE_KINDS)
+    """The tasks of ``count`` devices from number ``first`` on with one goal in one app."""
+    return tuple(filter(is_simple, task_names(first, count, wordings)))
 
 
-def of_kinds(tasks: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
-    """The tasks of invented devices that are of these kinds."""
-    return tuple(task for task in tasks if task.split("-")[2] in kinds)
+def is_simple(task: str) -> bool:
+    """Whether a task of an invented device has one goal in one app, as on the phone."""
+    return task.split("-")[2] in _SIMPLE
 
 
 def _device_of(task: str) -> int:

@@ -148,7 +148,7 @@ def draw_of(kind: str, about: About, wordings: ClauseSet, *, part: bool = False)
         part: the text is part of a longer one.
     """
     if kind == "create2":
-        half = draw_of("create", about, wordings, part=True)
+        half = partial(draw_of, "create", about)
         return joined(half, half, wordings)
     draw, say = _GOALS.get(kind) or (KINDS[kind].draw, lambda goal: goal.text(kind))
 
@@ -160,9 +160,9 @@ def draw_of(kind: str, about: About, wordings: ClauseSet, *, part: bool = False)
     return make
 
 
-def joined(first: Draw, second: Draw, wordings: ClauseSet) -> Draw:
+def joined(first: Callable[..., Draw], second: Callable[..., Draw], wordings: ClauseSet) -> Draw:
     """Two goals as one, with the texts of both."""
-    together = kinds.both(first, second)
+    together = kinds.both(first(wordings, part=True), second(wordings, part=True))
 
     def make(sampler: Sampler, device: Device) -> Drawn:
         found = together(sampler, device)
@@ -183,7 +183,7 @@ def crossed(
         found = kinds.copy(origin, giving, sampler, device)
         more["fields"] = _Goal(voice, into, found.words).listed({title: found.words[title]})
     else:
-        found = kinds.carry(origin, into, sampler, device)
+        found = kinds.copy(origin, into, sampler, device, existing=True)
     one, two = _slots(origin, {}), _slots(into, {})
     slots = {**one, **{f"{name}2": text for name, text in two.items()}}
     slots |= {"edit": two["edit"], "add_verb": two["add_verb"]}

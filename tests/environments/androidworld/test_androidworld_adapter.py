@@ -118,16 +118,6 @@ async def test_success_is_checked_when_the_agent_declares(
     assert device.calls[-2:] == ["check", "tear down"]
 
 
-async def test_a_check_on_a_dead_device_is_a_fault(
-    env: AndroidWorldEnvironment, device: Any, upstream: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upstream, "verdict", FileNotFoundError())
-    await env.reset(task="WifiOn", seed=1)
-    device.dead = True
-    with pytest.raises(EnvironmentFault, match="device offline"):
-        await env.step(DONE)
-
-
 async def test_without_a_declaration_the_budget_ends_it_unchecked(
     env: AndroidWorldEnvironment, device: Any
 ) -> None:
@@ -174,16 +164,6 @@ async def test_a_fault_stays_in_its_episode(
     assert device.calls[-1] == "tear down"
     await env.reset(task="WifiOn", seed=2)
     assert (await env.step(DONE)).reward == 1.0
-
-
-async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
-    env: AndroidWorldEnvironment, device: Any, upstream: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upstream, "sticks", True)
-    await env.reset(task="WifiOn", seed=1)
-    with pytest.raises(EnvironmentFault, match="nothing to tear down"):
-        await env.close()
-    assert device.calls[-1] == "close"
 
 
 async def test_errors_say_what_to_do(

@@ -88,17 +88,11 @@ def test_fields_have_a_name_and_contents() -> None:
               'field "Phone" value=""']  # fmt: skip
 
 
-def test_a_touchable_part_of_a_row_is_an_element_of_its_own() -> None:
+def test_parts_of_a_row_whole_screens_and_lists_that_scroll() -> None:
     star = Node("CheckBox", (900, 300, 1000, 400), checkable=True, clickable=True)
     assert shown(row(300, text(300, "Tea"), star)) == ['item "Tea"', 'checkbox "Tea" off']
-
-
-def test_a_touchable_screen_is_not_a_row() -> None:
     whole = Node("FrameLayout", (0, 0, *SIZE), row(300, text(300, "Save")), clickable=True)
     assert shown(whole) == ['item "Save"']
-
-
-def test_a_list_that_scrolls_says_so() -> None:
     rows = Node("RecyclerView", (0, 300, 1000, 900), row(300, text(300, "A")), scrollable=True)
     assert shown(rows) == ['item "A"', 'label "more" scrollable']
 

@@ -148,20 +148,3 @@ async def test_goals_are_those_of_upstreams_suite_and_depend_on_the_seed_alone()
     folders = [(await env.reset(task="MarkorCreateFolder", seed=seed)).goal for seed in (5, 6, 5)]
     assert folders[0] == folders[2] != folders[1]
     await env.close()
-
-
-async def test_an_episode_with_screenshots() -> None:
-    env = handset(screenshots=True)
-    screen = await env.reset(task="SystemWifiTurnOn", seed=3)
-    assert screen.png is not None and screen.png.startswith(b"\x89PNG")
-    assert (screen.app, screen.elements[0].role) == ("home", "app")
-    for line in ("open_app settings", "click network"):
-        action = CompactFormat().parse(line, screen)
-        assert isinstance(action, Action)
-        screen = (await env.step(action)).observation
-    assert screen.app == "settings network"
-    assert [(e.role, e.checked) for e in screen.elements if e.label == "wifi"] == [
-        ("switch", False)
-    ]
-    assert env.name == "android_world (simulated)"
-    await env.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.environments.androidworld.handset import APPS, Adb, AppSpec, Handset
-from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
-from swarm_ui.environments.androidworld.handset.screen.touch import (
+from swarm_ui.environments.androidworld.handset.screen import (
+    lay_out,
     long_press,
     press,
     swipe,
@@ -128,20 +128,6 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     assert handset.files.children(MARKOR) == []
 
 
-def test_a_record_that_is_removed_behind_its_screen_does_not_stop_the_handset(
-    handset: Handset,
-) -> None:
-    """As upstream's tasks do when they clear an app's database after an episode."""
-    handset.launch("tasks")
-    key = handset.insert("todo", {"task": "Water the plants"})
-    handset.show((*handset.stack, Screen("tasks", "detail", "", key)))
-    assert "Water the plants" in seen(handset)
-    rows(handset, TASKS, "DELETE FROM tasks")
-    assert "No longer there" in seen(handset)
-    press(handset, "BACK")
-    assert "Nothing here" in seen(handset)
-
-
 @pytest.mark.parametrize("amount", ["Infinity", "9" * 30, "1e400", "NaN", "0"])
 def test_an_amount_that_the_database_cannot_hold_is_not_saved(
     handset: Handset, amount: str
@@ -187,9 +173,9 @@ def test_touches_pixels_and_forest_under_android_env() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
     import numpy as np
 
-    from swarm_ui.environments.androidworld.handset import android_env
-    from swarm_ui.environments.androidworld.handset.screen.accessibility import (
+    from swarm_ui.environments.androidworld.handset.simulator import (
         accessibility_forest,
+        android_env,
     )
 
     handsets = [Handset(APPS), Handset(APPS)]

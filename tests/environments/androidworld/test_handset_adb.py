@@ -48,13 +48,6 @@ def test_settings_of_android_are_the_phones_own(adb: Adb, handset: Handset) -> N
     assert sh(adb, "settings get secure key") == "value\n"
 
 
-def test_the_clock_is_set_and_told_in_the_forms_clients_use(adb: Adb, handset: Handset) -> None:
-    assert sh(adb, "date") == "Sun Oct 15 15:34:00 UTC 2023\n"
-    assert sh(adb, "date", "+%s") == f"{handset.now}\n"
-    sh(adb, "date", "1231235924.30")
-    assert sh(adb, "date") == "Tue Dec 31 23:59:30 UTC 2024\n"
-
-
 def test_the_activity_in_front_is_found_as_android_env_finds_it(adb: Adb) -> None:
     def front() -> str:
         found = re.compile(r".*\{(.*)\}").search(
@@ -122,8 +115,6 @@ def test_what_is_wrong_fails_as_on_a_device(adb: Adb, handset: Handset, words: s
         "settings put nowhere a b",
         "settings put system user_rotation 1",
         "input keyevent KEYCODE_NOSUCH",
-        "input draganddrop 1 2 3 4",
-        "am task lock 3",
         "dumpsys battery",
         "content query --uri content://settings/system",
         "am start -a android.intent.action.DIAL -d tel:1",
@@ -151,18 +142,6 @@ def test_files_are_pushed_and_pulled(adb: Adb, tmp_path: Path) -> None:
     for args in (["pull", "/sdcard/none", str(back)], ["push", str(local), EXPENSES], ["logcat"]):
         with pytest.raises(AdbFailure):
             adb.run(args)
-
-
-def test_a_removed_database_is_made_again_when_its_app_is_opened(
-    adb: Adb, handset: Handset, tmp_path: Path
-) -> None:
-    handset.insert("expense", {"item": "Tea", "amount": "1.00", "category": "Food"})
-    sh(adb, "rm", "-r", "/data/data/com.arduia.expense/databases/*")
-    assert not handset.tables["expense"]
-    with pytest.raises(AdbFailure):
-        adb.run(["pull", EXPENSES, str(tmp_path / "db")])
-    sh(adb, "am start -W -n com.arduia.expense/.ui.MainActivity")
-    adb.run(["pull", EXPENSES, str(tmp_path / "db")])
 
 
 def test_messages_come_in_and_are_queried_newest_first(adb: Adb) -> None:

@@ -18,8 +18,6 @@ from swarm_ui.environments.coordination import (
     task_names,
 )
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.model import Decision
-from swarm_ui.prompts import format_named
 
 
 @pytest.mark.parametrize("task", [t for t in task_names() if t.startswith("consensus")])
@@ -68,20 +66,6 @@ def test_an_agent_sees_its_name_its_neighbours_and_what_it_holds() -> None:
         ]
     goal = problem.observation().goal
     assert f"{problem.rounds} rounds" in goal and not any(n in goal for n in problem.names)
-    screen = problem.observation()
-    shown = [k for name in problem.names for k in Pane(name=name).order(screen)]
-    assert shown == list(range(len(screen.elements)))
-
-
-def test_the_prompt_of_an_agent_names_nobody_else() -> None:
-    problem = draw_problem("colouring-geometric-16", 1)
-    name = problem.names[0]
-    view = paned(problem.observation(), Pane(name=name))
-    chat = format_named("json").chat(Decision(observation=view.observation, partial=True))
-    text = "\n".join(turn.content for turn in chat)
-    told = {other for other in problem.names if other in text}
-    assert told == {name, *problem.neighbours[name]}
-    assert f"the colours 1 to {problem.colours}" in text
 
 
 async def test_one_answer_ends_the_episode_and_other_actions_are_lost() -> None:

@@ -126,8 +126,3 @@ def test_an_answer_that_is_not_valid_counts_against_the_team(kind: Kind, answers
 def test_an_agent_cannot_answer_for_another_one() -> None:
     said = {"Ada": "1\nBob: 2", "Bob": "3; Cy: 1", "Cy": "x" * 9_999, "Dan": " 2 "}
     assert read(written(said), list(PATH)) == {"Ada": "1 bob: 2", "Bob": "3 cy: 1", "Dan": "2"}
-
-
-def test_lines_of_a_single_writer() -> None:
-    text = "Sure!\nADA: 1; bob:2\nCy: 1\nCy: 2\nEve: 3\nDan"
-    assert read(text, list(PATH)) == {"Ada": "1", "Bob": "2"}

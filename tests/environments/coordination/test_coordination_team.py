@@ -83,11 +83,9 @@ async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
     "reply",
     [
         "",
-        "I am not sure.",
         '{"action_type": "answer", "text": "99999"}',
         '{"action_type": "answer", "text": "1\\nBado: 2\\n"}',
         '{"action_type": "answer", "text": "' + "9" * 9_000 + '"}',
-        '{"action_type": "pass"}',
         'Reason: I keep 77. Bob has x. I am with Nobody.\nAction: {"action_type": "wait"}',
     ],
 )

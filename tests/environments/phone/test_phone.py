@@ -79,17 +79,6 @@ def test_adding_a_contact_by_hand_succeeds_once_declared() -> None:
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
 
 
-def test_saving_a_form_without_its_title_saves_nothing() -> None:
-    hand = Hand("contacts-add", 1)
-    hand.click("contacts")
-    before = hand.items()
-    step = hand.click("add", "save")
-    assert "name is empty" in step.note
-    assert "name is empty" in {e.text for e in hand.screen.elements}
-    hand.click("cancel")
-    assert hand.items() == before
-
-
 def test_scrolling_reaches_the_rest_of_a_long_list_and_no_further() -> None:
     hand = Hand("contacts-phone-far", 1)
     hand.click("contacts")
@@ -99,24 +88,6 @@ def test_scrolling_reaches_the_rest_of_a_long_list_and_no_further() -> None:
     assert hand.items() and not first & hand.items()
     assert hand.scroll("down") and not hand.scroll("down", "swipe")
     assert hand.items() == first
-
-
-def test_apps_open_by_name_from_anywhere() -> None:
-    hand = Hand("notes-create", 1)
-    hand.click("notes", "new")
-    assert not hand.do(Action(action_type="open_app", app_name="Notes")).note
-    assert hand.screen.app == "notes"
-    assert hand.do(Action(action_type="open_app", app_name="recipes")).note == "no app 'recipes'"
-    assert hand.screen.app == "notes"
-
-
-def test_pixels_and_indices_mean_the_same_element() -> None:
-    one, two = Hand("notes-create", 1), Hand("notes-create", 1)
-    left, top, right, bottom = one.find("notes").bounds or (0, 0, 0, 0)
-    one.do(Action(action_type="click", x=(left + right) // 2, y=(top + bottom) // 2))
-    two.click("notes")
-    assert one.screen.elements == two.screen.elements
-    assert one.do(Action(action_type="click", x=1, y=1)).note
 
 
 @given(

@@ -6,8 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedArguments
-from swarm_ui.environments.androidworld.handset.file_system import canonical, name, parent
+from swarm_ui.environments.androidworld.handset.file_system import (
+    AdbFailure,
+    UnsupportedArguments,
+    canonical,
+    name,
+    parent,
+)
 from swarm_ui.environments.androidworld.handset.handset import Handset
 
 Program = Callable[[Handset, list[str], bytes], bytes | str]
@@ -41,26 +46,20 @@ def _found(handset: Handset, program: str, path: str) -> str:
 def _ls(handset: Handset, args: list[str], data: bytes) -> str:
     flags, paths = _flags(args, "1alud")
     lines: list[str] = []
-
-    def show(place: str, shown: str) -> None:
-        lines.append(_long_line(handset, place, shown) if "l" in flags else shown)
-
     for path in paths or ["/"]:
         place = _found(handset, "ls", path)
-        if handset.files.is_file(place):
-            show(place, path)
-            continue
-        children = handset.files.children(place)
-        lines += [f"total {4 * len(children)}"] if "l" in flags else []
-        if "a" in flags:
-            show(place, ".")
-            show(parent(place), "..")
-        for child in children:
-            show(child, name(child))
+        shown = {place: path}
+        if not handset.files.is_file(place):
+            shown = {place: ".", parent(place): ".."} if "a" in flags else {}
+            shown |= {child: name(child) for child in handset.files.children(place)}
+        if "l" in flags:
+            lines += [f"total {4 * len(shown)}", *(_long(handset, *one) for one in shown.items())]
+        else:
+            lines += shown.values()
     return _lines(lines)
 
 
-def _long_line(handset: Handset, place: str, shown: str) -> str:
+def _long(handset: Handset, place: str, shown: str) -> str:
     entry = handset.files.get(place)
     when = datetime.fromtimestamp(entry.time if entry else handset.now, UTC)
     folder = entry is None or entry.data is None

@@ -10,31 +10,30 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from swarm_ui.environments.androidworld.handset.adb.files import FILES, Program
 from swarm_ui.environments.androidworld.handset.adb.system import SYSTEM, console
-from swarm_ui.environments.androidworld.handset.errors import (
+from swarm_ui.environments.androidworld.handset.file_system import (
     AdbFailure,
     UnsupportedArguments,
     UnsupportedCommand,
+    canonical,
+    name,
+    parent,
 )
-from swarm_ui.environments.androidworld.handset.file_system import canonical, name, parent
 from swarm_ui.environments.androidworld.handset.handset import Handset
 
 PROGRAMS: Mapping[str, Program] = {**FILES, **SYSTEM}
+_IF = re.compile(r"\s*if\s(.+?)\s*;\s*then\s(.+?)\selse\s(.+?)\sfi\s*", re.DOTALL)
 _OPERATOR = re.compile(r"&&|[|;>\n]")
 _PIECE = re.compile(
     r"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)"""
     r"""|(?P<plain>[^\s|;>&<'"\\$`]+|\\\Z)""",
     re.DOTALL,
 )
-_ENDS = frozenset(("then", "else", "fi"))
-_Result = tuple[bytes, int]
-"""Output and exit code."""
 
 
 class Adb:
@@ -78,16 +77,14 @@ class Token(NamedTuple):
     operator: bool = False
     pattern: bool = False
     """The word has an unquoted ``*`` or ``?``."""
-    quoted: bool = False
 
 
 class Shell:
-    """One line of the shell: words, quotes, ``|``, ``>``, ``&&`` and ``if``. Variables,
-    substitutions and loops are refused."""
+    """One line of the shell: words, quotes, ``|``, ``>``, ``&&``, ``;``, or one ``if`` with its
+    ``else``. Variables, substitutions and loops are refused."""
 
     def __init__(self, handset: Handset, line: str) -> None:
         self._handset, self._line = handset, line
-        self._rest = deque(self._tokens())
 
     def run(self) -> bytes:
         """Execute the line.
@@ -96,110 +93,64 @@ class Shell:
             AdbFailure: the last command failed.
             UnsupportedCommand: the grammar or a program is not supported.
         """
-        output, code = self._script(True)
-        if self._rest:
-            self._refuse(f"unexpected {self._rest[0].text!r}")
+        branches = _IF.fullmatch(self._line)
+        if branches is not None:
+            _, code = Shell(self._handset, branches[1])._result()
+            return Shell(self._handset, branches[2 if code == 0 else 3]).run()
+        output, code = self._result()
         if code:
             raise AdbFailure(output.decode("utf-8", "replace").strip(), code=code)
         return output
 
-    def _tokens(self) -> list[Token]:
-        found: list[Token] = []
+    def _result(self) -> tuple[bytes, int]:
+        """Output and exit code."""
+        output, code = b"", 0
+        for line in _split(list(self._tokens()), ";\n"):
+            for place, pipeline in enumerate(_split(line, "&&") if line else ()):
+                if place and code:
+                    break
+                data = b""
+                for command in _split(pipeline, "|"):
+                    data, code = self._command(command, data)
+                output += data
+        return output, code
+
+    def _tokens(self) -> Iterator[Token]:
         at = 0
         while at < len(self._line):
             operator = _OPERATOR.match(self._line, at)
             if operator is not None:
-                found.append(Token(operator[0], operator=True))
+                yield Token(operator[0], operator=True)
                 at = operator.end()
             elif self._line[at].isspace():
                 at += 1
             else:
                 word, at = self._word(at)
-                found.append(word)
-        return found
+                yield word
 
     def _word(self, at: int) -> tuple[Token, int]:
         """The word that begins at ``at``, and its end."""
-        text, pattern, quoted = "", False, False
+        text, pattern = "", False
         while piece := _PIECE.match(self._line, at):
             kind, part, at = piece.lastgroup, piece[piece.lastgroup or 0], piece.end()
-            quoted = quoted or kind in ("single", "double")
             pattern = pattern or (kind == "plain" and ("*" in part or "?" in part))
             text += re.sub(r'\\([\\"$`])', r"\1", part) if kind == "double" else part
         if self._line[at : at + 1] in ("'", '"'):
             self._refuse("a quote is not closed")
         if self._line[at : at + 1] in tuple("$`<&") and not self._line.startswith("&&", at):
             self._refuse(f"unquoted {self._line[at]!r} is not understood")
-        return Token(text, pattern=pattern, quoted=quoted), at
+        return Token(text, pattern=pattern), at
 
     def _refuse(self, why: str) -> NoReturn:
         raise UnsupportedCommand(f"shell {self._line}", why)
 
-    def _next(self) -> str | None:
-        """The next operator or keyword; ``None`` at the end or before another word."""
-        token = self._rest[0] if self._rest else Token("")
-        keyword = not token.quoted and token.text in (*_ENDS, "if")
-        return token.text if token.operator or keyword else None
-
-    def _script(self, live: bool) -> _Result:
-        """Commands up to a keyword; without ``live`` they are only read."""
-        output, code = b"", 0
-        while self._rest and self._next() not in _ENDS:
-            if self._next() in (";", "\n"):
-                self._rest.popleft()
-                continue
-            found, code = self._pipeline(live)
-            output += found
-            while self._next() == "&&":
-                self._rest.popleft()
-                goes_on = live and code == 0
-                found, new = self._pipeline(goes_on)
-                output, code = output + found, new if goes_on else code
-        return output, code
-
-    def _pipeline(self, live: bool) -> _Result:
-        data, code = self._command(live, b"")
-        while self._next() == "|":
-            self._rest.popleft()
-            data, code = self._command(live, data)
-        return data, code
-
-    def _command(self, live: bool, data: bytes) -> _Result:
-        if self._next() == "if":
-            return self._if(live)
-        words: list[Token] = []
-        target: str | None = None
-        while self._rest and (not self._rest[0].operator or self._next() == ">"):
-            token = self._rest.popleft()
-            if not token.operator:
-                words.append(token)
-            elif not self._rest or self._rest[0].operator:
-                self._refuse("a file name must follow '>'")
-            else:
-                target = self._rest.popleft().text
-        if not words:
-            self._refuse("a command is missing")
-        return self._call(words, target, data) if live else (b"", 0)
-
-    def _if(self, live: bool) -> _Result:
-        self._expect("if")
-        _, code = self._script(live)
-        self._expect("then")
-        result = self._script(live and code == 0)
-        if self._next() == "else":
-            self._rest.popleft()
-            otherwise = self._script(live and code != 0)
-            result = result if code == 0 else otherwise
-        self._expect("fi")
-        return result
-
-    def _expect(self, keyword: str) -> None:
-        if self._next() != keyword:
-            self._refuse(f"expected '{keyword}'")
-        self._rest.popleft()
-
-    def _call(self, tokens: list[Token], target: str | None, data: bytes) -> _Result:
-        words = [text for token in tokens for text in self._expand(token)]
+    def _command(self, tokens: Sequence[Token], data: bytes) -> tuple[bytes, int]:
+        """Run one program on the output of the one before; ``>`` writes its output to a file."""
+        command, *targets = _split(tokens, ">")
+        words = [text for word in command for text in self._expand(word)]
+        target = [word.text for group in targets for word in group]
+        if not words or len(target) != len(targets) or len(target) > 1:
+            self._refuse("expected a command, and at most one '>' with the name of a file")
         program = PROGRAMS.get(words[0])
         if program is None:
             self._refuse(f"expected one of the programs {', '.join(sorted(PROGRAMS))}")
@@ -211,10 +162,10 @@ class Shell:
             message = str(failure)
             return (message + "\n").encode() if message else b"", failure.code
         output = result.encode() if isinstance(result, str) else result
-        if target is None:
+        if not target:
             return output, 0
-        if target != "/dev/null":
-            self._handset.write(target, output)
+        if target != ["/dev/null"]:
+            self._handset.write(target[0], output)
         return b"", 0
 
     def _expand(self, word: Token) -> list[str]:
@@ -230,3 +181,14 @@ class Shell:
             for one in names
             if fnmatch.fnmatchcase(one, pattern) and not one.startswith(".")
         ] or [word.text]
+
+
+def _split(tokens: Sequence[Token], operators: str) -> list[list[Token]]:
+    """The groups of tokens between some operators."""
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.operator and token.text in operators:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return groups

@@ -7,17 +7,18 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from swarm_ui.environments.androidworld.handset import screen as touch
 from swarm_ui.environments.androidworld.handset.adb.files import Program
 from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest, store
-from swarm_ui.environments.androidworld.handset.errors import (
+from swarm_ui.environments.androidworld.handset.file_system import (
+    SHARED,
     AdbFailure,
     UnsupportedArguments,
     UnsupportedCommand,
+    canonical,
 )
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
-from swarm_ui.environments.androidworld.handset.screen import touch
-from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH
+from swarm_ui.environments.androidworld.handset.screen import HEIGHT, SCALE, WIDTH
 
 _FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
 _EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))
@@ -175,7 +176,6 @@ def console(handset: Handset, args: list[str]) -> str:
     raise UnsupportedCommand(f"emu {' '.join(args)}", "expected sms send")
 
 
-SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
 _PHONE = {
     ("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth",
     ("system", "screen_brightness"): "brightness",
@@ -241,19 +241,18 @@ def _service(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
-    frame = f"[0, 0, {SCREEN_WIDTH}, {SCREEN_HEIGHT}]"
+    wide, high = WIDTH * SCALE, HEIGHT * SCALE
+    frame = f"[0, 0, {wide}, {high}]"
     if args == ["input"]:
         return (
             "INPUT MANAGER (dumpsys input)\n"
             f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
-            f"physicalFrame={frame}, deviceSize=[{SCREEN_WIDTH}, {SCREEN_HEIGHT}]\n"
+            f"physicalFrame={frame}, deviceSize=[{wide}, {high}]\n"
             "      SurfaceOrientation: 0\n"
         )
-    if args == ["window"]:
-        return "WINDOW MANAGER (dumpsys window)\n  mCurrentRotation=ROTATION_0\n"
     if args == ["activity", "recents"]:
         return _recents(handset)
-    raise UnsupportedArguments("expected one of input, window, activity recents")
+    raise UnsupportedArguments("expected input or activity recents")
 
 
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:

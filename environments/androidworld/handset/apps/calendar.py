@@ -6,8 +6,8 @@ import calendar
 from datetime import UTC, date, datetime, timedelta
 
 from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
 APP = "simple calendar pro"

@@ -9,10 +9,9 @@ from functools import partial
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, AdbFailure, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.effects import Back
 from swarm_ui.environments.phone.state import Screen, Widget
 

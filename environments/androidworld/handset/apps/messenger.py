@@ -6,8 +6,8 @@ The messages are shown as conversations, and as the SQLite database of Android's
 from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Intent, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
 LABELS = ("Mobile", "Home", "Work", "Other")

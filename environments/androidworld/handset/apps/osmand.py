@@ -7,10 +7,9 @@ from unicodedata import normalize
 from xml.etree import ElementTree as ET
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure
-from swarm_ui.environments.androidworld.handset.file_system import SHARED
+from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, AdbFailure
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Screen
 
 APP = "osmand"

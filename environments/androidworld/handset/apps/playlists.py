@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.apps.file_lists import FileBrowser
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen, Widget
 
 

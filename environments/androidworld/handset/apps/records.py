@@ -13,8 +13,8 @@ from decimal import Decimal, InvalidOperation
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.state import Row, Screen
 
 

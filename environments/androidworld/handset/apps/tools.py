@@ -3,9 +3,9 @@ Simple Draw."""
 
 from __future__ import annotations
 
+from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.apps import PHONE
 from swarm_ui.environments.phone.effects import Back, SetSetting
 from swarm_ui.environments.phone.record_screens import app_screen

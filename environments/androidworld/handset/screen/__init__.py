@@ -1,1 +1,0 @@
-"""The handset's screen: widgets, geometry, touch, accessibility tree and pixels."""
