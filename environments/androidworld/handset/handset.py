@@ -1,14 +1,13 @@
 """The simulated handset: a phone with files, settings, packages and a clock.
 
-:class:`Handset` extends :class:`~swarm_ui.environments.phone.state.Device`, which has the
-tables, the form, the screen stack and the toast. An :class:`AppSpec` describes an app: its
-screens over the phone's tables, under the package name and with the files of an app that
-android_world's tasks use.
+:class:`Handset` extends :class:`~swarm_ui.environments.phone.state.Device`, which has the form,
+the screen stack and the toast. An :class:`AppSpec` describes an app: its screens over its
+databases and files, under the package name of an app that android_world's tasks use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -64,8 +63,6 @@ class AppSpec(msgspec.Struct, frozen=True):
     activity: str
     build: Callable[[Handset, Screen], Page]
     databases: tuple[Database, ...] = ()
-    tables: tuple[str, ...] = ()
-    """Tables of the phone that belong to the app and are in none of its databases."""
     settings: Mapping[str, str] = {}
     """Keys of the device's settings that belong to the app, with their initial values."""
     providers: tuple[str, ...] = ()
@@ -136,23 +133,17 @@ class Handset(Device):
             self.make_folder(path)
         for app in apps:
             self.settings = {**self.settings, **app.settings}
-            self._empty(app.tables)
             self.make_folder(f"/data/data/{app.package}")
             for folder in app.folders:
                 self.make_folder(folder)
             self.create_databases(app)
-
-    def _empty(self, tables: Sequence[str]) -> None:
-        self.tables = {**self.tables, **{name: {} for name in tables}}
 
     def create_databases(self, app: AppSpec) -> None:
         """Create the missing database files of an app."""
         for database in app.databases:
             if self.files.get(database.path) is None:
                 self.make_folder(parent(database.path))
-                self.files = self.files.write(database.path, b"", self.now)
-                tables = (table.phone_table for table in database.tables)
-                self._empty([name for name in tables if name and name not in self.tables])
+                self.files = self.files.write(database.path, database.empty(), self.now)
 
     @property
     def front_app(self) -> AppSpec | None:
@@ -215,8 +206,7 @@ class Handset(Device):
         """End an app and reset its data to those of a new installation."""
         self.close(app.name)
         for database in app.databases:
-            database.clear(self)
-        self._empty(app.tables)
+            self.files = self.files.remove(database.path)
         self.settings = {**self.settings, **app.settings}
         self.create_databases(app)
 
@@ -232,20 +222,18 @@ class Handset(Device):
             raise AdbFailure(f"{path}: No such file or directory")
         if entry.data is None:
             raise AdbFailure(f"{path}: Is a directory")
-        database = self.database(place)
-        return database.dump(self) if database else entry.data
+        return entry.data
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file.
 
         Raises:
-            AdbFailure: its folder does not exist, or a database cannot be loaded.
+            AdbFailure: its folder does not exist, or an app could not read its database.
         """
         place = canonical(path)
         database = self.database(place)
         if database is not None:
-            database.load(self, data)
-            data = b""
+            database.check(data)
         self.files = self.files.write(place, data, self.now)
 
     def copy(self, source: str, target: str) -> None:
@@ -259,11 +247,7 @@ class Handset(Device):
 
     def delete(self, path: str) -> None:
         """Remove a file, or a folder with its contents."""
-        place = canonical(path)
-        for database in self._databases():
-            if database.path == place or database.path.startswith(place + "/"):
-                database.clear(self)
-        self.files = self.files.remove(place)
+        self.files = self.files.remove(canonical(path))
 
     def make_folder(self, path: str) -> None:
         self.files = self.files.make(canonical(path), self.now)
@@ -273,10 +257,8 @@ class Handset(Device):
 
     def database(self, place: str) -> Database | None:
         """The database whose file has this canonical path."""
-        return next((found for found in self._databases() if found.path == place), None)
-
-    def _databases(self) -> Iterator[Database]:
-        return (database for app in self.apps.values() for database in app.databases)
+        found = (database for app in self.apps.values() for database in app.databases)
+        return next((one for one in found if one.path == place), None)
 
     def when(self) -> datetime:
         """Date and time of the device."""

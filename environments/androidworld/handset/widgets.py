@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.phone.effects import Back, Choose, Go
 from swarm_ui.environments.phone.state import Effect, Screen, Widget
@@ -111,11 +112,11 @@ def open_screen(
     return Go(Screen(app, kind, of, row), draft or {})
 
 
-def delete_record(table: str, row: int, toast: str) -> Effect:
+def delete_record(database: Database, table: str, row: int, toast: str) -> Effect:
     """Delete a record, then close the dialog and the record's screen."""
 
     def delete(handset: Handset) -> str:
-        handset.remove(table, row)
+        database.delete(handset, table, row)
         handset.show(handset.stack[:-2])
         return toast
 

@@ -6,7 +6,6 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import android_forest
@@ -16,7 +15,6 @@ from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.environment import Emulator
 from swarm_ui.environments.androidworld.process import AndroidWorldProcess
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.rollout import LocalWorker, Rollouts, rollout_many
 
 CLICK = Action(action_type="click", index=0)
 DONE = Action(action_type="status", goal_status="complete")
@@ -103,19 +101,3 @@ async def test_a_missing_package_is_the_callers_to_install(
     nowhere = AndroidWorldProcess(emulators[0], pause=0.0, python="/no/such/python")
     with pytest.raises(ConfigError, match="/no/such/python"):
         await nowhere.reset(task="WifiOn", seed=1)
-
-
-async def test_workers_with_an_emulator_each(emulators: list[Emulator]) -> None:
-    from graph_fakes import FixedModel, click
-
-    from swarm_ui import CollabGraph, GraphPolicy
-
-    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
-    jobs = [("WifiOn", seed) for seed in range(4)]
-    workers = [
-        LocalWorker(partial(AndroidWorldProcess, emulator, pause=0.0), slots=1)
-        for emulator in emulators
-    ]
-    async with Rollouts(workers) as rollouts:
-        episodes = await rollout_many(rollouts, policy, jobs, max_steps=2)
-    assert [one.fault for one in episodes] == [None] * 4

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.environments.androidworld.handset import APPS, Adb, AppSpec, Handset
+from swarm_ui.environments.androidworld.handset.apps.messenger import PEOPLE
 from swarm_ui.environments.androidworld.handset.screen import (
     lay_out,
     long_press,
@@ -85,14 +86,13 @@ def test_text_is_typed_selected_copied_and_replaced(handset: Handset) -> None:
     touch(handset, "Mobile", "Work")  # a choice on another screen
     assert handset.draft["first"] == "Ann", "the form is as it was"
     touch(handset, "Save")
-    (row,) = handset.tables["contact"].values()
+    (row,) = PEOPLE.rows(handset, "people").values()
     assert (row["name"], row["label"]) == ("Ann", "Work")
 
 
 def test_long_lists_scroll_and_keep_their_place(handset: Handset) -> None:
     for number in range(40):
-        person = {"name": f"p{number:02d}", "phone": "", "email": "", "favorite": ""}
-        handset.insert("contact", person)
+        PEOPLE.insert(handset, "people", {"name": f"p{number:02d}"})
     touch(handset, "contacts")
     first = seen(handset)
     up = ((540.0, 1500.0), (540.0, 300.0))
@@ -128,19 +128,6 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     assert handset.files.children(MARKOR) == []
 
 
-@pytest.mark.parametrize("amount", ["Infinity", "9" * 30, "1e400", "NaN", "0"])
-def test_an_amount_that_the_database_cannot_hold_is_not_saved(
-    handset: Handset, amount: str
-) -> None:
-    handset.launch("pro expense")
-    touch(handset, "Add expense")
-    write(handset, "Name", "Lunch")
-    write(handset, "Amount", amount)
-    touch(handset, "Save")
-    assert "Amount is not right" in seen(handset)
-    assert rows(handset, EXPENSES, "SELECT count(*) FROM expense") == ["0"]
-
-
 def test_rows_put_into_a_database_file_are_on_the_screen_and_back(
     handset: Handset, tmp_path: Path
 ) -> None:
@@ -156,6 +143,12 @@ def test_rows_put_into_a_database_file_are_on_the_screen_and_back(
     touch(handset, "pro expense")
     assert place(handset, "$19.99 · Transportation · Oct 11")
     assert rows(handset, EXPENSES, "SELECT amount, note FROM expense") == ["1999|Urgent"]
+    touch(handset, "Add expense")
+    write(handset, "Name", "Lunch")
+    write(handset, "Amount", "1e400")
+    touch(handset, "Save")
+    assert "Amount is not right" in seen(handset)
+    press(handset, "BACK")
     touch(handset, "Taxi Fare", "Delete", "Delete")
     assert rows(handset, EXPENSES, "SELECT count(*) FROM expense") == ["0"]
 

@@ -3,6 +3,7 @@ training, neither those of the phone nor the blind set."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -25,7 +26,7 @@ from swarm_ui.environments.phone.invented import (
     blind_tasks,
 )
 from swarm_ui.environments.phone.invented.devices import invent
-from swarm_ui.environments.phone.invented.wordings import CLAUSES, with_state
+from swarm_ui.environments.phone.invented.wordings import CLAUSES, draw, with_state
 from swarm_ui.environments.phone.sampling import FIRST, LAST, NOUNS, POOLS, VERBS, owner
 from swarm_ui.environments.phone.state import App
 from swarm_ui.environments.phone.templates import TEMPLATES
@@ -155,32 +156,15 @@ def test_no_word_of_the_blind_set_occurs_in_training() -> None:
 # -- wordings -------------------------------------------------------------------------------------
 
 
-def expansions(wording: str) -> Iterator[str]:
-    """All texts that the notation stands for."""
-    start = wording.find("[")
-    if start < 0:
-        yield " ".join(wording.split())
-        return
-    depth, last, choices = 0, start + 1, list[str]()
-    for at in range(start, len(wording)):
-        depth += {"[": 1, "]": -1}.get(wording[at], 0)
-        if depth == 0 or (depth == 1 and wording[at] == "|"):
-            choices.append(wording[last:at])
-            last = at + 1
-        if depth == 0:
-            break
-    for one in choices:
-        yield from expansions(wording[:start] + one + wording[last:])
-
-
 def clauses(texts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """All clauses of the wordings, with one and with two fields."""
+    """Drawn clauses of the wordings, with one and with two fields."""
+    rng = random.Random(0)
     for text in (text.removeprefix("?") for group in texts.values() for text in group):
         for slots in ({"state": "on"}, {"state": "off", "title": ""}):
-            for clause in expansions(with_state(text, slots)):
+            for _ in range(60):
+                clause = draw(with_state(text, slots), rng)
                 yield clause
-                if "{fields}" in clause or "{titles}" in clause:
-                    yield re.sub(r"\{(fields|titles)\}", "_ and _", clause)
+                yield re.sub(r"\{(fields|titles)\}", "_ and _", clause)
 
 
 WORDS = with_plurals(words_of(PHONE.apps.values())) - SMALL

@@ -9,7 +9,13 @@ from datetime import datetime
 
 from swarm_ui.environments.androidworld.handset import screen as touch
 from swarm_ui.environments.androidworld.handset.adb.files import Program
-from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest, store
+from swarm_ui.environments.androidworld.handset.apps.messenger import (
+    INBOX,
+    PEOPLE,
+    SENT,
+    newest,
+    store,
+)
 from swarm_ui.environments.androidworld.handset.file_system import (
     SHARED,
     AdbFailure,
@@ -171,7 +177,7 @@ def console(handset: Handset, args: list[str]) -> str:
     """Run a command of the emulator's console, ``adb emu``."""
     if args[:2] == ["sms", "send"] and len(args) >= 4:
         handset.now += 1
-        store(handset, args[2], " ".join(args[3:]), "inbox")
+        store(handset, args[2], " ".join(args[3:]), INBOX)
         return "OK\n"
     raise UnsupportedCommand(f"emu {' '.join(args)}", "expected sms send")
 
@@ -282,13 +288,12 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
 def _query(handset: Handset, uri: str, columns: list[str]) -> str:
     rows: list[Mapping[str, object]]
     if uri in ("content://sms", "content://sms/sent", "content://sms/inbox"):
-        box = uri.removeprefix("content://sms").lstrip("/")
-        found = [(k, row) for k, row in newest(handset) if not box or row.get("box") == box]
-        rows = [SMS.row(k, row) for k, row in found]
+        boxes = {"sent": (SENT,), "inbox": (INBOX,)}.get(uri.rpartition("/")[2], (INBOX, SENT))
+        rows = [row for row in newest(handset) if row["type"] in boxes]
     elif uri == "content://contacts/phones":
         rows = [
             {"_id": k, "display_name": row["name"], "number": row["phone"]}
-            for k, row in handset.tables.get("contact", {}).items()
+            for k, row in PEOPLE.rows(handset, "people").items()
             if row["phone"]
         ]
     else:

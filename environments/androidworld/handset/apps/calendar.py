@@ -5,29 +5,28 @@ from __future__ import annotations
 import calendar
 from datetime import UTC, date, datetime, timedelta
 
-from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
-from swarm_ui.environments.phone.state import Row, Screen, Widget
+from swarm_ui.environments.phone.state import Screen, Widget
 
 APP = "simple calendar pro"
 DAY, WEEK = 86_400, 604_800
 REPEATS = {"No repetition": 0, "Daily": DAY, "Weekly": WEEK}
-EVENTS = db.single_table(
+EVENTS = Database(
     "/data/data/com.simplemobiletools.calendar.pro/databases/events.db",
-    "events", "id", "event",
-    (
-        db.integer("start_ts", "start"), db.integer("end_ts", "end"), db.text("title"),
-        db.text("location", "place"), db.text("description"),
-        *db.integers("reminder_1_minutes reminder_2_minutes reminder_3_minutes", -1),
-        *db.integers("reminder_1_type reminder_2_type reminder_3_type"),
-        *db.integers("repeat_interval repeat_rule repeat_limit"),
-        db.text("repetition_exceptions", "", "[]"), *db.texts("attendees import_id"),
-        db.text("time_zone", "", "UTC"), db.integer("flags"), db.integer("event_type", "", 1),
-        *db.integers("parent_id last_updated"), db.text("source", "", "simple-calendar"),
-        *db.integers("availability color type"),
-    ),
+    table("events", "id", text="title location description attendees import_id",
+          integer="start_ts end_ts reminder_1_type reminder_2_type reminder_3_type repeat_interval "
+          "repeat_rule repeat_limit flags parent_id last_updated availability color type",
+          other="reminder_1_minutes INTEGER DEFAULT -1, reminder_2_minutes INTEGER DEFAULT -1, "
+          "reminder_3_minutes INTEGER DEFAULT -1, repetition_exceptions TEXT DEFAULT '[]', "
+          "time_zone TEXT DEFAULT 'UTC', event_type INTEGER DEFAULT 1, "
+          "source TEXT DEFAULT 'simple-calendar'"),
 )  # fmt: skip
+
+
+def _events(handset: Handset) -> dict[int, Row]:
+    return EVENTS.rows(handset, "events")
 
 
 def _build(handset: Handset, screen: Screen) -> Page:
@@ -40,17 +39,15 @@ def _build(handset: Handset, screen: Screen) -> Page:
         case "detail":
             return _event(handset, screen.row)
         case "delete":
-            title = handset.tables["event"][screen.row]["title"]
-            yes = ui.delete_record("event", screen.row, "Event deleted")
+            title = _events(handset)[screen.row]["title"]
+            yes = ui.delete_record(EVENTS, "events", screen.row, "Event deleted")
             return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
         case "form":
             return _form(handset)
         case "agenda":  # all events that have not ended, the earliest first
-            ahead = {
-                k: e for k, e in handset.tables["event"].items() if int(e["end"]) >= handset.now
-            }
-            events = sorted(ahead.items(), key=lambda pair: (int(pair[1]["start"]), pair[0]))
-            rows = [_line(k, row, dated=True) for k, row in events]
+            ahead = [pair for pair in _events(handset).items() if pair[1]["end_ts"] >= handset.now]
+            ahead.sort(key=lambda pair: (pair[1]["start_ts"], pair[0]))
+            rows = [_line(k, row, dated=True) for k, row in ahead]
             return Page(title="Event list", rows=rows or [ui.text_row("No events")])
     shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
     return _month(handset, shown.replace(day=1))
@@ -77,37 +74,37 @@ def _tile(handset: Handset, day: date, inside: bool) -> Widget:
 
 def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:
     """Events of a day by time, repeated events included."""
-    found = [pair for pair in handset.tables["event"].items() if _happens(pair[1], day)]
-    return sorted(found, key=lambda pair: (int(pair[1]["start"]) % DAY, pair[0]))
+    found = [pair for pair in _events(handset).items() if _happens(pair[1], day)]
+    return sorted(found, key=lambda pair: (pair[1]["start_ts"] % DAY, pair[0]))
 
 
 def _happens(row: Row, day: date) -> bool:
-    passed = (day - _moment(row["start"]).date()).days
-    interval = int(row.get("repeat_interval", "0"))
+    passed = (day - _moment(row["start_ts"]).date()).days
+    interval = row["repeat_interval"]
     return passed == 0 or (passed > 0 and interval in (DAY, WEEK) and passed * DAY % interval == 0)
 
 
-def _moment(seconds: str) -> datetime:
-    return datetime.fromtimestamp(int(seconds), UTC)
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
-    start, end = _moment(row["start"]), _moment(row["end"])
+    start, end = _moment(row["start_ts"]), _moment(row["end_ts"])
     span = f"{start:%H:%M} - {end:%H:%M}"
-    parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
+    parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row["location"]]
     detail = ui.open_screen(APP, "detail", row=identity)
     return ui.item(row["title"], " ".join(filter(None, parts)), detail)
 
 
 def _event(handset: Handset, identity: int) -> Page:
-    row = handset.tables["event"][identity]
-    interval = int(row.get("repeat_interval", "0"))
+    row = _events(handset)[identity]
+    interval = row["repeat_interval"]
     rows: list[Line] = [
         ui.text_row(row["title"]),
-        ui.text_row("Location", row.get("place", "")),
-        ui.text_row("Description", row.get("description", "")),
-        ui.text_row("Start", f"{_moment(row['start']):%a %Y-%m-%d %H:%M}"),
-        ui.text_row("End", f"{_moment(row['end']):%a %Y-%m-%d %H:%M}"),
+        ui.text_row("Location", row["location"] or ""),
+        ui.text_row("Description", row["description"] or ""),
+        ui.text_row("Start", f"{_moment(row['start_ts']):%a %Y-%m-%d %H:%M}"),
+        ui.text_row("End", f"{_moment(row['end_ts']):%a %Y-%m-%d %H:%M}"),
         ui.text_row("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
     ]
     delete = ui.button("Delete", ui.open_screen(APP, "delete", row=identity))
@@ -123,7 +120,7 @@ def _new_event(day: date) -> Widget:
 def _form(handset: Handset) -> Page:
     rows: list[Line] = [
         ui.field(handset, "Title", "title"),
-        ui.field(handset, "Location", "place"),
+        ui.field(handset, "Location", "location"),
         ui.field(handset, "Description", "description"),
         (ui.field(handset, "Start date", "start day"), ui.field(handset, "Start time", "start")),
         (ui.field(handset, "End date", "end day"), ui.field(handset, "End time", "end")),
@@ -149,15 +146,15 @@ def _save(handset: Handset) -> str:
         return "The event ends before it starts"
     interval = REPEATS[draft.get("repeat", "No repetition")]
     record = {
-        **{key: draft.get(key, "").strip() for key in ("title", "place", "description")},
-        "start": str(int(start.timestamp())),
-        "end": str(int(end.timestamp())),
-        "repeat_interval": str(interval),
+        **{key: draft.get(key, "").strip() for key in ("title", "location", "description")},
+        "start_ts": int(start.timestamp()),
+        "end_ts": int(end.timestamp()),
+        "repeat_interval": interval,
         # Weekly: bit 0 for Mondays, bit 6 for Sundays.
-        "repeat_rule": str(1 << start.weekday()) if interval == WEEK else "0",
-        "last_updated": str(handset.now * 1000),
+        "repeat_rule": 1 << start.weekday() if interval == WEEK else 0,
+        "last_updated": handset.now * 1000,
     }
-    handset.insert("event", record)
+    EVENTS.insert(handset, "events", record)
     handset.back()
     return "Event saved"
 

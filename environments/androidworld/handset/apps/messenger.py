@@ -5,19 +5,23 @@ The messages are shown as conversations, and as the SQLite database of Android's
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Intent, Page
-from swarm_ui.environments.phone.state import Row, Screen, Widget
+from swarm_ui.environments.phone.state import Screen, Widget
 
 LABELS = ("Mobile", "Home", "Work", "Other")
+PEOPLE = Database(
+    "/data/data/com.android.providers.contacts/databases/contacts2.db",
+    table("people", "_id", text="name phone email label"),
+)
 
 
 def name_of(handset: Handset, number: str) -> str:
     """Name of the contact with a number, or the number if no contact has it."""
-    for row in handset.tables["contact"].values():
+    for row in PEOPLE.rows(handset, "people").values():
         if digits(row["phone"]) == digits(number):
-            return row["name"]
+            return str(row["name"])
     return number
 
 
@@ -32,13 +36,14 @@ def _contacts(handset: Handset, screen: Screen) -> Page:
         case "label":
             return ui.choice_page("Select label", "label", LABELS)
         case "detail":
-            record = handset.tables["contact"][screen.row]
-            rows = [ui.text_row(record["phone"], record.get("label", "Mobile"))]
+            record = PEOPLE.rows(handset, "people")[screen.row]
+            rows = [ui.text_row(record["phone"], record["label"])]
             rows += [ui.text_row(record["email"], "Email")] if record["email"] else []
             return Page(title=record["name"], rows=rows)
-    people = sorted(handset.tables["contact"].items(), key=lambda pair: pair[1]["name"].casefold())
+    people = PEOPLE.rows(handset, "people").items()
     rows = [
-        ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=k)) for k, row in people
+        ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=key))
+        for key, row in sorted(people, key=lambda pair: pair[1]["name"].casefold())
     ]
     add = ui.icon("Create contact", ui.open_screen("contacts", "form", draft={"label": "Mobile"}))
     return Page(title="Contacts", rows=rows or [ui.text_row("No contacts")], bottom=[add])
@@ -64,7 +69,7 @@ def _save(handset: Handset) -> str:
         return "Nothing to save"
     email, label = draft.get("email", "").strip(), draft.get("label", "Mobile")
     record = {"name": name or phone, "phone": phone, "email": email, "label": label}
-    identity = handset.insert("contact", {**record, "favorite": "off"})
+    identity = PEOPLE.insert(handset, "people", record)
     handset.show((*handset.stack[:-1], Screen("contacts", "detail", "", identity)))
     return "Contact saved"
 
@@ -83,7 +88,7 @@ def _dialer(handset: Handset, screen: Screen) -> Page:
 CONTACTS = AppSpec(
     "contacts", "com.google.android.contacts",
     "com.android.contacts.activities.PeopleActivity", _contacts,
-    tables=("contact",),
+    databases=(PEOPLE,),
     providers=("com.android.providers.contacts",),
     intents={
         "android.intent.action.INSERT vnd.android.cursor.dir/contact": _insert,
@@ -97,56 +102,44 @@ DIALER = AppSpec(
 
 
 MESSAGES = "simple sms messenger"
-SMS = db.SqlTable(
-    name="sms",
-    key="_id",
-    phone_table="message",
-    columns=(
-        db.integer("thread_id", "thread"), db.text("address", "to"), db.integer("person", "", None),
-        db.integer("date"), db.integer("date_sent"), db.integer("protocol", "", None),
-        db.integer("read", "", 1), db.integer("status", "", -1),
-        db.numbered("type", "box", ("inbox", "sent")),
-        db.integer("reply_path_present", "", None), db.text("subject", "", None),
-        db.text("body", "text"), db.text("service_center", "", None), db.integer("locked"),
-        db.integer("sub_id", "", 1), db.integer("error_code", "", -1),
-        db.text("creator", "", "com.simplemobiletools.smsmessenger"), db.integer("seen", "", 1),
-    ),
-)  # fmt: skip
-TELEPHONY = db.Database(
+TELEPHONY = Database(
     "/data/data/com.android.providers.telephony/databases/mmssms.db",
-    (
-        SMS,
-        # The conversations are derived from the messages, so their table is always empty.
-        db.SqlTable(
-            name="threads", key="_id", columns=(db.integer("date"), db.text("recipient_ids"))
-        ),
-    ),
-)
+    table("sms", "_id", text="address",
+          integer="thread_id date date_sent locked", other="person INTEGER, protocol INTEGER, "
+          "read INTEGER DEFAULT 1, status INTEGER DEFAULT -1, type INTEGER DEFAULT 1, "
+          "reply_path_present INTEGER, subject TEXT, body TEXT DEFAULT '', service_center TEXT, "
+          "sub_id INTEGER DEFAULT 1, error_code INTEGER DEFAULT -1, "
+          "creator TEXT DEFAULT 'com.simplemobiletools.smsmessenger', seen INTEGER DEFAULT 1")
+    # The conversations are derived from the messages, so no screen reads their table.
+    + table("threads", "_id", integer="date", text="recipient_ids"),
+)  # fmt: skip
+INBOX, SENT = 1, 2
+"""The type of a message."""
 
 
-def store(handset: Handset, number: str, body: str, box: str) -> None:
+def store(handset: Handset, number: str, body: str, box: int) -> None:
     """Add a message that was sent or received."""
     number = digits(number) or number
-    rows = handset.tables["message"].values()
-    fresh = str(1 + max([0, *(int(row["thread"]) for row in rows)]))
-    thread = next((row["thread"] for row in rows if row["to"] == number), fresh)
-    when = str(handset.now * 1000)
-    row = {"to": number, "text": body, "box": box, "thread": thread}
-    handset.insert("message", {**row, "date": when, "date_sent": when})
+    rows = TELEPHONY.rows(handset, "sms").values()
+    fresh = 1 + max([0, *(row["thread_id"] for row in rows)])
+    thread = next((row["thread_id"] for row in rows if row["address"] == number), fresh)
+    when = dict.fromkeys(("date", "date_sent"), handset.now * 1000)
+    row = {"address": number, "body": body, "type": box, "thread_id": thread, **when}
+    TELEPHONY.insert(handset, "sms", row)
 
 
-def newest(handset: Handset) -> list[tuple[int, Row]]:
+def newest(handset: Handset) -> list[Row]:
     """All messages, the newest first."""
-    rows = handset.tables.get("message", {}).items()
-    return sorted(rows, key=lambda pair: (int(pair[1].get("date", "0")), pair[0]), reverse=True)
+    rows = TELEPHONY.rows(handset, "sms").values()
+    return sorted(rows, key=lambda row: (row["date"] or 0, row["_id"]), reverse=True)
 
 
 def _messages(handset: Handset, screen: Screen) -> Page:
     if screen.kind in ("new", "thread"):
         return _new(handset) if screen.kind == "new" else _thread(handset, screen.of)
     latest: dict[str, str] = {}
-    for _, row in newest(handset):
-        latest.setdefault(row["to"], row["text"])
+    for row in newest(handset):
+        latest.setdefault(row["address"], row["body"])
     rows = [
         ui.item(name_of(handset, n), body, ui.open_screen(MESSAGES, "thread", n))
         for n, body in latest.items()
@@ -160,7 +153,7 @@ def _new(handset: Handset) -> Page:
     rows: list[Widget] = []
     if digits(typed):
         rows.append(ui.item(f"Send to {typed}", None, Call(_open, digits(typed))))
-    for row in handset.tables["contact"].values():
+    for row in PEOPLE.rows(handset, "people").values():
         if typed.strip().casefold() in row["name"].casefold():
             rows.append(ui.item(row["name"], row["phone"], Call(_open, digits(row["phone"]))))
     to = ui.field(handset, "Add Contact or Number…", "to")
@@ -174,9 +167,9 @@ def _open(handset: Handset, number: str) -> None:
 def _thread(handset: Handset, number: str) -> Page:
     name = name_of(handset, number)
     rows = [
-        ui.text_row(row["text"], "You" if row["box"] == "sent" else name)
-        for _, row in reversed(newest(handset))
-        if row["to"] == number
+        ui.text_row(row["body"], "You" if row["type"] == SENT else name)
+        for row in reversed(newest(handset))
+        if row["address"] == number
     ]
     write = ui.field(handset, "Type a message…", "text")
     send = ui.button("SMS", Call(_send, number), "Send")
@@ -187,7 +180,7 @@ def _send(handset: Handset, number: str) -> str:
     body = handset.draft.get("text", "")
     if not body.strip():
         return "The message is empty"
-    store(handset, number, body, "sent")
+    store(handset, number, body, SENT)
     handset.draft = {}
     return ""
 

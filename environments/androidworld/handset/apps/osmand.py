@@ -6,8 +6,8 @@ import re
 from unicodedata import normalize
 from xml.etree import ElementTree as ET
 
-from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.databases import Database, table
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, AdbFailure
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen
@@ -21,17 +21,13 @@ PLACES = {
     "Schönberg": (47.1304, 9.5930), "Triesen": (47.1070, 9.5275), "Vaduz": (47.1410, 9.5209),
 }  # fmt: skip
 """Towns of Liechtenstein with latitude and longitude in degrees."""
-MARKERS = db.single_table(
+MARKERS = Database(
     "/data/data/net.osmand/databases/map_markers_db",
-    "map_markers", "rowid", "map marker",
-    (
-        db.text("marker_id", "id"), db.real("marker_lat", "lat"), db.real("marker_lon", "lon"),
-        db.text("marker_description"), db.integer("marker_active", "", 1),
-        db.integer("marker_added", "added"), db.integer("marker_visited"), db.text("group_name"),
-        db.text("group_key"), db.integer("marker_color"), db.text("marker_next_key"),
-        db.integer("marker_disabled"), db.integer("marker_selected"),
-        db.text("marker_map_object_name", "name"), db.text("title", "name"),
-    ),
+    table("map_markers", real="marker_lat marker_lon",
+          text="marker_id marker_description group_name group_key marker_next_key "
+          "marker_map_object_name title",
+          integer="marker_added marker_visited marker_color marker_disabled marker_selected",
+          other="marker_active INTEGER DEFAULT 1"),
 )  # fmt: skip
 FILES = f"{SHARED}/Android/data/net.osmand/files"
 FAVORITES = f"{FILES}/favorites/favorites.gpx"
@@ -109,8 +105,10 @@ def _add_favorite(handset: Handset, place: str) -> str:
 
 def _add_marker(handset: Handset, place: str) -> str:
     lat, lon = find(place)[place]
-    row = {"name": place, "lat": str(lat), "lon": str(lon), "added": str(handset.now * 1000)}
-    handset.insert("map marker", {"id": f"marker-{handset.next_row}", **row})
+    row = {"marker_map_object_name": place, "title": place, "marker_lat": lat, "marker_lon": lon}
+    number = 1 + len(MARKERS.rows(handset, "map_markers"))
+    row |= {"marker_id": f"marker-{number}", "marker_added": handset.now * 1000}
+    MARKERS.insert(handset, "map_markers", row)
     handset.back()
     return "Marker added"
 

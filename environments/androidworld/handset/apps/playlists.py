@@ -9,57 +9,63 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.apps.file_lists import FileBrowser
+from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.phone.state import Row, Screen, Widget
+from swarm_ui.environments.phone.state import Screen, Widget
 
 
 class Playlists(msgspec.Struct, frozen=True, kw_only=True):
     """The screens with the playlists of an app, and those that add files to a playlist."""
 
     app: str
+    database: Database
     lists: str
-    """Table of the playlists. The field ``name`` is the name."""
+    """Table of the playlists."""
+    title: str
+    """Its column with the name."""
     entries: str
-    """Table of the files in them. The field ``list`` is the identity of the playlist."""
+    """Table of the files in them."""
+    owner: str
+    """Its column with the number of the playlist."""
     entry: Callable[[Handset, str, int], Row]
-    """Further fields of an entry, from the file's path and its place in the list."""
+    """Further columns of an entry, from the file's path and its place in the list."""
     name: Callable[[Handset, Row], str]
     """Text that the list shows of an entry."""
     bottom: Callable[[int], list[Line]] = lambda row: []
     """Further rows below a playlist with this identity."""
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        lists = sorted(handset.tables[self.lists].items(), key=lambda pair: pair[1]["name"])
+        found = self.database.rows(handset, self.lists)
+        lists = sorted((row[self.title], key) for key, row in found.items())
         if screen.kind == "add":
             new = ui.item("New playlist", None, ui.open_screen(self.app, "create", screen.of))
-            rows = [ui.item(one["name"], None, Call(self._add, screen.of, k)) for k, one in lists]
+            rows = [ui.item(one, None, Call(self._add, screen.of, k)) for one, k in lists]
             return Page(title="Add to playlist", rows=[new, *rows])
         if screen.kind == "create":
             name = ui.field(handset, "Playlist name", "name")
             create = ui.button("Create", Call(self._create, screen.of))
             return Page(title="New playlist", rows=[name, create])
         if screen.kind == "playlist":
-            return self._playlist(handset, screen.row)
+            return self._playlist(handset, screen.row, found[screen.row][self.title])
         rows = [
-            ui.item(one["name"], f"{len(self.files(handset, k))} files",
+            ui.item(one, f"{len(self.files(handset, k))} files",
                     ui.open_screen(self.app, "playlist", row=k))
-            for k, one in lists
+            for one, k in lists
         ]  # fmt: skip
         return Page(title="Playlists", rows=rows or [ui.text_row("No playlists")])
 
     def files(self, handset: Handset, row: int) -> list[Row]:
         """The entries of a playlist, in its order."""
-        entries = handset.tables[self.entries].values()
-        return [entry for entry in entries if entry["list"] == str(row)]
+        entries = self.database.rows(handset, self.entries).values()
+        return [entry for entry in entries if entry[self.owner] == row]
 
-    def _playlist(self, handset: Handset, row: int) -> Page:
+    def _playlist(self, handset: Handset, row: int, title: str) -> Page:
         names = [self.name(handset, entry) for entry in self.files(handset, row)]
         return Page(
-            title=handset.tables[self.lists][row]["name"],
+            title=title,
             rows=ui.text_rows(names, "No files"),
             bottom=self.bottom(row),
         )
@@ -68,13 +74,16 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
         typed = ui.typed_file_name(handset)
         if not typed:
             return "Invalid name"
-        return self._add(handset, paths, handset.insert(self.lists, {"name": typed}))
+        return self._add(
+            handset, paths, self.database.insert(handset, self.lists, {self.title: typed})
+        )
 
     def _add(self, handset: Handset, paths: str, row: int) -> str:
         """Add files and return to the list of all files."""
         start = len(self.files(handset, row))
         for place, path in enumerate(paths.split("\n"), start):
-            handset.insert(self.entries, {"list": str(row), **self.entry(handset, path, place)})
+            entry = {self.owner: row, **self.entry(handset, path, place)}
+            self.database.insert(handset, self.entries, entry)
         handset.show(tuple(screen for screen in handset.stack if screen.kind == "list"), {})
         return "Added to playlist"
 
@@ -83,20 +92,15 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
 
 PACKAGE = "code.name.monkey.retromusic"
 SONG_TABS = {"Songs": "list", "Playlists": "playlists", "Queue": "queue"}
-_SONG = (db.text("title"), db.text("data", "path"), db.integer("duration"))
-PLAYLISTS = db.Database(
+PLAYLISTS = Database(
     f"/data/data/{PACKAGE}/databases/playlist.db",
-    (
-        db.SqlTable(name="PlaylistEntity", key="playlist_id", phone_table="music playlist",
-                    columns=(db.text("playlist_name", "name"),)),
-        db.SqlTable(name="SongEntity", key="song_key", phone_table="music playlist song",
-                    columns=(db.integer("playlist_creator_id", "list"), *_SONG)),
-    ),
-)  # fmt: skip
-QUEUE = db.single_table(
+    table("PlaylistEntity", "playlist_id", text="playlist_name")
+    + table("SongEntity", "song_key", text="title data", integer="playlist_creator_id duration"),
+)
+QUEUE = Database(
     f"/data/data/{PACKAGE}/databases/music_playback_state.db",
-    "playing_queue", "_id", "music queue", _SONG,
-)  # fmt: skip
+    table("playing_queue", "_id", text="title data", integer="duration"),
+)
 _RATES = (44_100, 48_000, 32_000)
 
 
@@ -120,28 +124,31 @@ def _length(song: Row) -> str:
 
 
 def _seconds(song: Row) -> int:
-    return round(int(song["duration"]) / 1000)
+    return int(round(song["duration"] / 1000))
 
 
 def _song(handset: Handset, path: str) -> Row:
     title = name(path).removesuffix(".mp3")
-    return {"title": title, "path": path, "duration": str(milliseconds(handset.read(path)))}
+    return {"title": title, "data": path, "duration": milliseconds(handset.read(path))}
 
 
 def _save(handset: Handset, row: int) -> str:
     """Export a playlist as a file."""
     lines = ["#EXTM3U"]
     for song in SONG_LISTS.files(handset, row):
-        lines += [f"#EXTINF:{_seconds(song)},{song['title']}", song["path"]]
-    title = handset.tables["music playlist"][row]["name"]
+        lines += [f"#EXTINF:{_seconds(song)},{song['title']}", song["data"]]
+    title = PLAYLISTS.rows(handset, "PlaylistEntity")[row]["playlist_name"]
     handset.write(f"{SHARED}/Download/{title}.m3u", "\n".join(lines).encode())
     return f"Saved playlist to Download/{title}.m3u"
 
 
 SONG_LISTS = Playlists(
     app="retro music",
-    lists="music playlist",
-    entries="music playlist song",
+    database=PLAYLISTS,
+    lists="PlaylistEntity",
+    title="playlist_name",
+    entries="SongEntity",
+    owner="playlist_creator_id",
     entry=lambda handset, path, place: _song(handset, path),
     name=lambda handset, song: f"{song['title']} ({_length(song)})",
     bottom=lambda row: [ui.button("Save as file", Call(_save, row))],
@@ -157,7 +164,7 @@ def _retro(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "playlists":
         return _page("Playlists", SONG_LISTS.page(handset, screen).rows, [tabs])
     if screen.kind == "queue":
-        songs = handset.tables["music queue"].values()
+        songs = QUEUE.rows(handset, "playing_queue").values()
         rows = [ui.text_row(song["title"], _length(song)) for song in songs]
         return _page("Playing queue", rows, [tabs])
     return SONG_LISTS.page(handset, screen)
@@ -200,7 +207,7 @@ def _bar(handset: Handset) -> list[Line]:
 
 def _enqueue(handset: Handset) -> str:
     for path in _picked(handset):
-        handset.insert("music queue", _song(handset, path))
+        QUEUE.insert(handset, "playing_queue", _song(handset, path))
     handset.draft = {}
     return "Added to playing queue"
 
@@ -214,26 +221,20 @@ RETRO_MUSIC = AppSpec(
 # -- VLC: the videos of the shared storage ---------------------------------------------------------
 
 VIDEO_TABS = {"Browse": "list", "Playlists": "playlists"}
-LIBRARY = db.Database(
+LIBRARY = Database(
     "/data/data/org.videolan.vlc/app_db/vlc_media.db",
-    (
-        db.SqlTable(name="Playlist", key="id_playlist", phone_table="video playlist",
-                    columns=(db.text("name"),)),
-        db.SqlTable(name="Media", key="id_media", phone_table="video",
-                    columns=(db.text("filename", "name"),)),
-        db.SqlTable(name="PlaylistMediaRelation", key="rowid", phone_table="video playlist entry",
-                    columns=(db.integer("playlist_id", "list"), db.integer("media_id", "media"),
-                             db.integer("position", "place"))),
-    ),
-)  # fmt: skip
+    table("Playlist", "id_playlist", text="name")
+    + table("Media", "id_media", text="filename")
+    + table("PlaylistMediaRelation", integer="playlist_id media_id position"),
+)
 
 
 def _video_entry(handset: Handset, path: str, place: int) -> Row:
     """An entry of a playlist. Its video is added to the library if it is missing there."""
-    videos = handset.tables["video"].items()
-    known = next((k for k, video in videos if video["name"] == name(path)), None)
-    row = handset.insert("video", {"name": name(path)}) if known is None else known
-    return {"media": str(row), "place": str(place)}
+    videos = LIBRARY.rows(handset, "Media").items()
+    known = next((k for k, video in videos if video["filename"] == name(path)), None)
+    row = known or LIBRARY.insert(handset, "Media", {"filename": name(path)})
+    return {"media_id": row, "position": place}
 
 
 def _open_video(handset: Handset, path: str) -> None:
@@ -242,10 +243,13 @@ def _open_video(handset: Handset, path: str) -> None:
 
 VIDEO_LISTS = Playlists(
     app="vlc",
-    lists="video playlist",
-    entries="video playlist entry",
+    database=LIBRARY,
+    lists="Playlist",
+    title="name",
+    entries="PlaylistMediaRelation",
+    owner="playlist_id",
     entry=_video_entry,
-    name=lambda handset, entry: handset.tables["video"][int(entry["media"])]["name"],
+    name=lambda handset, entry: LIBRARY.rows(handset, "Media")[entry["media_id"]]["filename"],
 )
 BROWSER = FileBrowser(
     app="vlc",

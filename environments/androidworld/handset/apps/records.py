@@ -12,10 +12,10 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset import widgets as ui
+from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
-from swarm_ui.environments.phone.state import Row, Screen
+from swarm_ui.environments.phone.state import Screen
 
 
 class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,29 +23,30 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
 
     app: str
     title: str
+    database: Database
     table: str
     fields: Mapping[str, str]
-    """Labels of the fields. The first field is the name of the record and is required."""
+    """Labels of the fields, by their columns. The first is the name of the record and is required.
+    """
     row: Callable[[Row], tuple[str, str | None]]
     """Text and value that the list shows of a record."""
-    sort_key: Callable[[int, Row], str | int]
-    """Sort key of the list, from the identity and the record."""
+    sort_key: Callable[[Row], str | int]
     choices: Mapping[str, tuple[str, ...]] = {}
-    """The values of fields to choose from; other fields are typed."""
-    is_valid: Mapping[str, Callable[[str], bool]] = {}
-    """Checks of typed fields."""
+    """The values of fields to choose from; stored is their position, counted from 1."""
+    parse: Mapping[str, Callable[[str], object]] = {}
+    """What is stored of typed fields; raises ``ValueError`` if a text is not right."""
     add: str = ""
     """Text of the button that opens an empty form. Empty: records cannot be added by hand."""
-    on_insert: Callable[[Handset], Mapping[str, str]] = lambda handset: {}
-    """Further fields of a new record."""
+    on_insert: Callable[[Handset], Row] = lambda handset: {}
+    """Further columns of a new record."""
     detail: Callable[[Row], list[tuple[str, str]]] | None = None
     """Labels and values that the record's screen shows. ``None`` shows every field."""
     group: str = ""
-    """Field that a record shares with the others of its list. ``Screen.of`` is its value."""
+    """Column that a record shares with the others of its list. ``Screen.of`` is its value."""
 
-    def spec(self, package: str, activity: str, database: db.Database) -> AppSpec:
-        """The app with these screens and one database."""
-        return AppSpec(self.app, package, activity, self.page, (database,))
+    def spec(self, package: str, activity: str) -> AppSpec:
+        """The app with these screens."""
+        return AppSpec(self.app, package, activity, self.page, (self.database,))
 
     def page(self, handset: Handset, screen: Screen) -> Page:
         match screen.kind:
@@ -54,37 +55,46 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
             case "choose":
                 return ui.choice_page(self.fields[screen.of], screen.of, self.choices[screen.of])
             case "detail":
-                return self._detail(handset.tables[self.table][screen.row], screen.row)
+                return self._detail(self._records(handset)[screen.row], screen.row)
             case "delete":
-                name = handset.tables[self.table][screen.row].get(next(iter(self.fields)), "")
-                delete = ui.delete_record(self.table, screen.row, "Deleted")
+                name = self._records(handset)[screen.row][next(iter(self.fields))]
+                delete = ui.delete_record(self.database, self.table, screen.row, "Deleted")
                 return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
         return self._list(handset, screen.of)
+
+    def _records(self, handset: Handset) -> dict[int, Row]:
+        return self.database.rows(handset, self.table)
 
     def _list(self, handset: Handset, group: str) -> Page:
         query = handset.draft.get("search", "").casefold()
         found = [
-            (k, record)
-            for k, record in handset.tables[self.table].items()
-            if (not group or record.get(self.group) == group)
-            and (not query or any(query in value.casefold() for value in record.values()))
+            (self.sort_key(record), key, record)
+            for key, record in self._records(handset).items()
+            if (not group or record[self.group] == group)
+            and (not query or any(query in str(value).casefold() for value in record.values()))
         ]
-        found.sort(key=lambda pair: (self.sort_key(*pair), pair[0]))
+        found.sort(key=lambda one: one[:2])
         rows = [
-            ui.item(*self.row(record), ui.open_screen(self.app, "detail", row=k))
-            for k, record in found
+            ui.item(*self.row(record), ui.open_screen(self.app, "detail", row=key))
+            for _, key, record in found
         ] or [ui.text_row("Nothing here")]
         add = [ui.icon(self.add, ui.open_screen(self.app, "form"))] if self.add else []
         search = ui.field(handset, "Search", "search")
         return Page(title=self.title, rows=rows, top=[search], bottom=add)
 
     def _detail(self, record: Row, row: int) -> Page:
-        name, *shown = ((label, record.get(key, "")) for key, label in self.fields.items())
+        (_, name), *shown = ((label, self._said(record, key)) for key, label in self.fields.items())
         if self.detail is not None:
             shown = self.detail(record)
-        rows = [ui.text_row(name[1]), *(ui.text_row(*pair) for pair in shown)]
+        rows = [ui.text_row(name), *(ui.text_row(*pair) for pair in shown)]
         delete = ui.button("Delete", ui.open_screen(self.app, "delete", row=row))
         return Page(title=self.title, rows=rows, bottom=[delete])
+
+    def _said(self, record: Row, key: str) -> str:
+        value = record[key]
+        if key in self.choices:
+            return _named(self.choices[key], value)
+        return "" if value is None else f"{value / 100:.2f}" if key in self.parse else str(value)
 
     def _form(self, handset: Handset) -> Page:
         rows = []
@@ -98,222 +108,194 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
         return Page(title=self.add, rows=rows, bottom=[ui.button("Save", self._save)])
 
     def _save(self, handset: Handset) -> str:
-        record: dict[str, str] = {}
+        record: dict[str, object] = {}
         for key, label in self.fields.items():
-            default = self.choices.get(key, ("",))[0]
-            text = (handset.draft.get(key) or default).strip()
-            if not (record or text) or (key in self.is_valid and not self.is_valid[key](text)):
+            text = handset.draft.get(key, "").strip()
+            if key in self.choices:
+                record[key] = 1 + self.choices[key].index(text or self.choices[key][0])
+                continue
+            try:
+                if not (record or text):
+                    raise ValueError
+                record[key] = self.parse.get(key, str)(text)
+            except ValueError:
                 return f"{label} is not right"
-            record[key] = text
-        handset.insert(self.table, {**record, **self.on_insert(handset)})
+        self.database.insert(handset, self.table, {**record, **self.on_insert(handset)})
         handset.back()
         return "Saved"
 
 
-def _created(handset: Handset) -> dict[str, str]:
-    return dict.fromkeys(("created", "modified"), str(handset.now * 1000))
+def _named(names: tuple[str, ...], number: object) -> str:
+    """The name with this number, counted from 1."""
+    return dict(enumerate(names, start=1)).get(number, "") if isinstance(number, int) else ""
 
 
-def _moment(milliseconds: str) -> datetime:
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+def _moment(milliseconds: int | None) -> datetime:
+    return datetime.fromtimestamp((milliseconds or 0) / 1000, UTC)
 
 
 CATEGORIES = (
     "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",
     "Health Care", "Education", "Donation",
 )  # fmt: skip
-ACCOUNTING = db.single_table(
-    "/data/data/com.arduia.expense/databases/accounting.db",
-    "expense", "expense_id", "expense",
-    (
-        db.text("name", "item"), db.cents("amount", "amount"),
-        db.numbered("category", "category", CATEGORIES), db.text("note"),
-        db.integer("created_date", "created"), db.integer("modified_date", "modified"),
-    ),
-)  # fmt: skip
-
-
 _MOST = 10**12
 """Bound of an amount; the database holds its cents as an integer."""
 
 
-def _amount(typed: str) -> bool:
+def _cents(typed: str) -> int:
     try:
-        return 0 < Decimal(typed) < _MOST
-    except InvalidOperation:
-        return False
+        amount = Decimal(typed)
+        if 0 < amount < _MOST:
+            return round(amount * 100)
+    except InvalidOperation as error:
+        raise ValueError from error
+    raise ValueError
 
 
 def _expense(record: Row) -> tuple[str, str]:
-    when = _moment(record.get("created", "0"))
-    return record["item"], f"${record['amount']} · {record['category']} · {when:%b} {when.day}"
+    when, category = _moment(record["created_date"]), _named(CATEGORIES, record["category"])
+    return record["name"], f"${record['amount'] / 100:.2f} · {category} · {when:%b} {when.day}"
 
 
 EXPENSE = RecordListApp(
     app="pro expense",
     title="Pro Expense",
+    database=Database(
+        "/data/data/com.arduia.expense/databases/accounting.db",
+        table("expense", "expense_id", text="name note",
+              integer="amount category created_date modified_date"),
+    ),
     table="expense",
-    fields={"item": "Name", "amount": "Amount", "category": "Category", "note": "Note"},
+    fields={"name": "Name", "amount": "Amount", "category": "Category", "note": "Note"},
     choices={"category": CATEGORIES},
-    is_valid={"amount": _amount},
+    parse={"amount": _cents},
     add="Add expense",
     row=_expense,
-    sort_key=lambda key, record: -int(record.get("created", "0")),
-    on_insert=_created,
-).spec("com.arduia.expense", "com.arduia.expense.ui.MainActivity", ACCOUNTING)
+    sort_key=lambda record: -(record["created_date"] or 0),
+    on_insert=lambda h: dict.fromkeys(("created_date", "modified_date"), h.now * 1000),
+).spec("com.arduia.expense", "com.arduia.expense.ui.MainActivity")  # fmt: skip
 
 
-COOKBOOK = db.single_table(
-    "/data/data/com.flauschcode.broccoli/databases/broccoli",
-    "recipes", "recipeId", "recipe",
-    (
-        db.text("title", "dish"), db.text("description"), db.text("servings"),
-        db.text("preparationTime", "duration"), db.text("source"), db.text("ingredients"),
-        db.text("directions"), db.flag("favorite", "starred"), db.text("imageName", "image"),
-    ),
-)  # fmt: skip
 RECIPES = RecordListApp(
     app="broccoli",
     title="Broccoli",
-    table="recipe",
+    database=Database(
+        "/data/data/com.flauschcode.broccoli/databases/broccoli",
+        table("recipes", "recipeId", integer="favorite", text="title description servings "
+              "preparationTime source ingredients directions imageName"),
+    ),
+    table="recipes",
     fields={
-        "dish": "Title", "description": "Description", "source": "Source", "servings": "Servings",
-        "duration": "Preparation time", "ingredients": "Ingredients", "directions": "Directions",
+        "title": "Title", "description": "Description", "source": "Source", "servings": "Servings",
+        "preparationTime": "Preparation time", "ingredients": "Ingredients",
+        "directions": "Directions",
     },
     add="New recipe",
-    row=lambda record: (record["dish"], record.get("description", "")),
-    sort_key=lambda key, record: record["dish"].casefold(),
-    on_insert=lambda handset: {"starred": "off", "image": ""},
-).spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity", COOKBOOK)  # fmt: skip
+    row=lambda record: (record["title"], record["description"] or ""),
+    sort_key=lambda record: str(record["title"]).casefold(),
+).spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity")  # fmt: skip
 
 
 PRIORITIES = ("high", "medium", "low", "none")
 """Priorities, in the order of their numbers in the database, from 0."""
-TASK_LIST = db.single_table(
-    "/data/data/org.tasks/databases/database",
-    "tasks", "_id", "todo",
-    (
-        db.text("title", "task", None), db.integer("importance", "", 3),
-        db.integer("dueDate", "due"), *db.integers("hideUntil created modified completed deleted"),
-        db.text("notes", "", None), *db.integers("estimatedSeconds elapsedSeconds timerStart"),
-        *db.integers("notificationFlags lastNotified"), db.text("recurrence", "", None),
-        db.integer("repeat_from"), db.text("calendarUri", "", None), db.text("remoteId", "", None),
-        *db.integers("collapsed parent"), db.integer("order", "", None), db.integer("read_only"),
-    ),
-)  # fmt: skip
 
 
-def _when(record: Row, key: str) -> str:
-    moment = record.get(key, "0")
-    return f"{_moment(moment):%a %Y-%m-%d %H:%M}" if moment != "0" else "no date"
+def _when(moment: int | None) -> str:
+    return f"{_moment(moment):%a %Y-%m-%d %H:%M}" if moment else "no date"
 
 
 def _todo(record: Row) -> tuple[str, str]:
-    done = int(record.get("completed", "0"))
-    priority = PRIORITIES[int(record.get("importance", "3"))]
-    state = f" · done {_when(record, 'completed')}" if done else ""
-    return record["task"], f"due {_when(record, 'due')} · {priority} priority{state}"
+    done = record["completed"]
+    state = f" · done {_when(done)}" if done else ""
+    priority = PRIORITIES[record["importance"]]
+    return record["title"], f"due {_when(record['dueDate'])} · {priority} priority{state}"
 
 
 TASKS = RecordListApp(
     app="tasks",
     title="My Tasks",
-    table="todo",
-    fields={"task": "Title", "notes": "Description"},
+    database=Database(
+        "/data/data/org.tasks/databases/database",
+        table("tasks", "_id", other='title TEXT, importance INTEGER DEFAULT 3, notes TEXT, '
+              'recurrence TEXT, calendarUri TEXT, remoteId TEXT, "order" INTEGER',
+              integer="dueDate hideUntil created modified completed deleted estimatedSeconds "
+              "elapsedSeconds timerStart notificationFlags lastNotified repeat_from collapsed "
+              "parent read_only"),
+    ),
+    table="tasks",
+    fields={"title": "Title", "notes": "Description"},
     add="Create task",
     row=_todo,
-    sort_key=lambda key, record: int(record.get("due", "0")),
-    on_insert=_created,
-).spec("org.tasks", "com.todoroo.astrid.activity.MainActivity", TASK_LIST)
+    sort_key=lambda record: record["dueDate"] or 0,
+    on_insert=lambda h: dict.fromkeys(("created", "modified"), h.now * 1000),
+).spec("org.tasks", "com.todoroo.astrid.activity.MainActivity")  # fmt: skip
 
 
 MILE = 1609.34
 """The length of a mile in metres."""
-TRACKS = db.single_table(
-    "/data/data/de.dennisguse.opentracks/databases/database.db",
-    "tracks", "_id", "track",
-    (
-        *db.texts("name description category activity_type"),
-        *db.integers("starttime stoptime numpoints"), db.real("totaldistance"),
-        *db.integers("totaltime movingtime"), *db.reals("avgspeed avgmovingspeed maxspeed"),
-        *db.reals("minelevation maxelevation elevationgain"), db.text("icon", "", None),
-        db.blob("uuid"), db.real("elevationloss"), db.integer("starttime_offset"),
-    ),
-)  # fmt: skip
-
-
-def _length(record: Row) -> str:
-    return f"{float(record['totaldistance']) / MILE:.2f} mi"
-
-
-def _time(record: Row) -> str:
-    minutes, seconds = divmod(int(record["totaltime"]) // 1000, 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _track(record: Row) -> tuple[str, str]:
-    parts = (record["category"], _when(record, "starttime"), _length(record), _time(record))
+    minutes, seconds = divmod(record["totaltime"] // 1000, 60)
+    parts = (
+        record["category"],
+        _when(record["starttime"]),
+        f"{record['totaldistance'] / MILE:.2f} mi",
+        f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}",
+    )
     return record["name"], " · ".join(parts)
 
 
 SPORTS = RecordListApp(
     app="opentracks",
     title="OpenTracks",
-    table="track",
+    database=Database(
+        "/data/data/de.dennisguse.opentracks/databases/database.db",
+        table("tracks", "_id", text="name description category activity_type",
+              integer="starttime stoptime numpoints totaltime movingtime starttime_offset",
+              real="totaldistance avgspeed avgmovingspeed maxspeed minelevation maxelevation "
+              "elevationgain elevationloss", other="icon TEXT, uuid BLOB DEFAULT x''"),
+    ),
+    table="tracks",
     fields={"name": "Name", "category": "Activity type", "description": "Description"},
     row=_track,
-    sort_key=lambda key, record: -int(record["starttime"]),
-).spec("de.dennisguse.opentracks", "de.dennisguse.opentracks.TrackListActivity", TRACKS)
+    sort_key=lambda record: -record["starttime"],
+).spec("de.dennisguse.opentracks", "de.dennisguse.opentracks.TrackListActivity")  # fmt: skip
 
 
-_SHARED = (
-    *db.integers("created_time updated_time user_created_time user_updated_time"),
-    db.text("encryption_cipher_text"), db.integer("encryption_applied"), db.text("parent_id"),
-    db.integer("is_shared"), *db.texts("share_id master_key_id user_data"),
-)  # fmt: skip
-_NORMALIZED = (
-    *db.texts("id parent_id title body"),
-    *db.integers("is_todo todo_completed user_created_time user_updated_time"),
-    *db.reals("latitude longitude altitude"), db.text("source_url"), db.integer("todo_due"),
-)  # fmt: skip
-NOTES = db.Database(
+_TEXTS = "encryption_cipher_text parent_id share_id master_key_id user_data id title"
+_TIMES = (
+    "created_time updated_time user_created_time user_updated_time encryption_applied is_shared"
+)
+NOTES = Database(
     "/data/data/net.cozic.joplin/databases/joplin.sqlite",
-    (
-        db.SqlTable(
-            name="folders", key="rowid", phone_table="notebook",
-            columns=(*_SHARED, *db.texts("id title"), db.integer("deleted_time"), db.text("icon")),
-        ),
-        db.SqlTable(
-            name="notes", key="rowid", phone_table="joplin note",
-            columns=(
-                *_SHARED, *db.texts("id title body"),
-                *db.integers("is_todo todo_due todo_completed is_conflict"),
-                *db.reals("latitude longitude altitude"),
-                *db.texts("author source_url source source_application application_data"),
-                db.real("order"), db.integer("markup_language", "", 1),
-                db.text("conflict_original_id"),
-            ),
-        ),
-        # The index for the search is derived from the notes, so its table is always empty.
-        db.SqlTable(name="notes_normalized", key="rowid", columns=_NORMALIZED),
-    ),
+    table("folders", text=f"{_TEXTS} icon", integer=f"{_TIMES} deleted_time")
+    + table("notes", text=f"{_TEXTS} body author source_url source source_application "
+            "application_data conflict_original_id", real="latitude longitude altitude order",
+            integer=f"{_TIMES} is_todo todo_due todo_completed is_conflict",
+            other="markup_language INTEGER DEFAULT 1")
+    # The index for the search is derived from the notes, so no screen reads its table.
+    + table("notes_normalized", text="id parent_id title body source_url",
+            real="latitude longitude altitude",
+            integer="is_todo todo_completed user_created_time user_updated_time todo_due"),
 )  # fmt: skip
 
 
 def _note_kind(note: Row) -> str:
-    if note.get("is_todo", "0") == "0":
+    if not note["is_todo"]:
         return "Note"
-    return "To-do" if note.get("todo_completed", "0") == "0" else "To-do, done"
+    return "To-do, done" if note["todo_completed"] else "To-do"
 
 
 NOTE_LIST = RecordListApp(
     app="joplin",
     title="Notes",
-    table="joplin note",
+    database=NOTES,
+    table="notes",
     fields={"title": "Title", "body": "Body"},
     row=lambda note: (note["title"], _note_kind(note)),
-    sort_key=lambda key, note: note["title"].casefold(),
-    detail=lambda note: [("Kind", _note_kind(note)), ("Body", note.get("body", ""))],
+    sort_key=lambda note: str(note["title"]).casefold(),
+    detail=lambda note: [("Kind", _note_kind(note)), ("Body", note["body"] or "")],
     group="parent_id",
 )
 
@@ -321,7 +303,7 @@ NOTE_LIST = RecordListApp(
 def _joplin(handset: Handset, screen: Screen) -> Page:
     if screen.kind != "list" or screen.of:
         return NOTE_LIST.page(handset, screen)
-    books = sorted(handset.tables["notebook"].values(), key=lambda book: book["title"])
+    books = sorted(NOTES.rows(handset, "folders").values(), key=lambda book: str(book["title"]))
     rows = [ui.item("All notes", None, ui.open_screen("joplin", "all"))]
     rows += [
         ui.item(b["title"], "Notebook", ui.open_screen("joplin", "list", b["id"])) for b in books
@@ -329,7 +311,4 @@ def _joplin(handset: Handset, screen: Screen) -> Page:
     return Page(title="Joplin", rows=rows)
 
 
-JOPLIN = AppSpec(
-    "joplin", "net.cozic.joplin", ".MainActivity", _joplin,
-    databases=(NOTES,),
-)  # fmt: skip
+JOPLIN = AppSpec("joplin", "net.cozic.joplin", ".MainActivity", _joplin, databases=(NOTES,))
