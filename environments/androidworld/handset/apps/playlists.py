@@ -124,7 +124,8 @@ def _length(song: Row) -> str:
 
 
 def _seconds(song: Row) -> int:
-    return int(round(song["duration"] / 1000))
+    seconds: int = round(song["duration"] / 1000)
+    return seconds
 
 
 def _song(handset: Handset, path: str) -> Row:
