@@ -20,8 +20,7 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
-    from swarm_ui.nodes.models.acting.published import PublishedModel
-    from swarm_ui.nodes.models.acting.ray_model import hold_model
+    from swarm_ui.nodes.models.acting.published import PublishedModel, hold_model
     from swarm_ui.nodes.models.openai.model import OpenAIModel, ServedModel
     from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
     from swarm_ui.nodes.models.pretrained.catalogue import (
@@ -44,8 +43,7 @@ __all__ = [
 
 _LAZY = {
     "acting.actor_model": ("ActorModel",),
-    "acting.published": ("PublishedModel",),
-    "acting.ray_model": ("hold_model",),
+    "acting.published": ("PublishedModel", "hold_model"),
     "openai.model": ("OpenAIModel", "ServedModel"),
     "openai.options": ("ChatOptions", "RateLimits"),
     "pretrained.catalogue": ("adapter_folder", "model_folder", "pulled_folder"),

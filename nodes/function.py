@@ -8,8 +8,9 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import ParamSpec, TypeVar, overload
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
@@ -114,27 +115,15 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     cancellation this raises at once, and what the function returns or raises is discarded. Neither
     the event loop nor the process waits for it, unlike with ``asyncio.to_thread``.
     """
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result((result, error))
+    context, future = contextvars.copy_context(), Future[T]()
+    future.set_running_or_notify_cancel()  # a cancellation does not reach the thread
 
     def work() -> None:
-        result: Any = None
-        error: BaseException | None = None
         try:
-            result = context.run(function, *args, **kwargs)
-        except BaseException as raised:  # raised again where the call is awaited
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle, result, error)
+            future.set_result(context.run(function, *args, **kwargs))
+        except BaseException as error:  # raised again where the call is awaited
+            future.set_exception(error)
 
     name = getattr(function, "__name__", type(function).__name__)
     threading.Thread(target=work, name=f"swarm-ui {name}", daemon=True).start()
-    result, error = await done
-    if error is not None:
-        raise error
-    found: T = result
-    return found
+    return await asyncio.wrap_future(future)

@@ -104,10 +104,11 @@ class GPTSwarmNode:
 
 
 class _Call:
-    """One call of a node, with a model that records what it is asked."""
+    """One call of a node. It is the operation's ``llm``, and records its prompts and its usage."""
 
     def __init__(self, node: GPTSwarmNode, context: NodeContext) -> None:
-        self.node, self.seed = node, context.seed
+        self._model, self._seed = node.model, context.seed
+        self._llm: Any = None
         self.prompts: list[str] = []
         self.completions: list[Completion] = []
         self.failed: Exception | None = None
@@ -121,7 +122,7 @@ class _Call:
         memo = {id(v): v for v in (*held, *operation.predecessors, *operation.successors)}
         memo[id(operation.memory)] = Memory()
         if (llm := vars(operation).get("llm")) is not None:
-            memo[id(llm)] = _Model(llm, self)
+            self._llm, memo[id(llm)] = llm, self
         twin = copy.deepcopy(operation, memo)
         twin.inputs, twin.outputs = [], []
         work = twin._execute
@@ -148,25 +149,18 @@ class _Call:
             logprob=done[0].logprob if len(done) == 1 else None,
         )
         shown = completion if self.prompts else None
-        return NodeReply(content=content, error=error, completion=shown, seed=self.seed)
-
-
-class _Model:
-    """Replaces an operation's ``llm`` during one call, and records its prompts and its usage."""
-
-    def __init__(self, llm: Any, call: _Call) -> None:
-        self._llm, self._call = llm, call
+        return NodeReply(content=content, error=error, completion=shown, seed=self._seed)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._llm, name)
 
     def gen(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._call.node.model is not None:
+        if self._model is not None:
             raise ConfigError(
                 "a GPTSwarm operation calls its model with gen(), which would block the event "
                 "loop; expected agen(). Leave model out, so that its own llm answers"
             )
-        self._call.prompts.append(_text(messages))
+        self.prompts.append(_text(messages))
         return self._llm.gen(messages, *args, **kwargs)
 
     async def agen(
@@ -176,22 +170,21 @@ class _Model:
         temperature: float | None = None,
         num_comps: int | None = None,
     ) -> Any:
-        call, node = self._call, self._call.node
-        if node.model is None:
-            call.prompts.append(_text(messages))
+        if self._model is None:
+            self.prompts.append(_text(messages))
             return await self._llm.agen(messages, max_tokens, temperature, num_comps)
         requests = [
             Request(
                 chat=_chat(messages),
                 temperature=_TEMPERATURE if temperature is None else temperature,
                 max_tokens=max_tokens or _MAX_TOKENS,
-                seed=derive(call.seed, "gptswarm", len(call.prompts) + k),
+                seed=derive(self._seed, "gptswarm", len(self.prompts) + k),
             )
             for k in range(num_comps or 1)
         ]
-        completions = await node.model.generate(requests)
-        call.completions += completions
-        call.prompts += [completion.prompt for completion in completions]
+        completions = await self._model.generate(requests)
+        self.completions += completions
+        self.prompts += [completion.prompt for completion in completions]
         texts = [completion.text for completion in completions]
         return texts[0] if len(texts) == 1 else texts
 

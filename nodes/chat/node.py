@@ -8,16 +8,31 @@ from typing import Any
 
 import msgspec
 
+from swarm_ui.agent_view import identity
 from swarm_ui.errors import ConfigError, ModelError, ReplyError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall, check_model
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.nodes.agent import completed
-from swarm_ui.nodes.chat.prompt import Prompt, check_template, first_chat
-from swarm_ui.nodes.chat.schema import ReplySchema
-from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool, cut_result, tools_of
+from swarm_ui.nodes.chat.tools import TOOL_NAME, ReplySchema, Tool, cut_result, tools_of
+from swarm_ui.observation import Observation, render
 from swarm_ui.prompts import read_calls, with_schema, written_calls
+from swarm_ui.prompts.quoting import cut, inside, one_line_each, without_tags
+from swarm_ui.trace.records import hear
 
+Prompt = str | Callable[[Sequence[Message], NodeContext], str | Sequence[ChatMessage]]
+"""A template with fields in braces, see :data:`FIELDS`; or a function ``(inbox, context)`` that
+returns the text of the user's turn, or the turns of a whole chat."""
+
+FIELDS = {
+    "goal": "the goal of the run: its question or task",
+    "screen": "the screen, if the observation has one",
+    "messages": "the messages of the predecessors, each in a block with the name of its sender",
+    "own": "the node's own message of the last round, in a block",
+    "round": "number of the round, from 1",
+    "rounds": "number of rounds",
+}
+"""The fields of a template with their values; a missing value is an empty text."""
 MODEL = "model"
 """Name under which the trace records the model's turns, as in ``"writer/model"``."""
 
@@ -50,7 +65,7 @@ class ChatNode:
     """Text of the system turn: the role."""
     prompt: Prompt | None = None
     """A template, such as ``"Review this for {goal}: {messages}"`` (the fields are in
-    :data:`~swarm_ui.nodes.chat.prompt.FIELDS`); or a function ``(inbox, context)`` that
+    :data:`~swarm_ui.nodes.chat.node.FIELDS`); or a function ``(inbox, context)`` that
     returns a text or the turns of a chat. ``None``: the goal, the screen, its own last message and
     those of its predecessors."""
     schema: Any = None
@@ -81,7 +96,15 @@ class ChatNode:
     def __post_init__(self) -> None:
         where = f"chat node '{self.id}'"
         check_model(where, self.model)
-        check_template(self.prompt, where)
+        if isinstance(self.prompt, str):
+            try:
+                self.prompt.format_map(dict.fromkeys(FIELDS, ""))
+            except (ValueError, LookupError, AttributeError) as error:
+                raise ConfigError(
+                    f"{where}: the prompt cannot be filled in: {error}. Its fields are "
+                    f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Double literal braces, and "
+                    "give a function (inbox, context) for anything else"
+                ) from error
         bounds = {"temperature": 0, "max_tokens": 1, "max_tool_calls": 0, "max_repairs": 0}
         for name, least in bounds.items():
             value = getattr(self, name)
@@ -92,7 +115,7 @@ class ChatNode:
         object.__setattr__(self, "_tools", tools_of(self.tools))
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        chat = first_chat(self.system, self.prompt, inbox, context)
+        chat = _first_chat(self.system, self.prompt, inbox, context)
         return await _Conversation(self, chat, inbox, context).finish()
 
     def value(self, message: Message) -> Any:
@@ -214,3 +237,51 @@ class _Conversation:
         self._heard.append(result)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")
         self._chat.append(ChatMessage("tool", text, answers=call.id))
+
+
+# -- the first prompt ----------------------------------------------------------------------------
+
+
+def _first_chat(
+    system: str, prompt: Prompt | None, inbox: Sequence[Message], context: NodeContext
+) -> tuple[ChatMessage, ...]:
+    """The chat that a node begins with. Without a prompt, it holds the goal, the screen, the node's
+    last message and the messages of its predecessors."""
+    before = (ChatMessage("system", system),) if system else ()
+    if callable(prompt):
+        asked = prompt(inbox, context)
+        return (*before, *([ChatMessage("user", asked)] if isinstance(asked, str) else asked))
+    fields = _fields(inbox, context)
+    if prompt is None:
+        parts = [fields[name] for name in ("goal", "screen", "own", "messages")]
+        text = "\n\n".join(part for part in parts if part)
+    else:
+        text = prompt.format_map(fields)
+    return (*before, ChatMessage("user", text))
+
+
+def _fields(inbox: Sequence[Message], context: NodeContext) -> dict[str, str]:
+    own = [_block(message, context) for message in inbox if message.sender == context.node]
+    heard = [_block(message, context) for message in inbox if message.sender != context.node]
+    return {
+        "goal": without_tags(context.observation.goal),
+        "screen": _screen(context.observation),
+        "messages": "\n\n".join(heard),
+        "own": "\n\n".join(own),
+        "round": str(context.round + 1),
+        "rounds": str(context.rounds),
+    }
+
+
+def _block(message: Message, context: NodeContext) -> str:
+    heard = hear(message, identity(context.observation), listener=context.node)
+    speaker = "Your previous answer" if heard.own else f"{inside(heard.sender)} said"
+    return f"{speaker}:\n<said>\n{without_tags(cut(heard.content.strip()))}\n</said>"
+
+
+def _screen(observation: Observation) -> str:
+    if not observation.elements and not observation.app:
+        return ""
+    front = f"(in front: {inside(observation.app)})\n" if observation.app else ""
+    rows = inside(render(one_line_each(observation)), keep_lines=True)
+    return f"On the screen:\n<screen>\n{front}{rows}\n</screen>"

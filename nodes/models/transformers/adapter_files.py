@@ -46,7 +46,7 @@ class _Config(msgspec.Struct):
     """Initialisation of the adapter; other values change the base model."""
 
 
-_UNUSED = frozenset({
+_UNREAD = frozenset({
     "task_type", "base_model_name_or_path", "revision", "inference_mode", "auto_mapping",
     "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
     "target_modules", "layers_to_transform", "layers_pattern", "exclude_modules", "fan_in_fan_out",
@@ -70,18 +70,18 @@ def read_adapter(folder: Path) -> PlainAdapter:
         raise ConfigError(
             f"no adapter in '{folder}', as peft writes them; missing: {', '.join(missing)}"
         )
-    given = _decoded(folder / _CONFIG, dict[str, Any])
-    known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
-    normal = LoraConfig()
+    given, normal = _decoded(folder / _CONFIG, dict[str, Any]), LoraConfig()
     more = [
-        f"{key}={str(given[key])[:40]}"
-        for key in sorted(given.keys() - known.keys() - _UNUSED)
-        if given[key] and given[key] != getattr(normal, key, None)
+        f"{key}={str(value)[:40]}"
+        for key, value in sorted(given.items())
+        if key not in _UNREAD.union(_Config.__struct_fields__)
+        and value
+        and value != getattr(normal, key, None)
     ]
     try:
-        config = msgspec.convert(known, _Config)
+        config = msgspec.convert(given, _Config)
     except msgspec.ValidationError as error:
-        more.append(f"{error}, in {known}")
+        more.append(str(error))
     if more:
         raise ConfigError(
             f"the adapter in '{folder}' is not plain LoRA ({', '.join(more)}); only plain LoRA on "
@@ -89,25 +89,25 @@ def read_adapter(folder: Path) -> PlainAdapter:
             "one batch. Save it as plain LoRA: save_pretrained of peft has "
             "path_initial_model_for_weight_conversion"
         )
-    rank, weights = config.r, _weights(folder / _WEIGHTS)
+    rank = config.r
     scale = config.lora_alpha / (rank**0.5 if config.use_rslora else rank)
-    made: dict[str, LoraWeights] = {}
-    for layer in dict.fromkeys(layer for layer, _ in weights):
-        down, up = weights.get((layer, "A")), weights.get((layer, "B"))
+    weights: dict[str, LoraWeights] = {}
+    for layer, parts in _weights(folder / _WEIGHTS).items():
+        down, up = parts.get("A"), parts.get("B")
         if down is None or up is None or not rank == down.shape[0] == up.shape[1]:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit its configuration: expected two matrices "
                 f"of rank {rank} for {layer}"
             )
-        made[layer] = LoraWeights(down, up, scale)
+        weights[layer] = LoraWeights(down, up, scale)
     plain = LoraConfig(
         r=rank,
         lora_alpha=config.lora_alpha,  # type: ignore[arg-type]
         lora_dropout=config.lora_dropout,
         use_rslora=config.use_rslora,
-        target_modules=[*made],
+        target_modules=[*weights],
     )
-    return PlainAdapter(plain, made)
+    return PlainAdapter(plain, weights)
 
 
 def read_versions(folder: Path) -> dict[str, int]:
@@ -118,19 +118,18 @@ def read_versions(folder: Path) -> dict[str, int]:
     """
     if not (folder / VERSIONS_FILE).is_file():
         raise ConfigError(f"no adapters in '{folder}': expected {VERSIONS_FILE} there")
-    numbers: dict[str, int] = _decoded(
-        folder / VERSIONS_FILE, dict[str, Annotated[int, Meta(ge=0)]]
-    )
+    kind = dict[str, Annotated[int, Meta(ge=0)]]
+    numbers: dict[str, int] = _decoded(folder / VERSIONS_FILE, kind)
     return numbers
 
 
-def _weights(path: Path) -> dict[tuple[str, str], Tensor]:
+def _weights(path: Path) -> dict[str, dict[str, Tensor]]:
     """The weights of a file, which must all be those of plain LoRA, by layer and "A" or "B"."""
     try:
         weights = load(path.read_bytes())
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ConfigError(f"'{path}' is not a readable safetensors file: {error}") from error
-    found: dict[tuple[str, str], Tensor] = {}
+    found: dict[str, dict[str, Tensor]] = {}
     for key, weight in weights.items():
         named = _KEY.fullmatch(key)
         if not named or ".lora_" in named[1] or weight.ndim != 2 or not weight.is_floating_point():
@@ -140,7 +139,7 @@ def _weights(path: Path) -> dict[tuple[str, str], Tensor]:
             )
         if not weight.isfinite().all():
             raise ConfigError(f"'{path}': {key} holds numbers that are not finite")
-        found[named[1].removesuffix("."), named[2]] = weight
+        found.setdefault(named[1].removesuffix("."), {})[named[2]] = weight
     if not found:
         raise ConfigError(f"'{path}' must hold weights of plain LoRA alone, got none")
     return found

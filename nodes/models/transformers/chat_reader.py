@@ -20,7 +20,12 @@ from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.prompts import as_chat, format_named, shortened
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
-_HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
+_PLAIN = (
+    "{{ bos_token }}{% for m in messages %}{{ m.role | capitalize }}: {{ m.content }}"
+    "{{ '\\n\\n' }}{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+"""The chat template of a tokenizer that has none."""
+_HEADING = r"^(?=\\*(?:system|user|assistant):)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class ChatReader:
     processes."""
 
     tokenizer: Any
-    """A tokenizer of transformers, with or without a chat template."""
+    """A tokenizer of transformers. One without a chat template gets a plain one."""
     name: str
     """Name of the model, for error messages."""
     context: int | None = None
@@ -68,6 +73,8 @@ class ChatReader:
     def __post_init__(self) -> None:
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"prompt_tokens must be >= 1, got {self.prompt_tokens}")
+        if self.tokenizer.chat_template is None:
+            self.tokenizer.chat_template = _PLAIN
         alone = [("user", self.content)]
         system = _accepts(self.tokenizer, [("system", self.content), *alone])
         takes = system or not _accepts(self.tokenizer, alone)
@@ -122,11 +129,8 @@ class ChatReader:
     def templated(self, turns: Sequence[tuple[str, Any]]) -> str:
         """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
         refuses them."""
-        tokenizer = self.tokenizer
-        if tokenizer.chat_template is None:
-            return (tokenizer.bos_token or "") + _plain(turns)
         try:
-            return _templated(tokenizer, turns)
+            return _templated(self.tokenizer, turns)
         except Exception as error:  # a template is a program that may raise anything
             raise ModelError(
                 f"the chat template of '{self.name}' refuses this chat "
@@ -148,11 +152,6 @@ class ChatReader:
         return min(limits)
 
 
-def _plain(turns: Sequence[tuple[str, str]]) -> str:
-    lines = [f"{role.capitalize()}: {_HEADING.sub(_escaped, content)}" for role, content in turns]
-    return "\n\n".join([*lines, "Assistant:"])
-
-
 def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
     chat = [{"role": role, "content": content} for role, content in turns]
     return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
@@ -172,22 +171,20 @@ def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:
     turns with this content."""
     added = tokenizer.added_tokens_decoder.values()
     marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
-    if tokenizer.chat_template is not None:
-        for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
-            try:
-                shown = _templated(tokenizer, [(role, content) for role in roles])
-            except Exception:  # it accepts no such chat, so it has no such marks
-                continue
-            marks.update(_LIKE_A_MARK.findall(shown))
+    for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
+        try:
+            shown = _templated(tokenizer, [(role, content) for role in roles])
+        except Exception:  # it accepts no such chat, so it has no such marks
+            continue
+        marks.update(_LIKE_A_MARK.findall(shown))
     listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, listed)) or r"(?!)", re.IGNORECASE)
+    parts = [_HEADING] * (tokenizer.chat_template == _PLAIN) + [*map(re.escape, listed)]
+    return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE | re.MULTILINE)
 
 
 def _broken(mark: re.Match[str]) -> str:
-    """A mark as harmless text."""
+    """A mark as harmless text; the beginning of a heading gets a backslash."""
     text = mark[0]
+    if not text:
+        return "\\"
     return f"‹{text[1:]}" if text[0] == "<" else f"{text[0]} {text[1:]}"
-
-
-def _escaped(heading: re.Match[str]) -> str:
-    return f"\\{heading[0]}"

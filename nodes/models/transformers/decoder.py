@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.transformers.cache import KVCache, Prefix, PrefixStore, common
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Decoded, Row, choose
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, choose
 from swarm_ui.nodes.models.transformers.forwards import (
     Pictures,
     forward,
     forward_cost,
     gaps_allowed,
     pieces,
-    token_logprobs,
 )
 from swarm_ui.nodes.models.transformers.routing import LoraRouting
 
@@ -43,8 +40,8 @@ class Batch(NamedTuple):
 
 
 class Decoder:
-    """Writes, scores and compares replies. In each method, ``routing`` has the adapter of each row;
-    it is updated when rows are moved or removed."""
+    """Continues rows, and compares first tokens. In each method, ``routing`` has the adapter of
+    each row; it is updated when rows are moved or removed."""
 
     def __init__(
         self,
@@ -72,50 +69,31 @@ class Decoder:
         self._gaps = gaps_allowed(network, KVCache(network.config))
         self.prefixes = PrefixStore(prefix_bytes if self._gaps else 0)
 
-    def score(
-        self, routing: LoraRouting, prompts: Sequence[list[int]], replies: Sequence[list[int]]
-    ) -> list[float]:
-        """The log-probability of each reply after its prompt, nats."""
-        pairs = list(zip(prompts, replies, strict=True))
-        both = [torch.tensor([*prompt, *reply]) for prompt, reply in pairs]
-        marks = [torch.tensor([0] * len(prompt) + [1] * len(reply)) for prompt, reply in pairs]
-        out = [0.0] * len(both)
-        for rows in pieces([len(ids) for ids in both], self._cost):
-            routing.select_rows(rows)
-            ids = pad_sequence([both[k] for k in rows], True, self._pad_id)
-            marked = pad_sequence([marks[k] for k in rows], True, 0)
-            ids, marked = ids.to(self._network.device), marked.to(self._network.device)
-            found = token_logprobs(self._network, ids, marked, self._pictures).sum(1).tolist()
-            for k, value in zip(rows, found, strict=True):
-                out[k] = value
-        return out
-
     def probabilities(
-        self, routing: LoraRouting, prompts: Mapping[int, list[int]], options: Sequence[int]
-    ) -> dict[int, tuple[float, ...]]:
-        """The probability of each option as the first new token, among the options only, for the
-        prompts of some rows."""
+        self, routing: LoraRouting, prompts: Sequence[list[int]], options: Sequence[int]
+    ) -> list[tuple[float, ...]]:
+        """The probability of each option as the first new token, among the options only."""
         # The first of the prompts that begin alike is read before the others, which reuse it.
-        rows = [*prompts]
-        firsts = rows[:1] + [
+        firsts = [0] + [
             k
-            for before, k in pairwise(rows)
-            if routing.names[before] != routing.names[k]
-            or 2 * common(prompts[before], prompts[k]) < min(len(prompts[before]), len(prompts[k]))
+            for k in range(1, len(prompts))
+            if routing.names[k - 1] != routing.names[k]
+            or 2 * common(prompts[k - 1], prompts[k]) < min(map(len, prompts[k - 1 : k + 1]))
         ]
         tokens = torch.tensor(options, device=self._network.device)
-        if self.prefixes.max_bytes and len(firsts) < len(rows):
+        if self.prefixes.max_bytes and len(firsts) < len(prompts):
             self.read(routing, {k: prompts[k] for k in firsts}, tokens)
-        batch = self.read(routing, prompts, tokens)
+        batch = self.read(routing, dict(enumerate(prompts)), tokens)
         values = batch.logits[:, 0].double().softmax(1).tolist()
-        return {k: tuple(row) for k, row in zip(batch.order, values, strict=True)}
+        found = dict(zip(batch.order, map(tuple, values), strict=True))
+        return [found[k] for k in range(len(prompts))]
 
     def generate(self, routing: LoraRouting, rows: Sequence[Row]) -> list[Continuation]:
         """Continue every row, of any length; usually one forward per new token for all."""
         network = self._network
         prompts = {k: row.prompt for k, row in enumerate(rows)}
         here, logits, cache, attention = self.read(routing, prompts)
-        every = [Decoded(row, self._stops, network.device, logits.shape[2]) for row in rows]
+        every = [Continuation(row, self._stops, network.device, logits.shape[2]) for row in rows]
         now, read = [every[k] for k in here], [1] * len(here)
         lengths = attention.sum(1).tolist()
         while True:
@@ -123,7 +101,7 @@ class Decoder:
             _advance(logits, now, read, alone if self._same_in_any_batch else None)
             unfinished = [at for at, row in enumerate(now) if row.readable]
             if not unfinished:
-                return [Continuation(row.ids, row.logprob, row.end) for row in every]
+                return every
             if 2 * len(unfinished) <= len(here):  # removing fewer saves less than the copy costs
                 kept = torch.tensor(unfinished, device=network.device)
                 cache.select_rows(kept)
@@ -221,7 +199,7 @@ class Decoder:
     # -- new tokens ---------------------------------------------------------------------------
 
     def _next(
-        self, rows: Sequence[Decoded], counts: Sequence[int], lengths: Sequence[int], span: int
+        self, rows: Sequence[Continuation], counts: Sequence[int], lengths: Sequence[int], span: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, mask and positions of a forward, ``[rows, span]``, padded on the left."""
         ids, mask, positions = [], [], []
@@ -234,7 +212,7 @@ class Decoder:
         return whole[0], whole[1], whole[2]
 
     def _logits_alone(
-        self, routing: LoraRouting, here: Sequence[int], rows: Sequence[Decoded], at: int
+        self, routing: LoraRouting, here: Sequence[int], rows: Sequence[Continuation], at: int
     ) -> Tensor:
         """The logits of the next token of one row of a batch, ``[words]``, from a forward of this
         row alone."""
@@ -251,7 +229,7 @@ class Decoder:
 
 def _advance(
     logits: Tensor,
-    rows: Sequence[Decoded],
+    rows: Sequence[Continuation],
     read: Sequence[int],
     alone: Callable[[int], Tensor] | None,
 ) -> None:

@@ -58,26 +58,24 @@ class Row:
     vocabularies; the samples differ."""
 
 
-@dataclass(frozen=True, slots=True)
+class OneReply:
+    """The :class:`Grammar` of a reply whose tokens are known, which is scored and not chosen."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self._ids = ids
+
+    def begin(self) -> OneReply:
+        return OneReply(self._ids)
+
+    def allowed(self) -> Allowed:
+        return self._ids[:1]
+
+    def take(self, token: int) -> None:
+        self._ids = self._ids[1:]
+
+
 class Continuation:
-    """The new tokens of a row."""
-
-    ids: list[int]
-    """The new tokens, without the end token."""
-    logprob: float
-    """Sum over the new tokens (end token included) under the unconstrained model at
-    temperature 1, nats."""
-    end: int | None
-    """The end token; ``None``: the reply was cut off."""
-
-    @property
-    def tokens(self) -> list[int]:
-        """The new tokens, with the end token."""
-        return self.ids if self.end is None else [*self.ids, self.end]
-
-
-class Decoded:
-    """A row while it is decoded.
+    """A row while it is continued, and its new tokens afterwards.
 
     ``feed`` are tokens that are known and not yet read by the network. All but the first were
     allowed without an alternative, and their log-probabilities come when the one before is read.
@@ -92,12 +90,21 @@ class Decoded:
         self.allowed: Allowed | None = None
         """The tokens to choose from; ``None``: any token."""
         self.ids: list[int] = []
+        """The new tokens, without the end token."""
         self.logprob = 0.0
+        """Sum over the new tokens (end token included) under the unconstrained model at
+        temperature 1, nats."""
         self.end: int | None = None
+        """The end token; ``None``: the reply was cut off."""
         self._cursor = None if row.grammar is None else row.grammar.begin()
         self._final = False  # whether nothing is to be chosen any more
         self.feed = [row.prompt[-1]]  # the network reads it with the prompt
         self._look_ahead()
+
+    @property
+    def tokens(self) -> list[int]:
+        """The new tokens, with the end token."""
+        return self.ids if self.end is None else [*self.ids, self.end]
 
     @property
     def readable(self) -> int:
@@ -154,7 +161,7 @@ class Decoded:
 
 
 def choose(
-    logits: Tensor, rows: Sequence[Decoded], alone: Callable[[int], Tensor] | None = None
+    logits: Tensor, rows: Sequence[Continuation], alone: Callable[[int], Tensor] | None = None
 ) -> Tensor:
     """The best allowed token of each row, ``[rows]``. Sampled rows get Gumbel noise first.
 
@@ -192,7 +199,7 @@ def choose(
     return best
 
 
-def _restricted(scores: Tensor, rows: Sequence[Decoded]) -> Tensor:
+def _restricted(scores: Tensor, rows: Sequence[Continuation]) -> Tensor:
     """The scores, with those of tokens that are not allowed at minus infinity."""
     bound = [(k, row.allowed) for k, row in enumerate(rows) if row.allowed is not None]
     if not bound:

@@ -11,7 +11,6 @@ from inspect import signature
 from typing import Any, Protocol
 
 import torch
-from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import PreTrainedModel
@@ -66,13 +65,10 @@ def _option_logits(
     bfloat16 are multiples of 1/8 or so."""
     body: Any = network.base_model
     hidden = body(past_key_values=cache, use_cache=True, **given).last_hidden_state[:, -1:]
-    head, adapted = _head(network)
-    if adapted:  # each row has its own
-        logits = head(hidden)[..., options].float()
-    else:
-        bias = None if head.bias is None else head.bias[options].float()
-        with torch.autocast(hidden.device.type, enabled=False):
-            logits = linear(hidden.float(), head.weight[options].float(), bias)
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    bias = None if head.bias is None else head.bias[options].float()
+    with torch.autocast(hidden.device.type, enabled=False):
+        logits = linear(hidden.float(), head.weight[options].float(), bias)
     return _scaled(logits, network)
 
 
@@ -90,19 +86,12 @@ def token_logprobs(
     given = {"input_ids": read} if pictures is None else pictures.inputs(read)
     hidden = body(use_cache=False, **given).last_hidden_state
     marked = (replies[:, 1:] > 0).to(hidden.device)
-    head, adapted = _head(network)
-    # If adapters change it, it must get whole rows, each of which has its own.
-    logits = head(hidden)[marked] if adapted else head(hidden[marked])
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    logits = head(hidden[marked])
     wanted = ids[:, 1:].to(hidden.device)[marked].to(logits.device)
     scores = _scaled(logits.float(), network).log_softmax(-1)
     gained = scores.gather(1, wanted[:, None])[:, 0].to(hidden.device)
     return gained.new_zeros(marked.shape).masked_scatter(marked, gained).to(ids.device)
-
-
-def _head(network: PreTrainedModel) -> tuple[Any, bool]:
-    """The output layer, and whether adapters change it."""
-    head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    return head, isinstance(head, LoraLayer)
 
 
 def _scaled(logits: Tensor, network: PreTrainedModel) -> Tensor:

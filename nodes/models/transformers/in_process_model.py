@@ -6,13 +6,13 @@ forward, in which each row uses its own adapter. Training updates the same objec
 A model has a network with adapters, a batcher, a decoder, and a codec, which turns requests into
 tokens and tokens into replies: that of the tiny agents
 (:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), or of chats
-(:mod:`swarm_ui.nodes.models.transformers.chat_codec`), with pictures or without.
+(:mod:`swarm_ui.nodes.models.transformers.causal_model`), with pictures or without.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
@@ -27,10 +27,10 @@ from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoder import Decoder
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.decoding import Continuation, OneReply, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures, token_logprobs
 from swarm_ui.nodes.models.transformers.lora import PROJECTIONS, LoraNetwork
-from swarm_ui.nodes.models.transformers.routing import FrozenAdapter, LoraRouting
+from swarm_ui.nodes.models.transformers.routing import FrozenAdapter
 from swarm_ui.nodes.models.versions import not_sent
 
 
@@ -87,19 +87,13 @@ class Codec(Protocol[P]):
         ...
 
 
-Kind = Callable[[LoraRouting, "Sequence[Job]"], Sequence[Any]]
-"""Answers questions of one kind, in order."""
-
-
 class Job(NamedTuple):
     """One question to the network, in the queue."""
 
-    kind: Kind
     adapter: FrozenAdapter | None
-    prompt: list[int]
-    what: Any
-    """What is asked: a :class:`Row` to continue, the tokens of a reply to score, or tokens to
-    choose from."""
+    row: Row
+    options: tuple[int, ...] = ()
+    """Tokens whose probabilities as the first new token are wanted; empty: the row is continued."""
 
 
 class InProcessModel(Generic[P]):
@@ -139,7 +133,7 @@ class InProcessModel(Generic[P]):
         self.save_adapters, self.save_version = lora.save_adapters, lora.save_version
         self.lease, self.release = lora.lease, lora.book.release
         self.adapter_parameters = lora.adapter_parameters
-        self.activate, self.reference = lora.activate, lora.reference
+        self.activate = lora.activate
         self.metadata, self.format_of = lora.metadata, lora.format_of
         self.base_weights, self.base_fingerprint = lora.base_weights, lora.base_fingerprint
         self._merged = tiny
@@ -152,8 +146,7 @@ class InProcessModel(Generic[P]):
             same_in_any_batch=tiny,
         )
         self._batcher: Batcher[Job, Any] = Batcher(
-            self._answer,
-            length=lambda job: len(job.prompt) + (len(job.what) if job.kind == self._score else 0),
+            self._answer, length=lambda job: len(job.row.prompt)
         )
 
     def __repr__(self) -> str:
@@ -218,7 +211,7 @@ class InProcessModel(Generic[P]):
         with self._read(requests) as (exact, prompts):
             # Before they join a batch, so that a request without a possible reply fails alone.
             rows = [self.codec.row(*pair) for pair in zip(exact, prompts, strict=True)]
-            new = await self._ask(self._generate, exact, prompts, rows)
+            new = await self._ask(exact, rows)
         return [
             msgspec.structs.replace(
                 self.codec.completion(prompt, said), model=self.name, adapter=request.adapter
@@ -232,15 +225,13 @@ class InProcessModel(Generic[P]):
         with self._read(requests) as (exact, prompts):
             said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
             here = [k for k, ids in enumerate(said) if ids is not None]
-            scores = iter(
-                await self._ask(
-                    self._score,
-                    [exact[k] for k in here],
-                    [prompts[k] for k in here],
-                    [said[k] for k in here],
-                )
-            )
-        return [-math.inf if ids is None else next(scores) for ids in said]
+            rows = [
+                Row(prompts[k].ids, 0.0, 0, len(ids), OneReply(ids))
+                for k, ids in enumerate(said)
+                if ids is not None
+            ]
+            read = iter(await self._ask([exact[k] for k in here], rows))
+        return [-math.inf if ids is None else next(read).logprob for ids in said]
 
     async def close(self) -> None:
         """Does nothing: there are no resources."""
@@ -260,53 +251,42 @@ class InProcessModel(Generic[P]):
             yield exact, [self.prompt(request) for request in exact]
 
     async def _ask(
-        self,
-        kind: Kind,
-        requests: Sequence[Request],
-        prompts: Sequence[P],
-        what: Sequence[Any],
+        self, requests: Sequence[Request], rows: Sequence[Row], options: tuple[int, ...] = ()
     ) -> list[Any]:
-        """The answers to questions of one kind, in the next batch."""
+        """The rows continued in the next batch, or probabilities of options after them."""
         if self.lora.in_use_here():
             raise ModelError(
                 f"'{self.name}' is in training or in use in this thread; ask it after the block of "
-                "activate(), reference() or routed()"
+                "activate() or routed()"
             )
         return await self._batcher.ask([
-            Job(kind, self.lora.frozen(request.adapter), prompt.ids, each)
-            for request, prompt, each in zip(requests, prompts, what, strict=True)
+            Job(self.lora.frozen(request.adapter), row, options)
+            for request, row in zip(requests, rows, strict=True)
         ])  # fmt: skip
 
-    # -- in the thread of the batcher ---------------------------------------------------------
-
     def _answer(self, jobs: Sequence[Job]) -> list[Any]:
-        """The answers to a batch, by one forward pass for all questions of a kind; rows of one
-        adapter are adjacent."""
+        """The answers to a batch, in the batcher's thread; rows of one adapter are adjacent."""
         found: dict[int, Any] = {}
         rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
+        order = sorted(range(len(jobs)), key=lambda k: rank[jobs[k].adapter])
         with self.lora.exclusive():
             if self.lora.base_changed():
                 self.forget_prompts()
-            for kind in dict.fromkeys(job.kind for job in jobs):
-                order = sorted(
-                    (k for k, job in enumerate(jobs) if job.kind == kind),
-                    key=lambda k: rank[jobs[k].adapter],
-                )
-                own = [jobs[k] for k in order]
-                adapters = [job.adapter for job in own]
-                with (
-                    self.lora.routed(adapters, merged=self._merged) as routing,
-                    torch.inference_mode(),
-                ):
-                    found |= zip(order, kind(routing, own), strict=True)
+            for options in dict.fromkeys(job.options for job in jobs):
+                here = [k for k in order if jobs[k].options == options]
+                rows, adapters = [jobs[k].row for k in here], [jobs[k].adapter for k in here]
+                routed = self.lora.routed(adapters, merged=self._merged)
+                with routed as routing, torch.inference_mode():
+                    if options:
+                        prompts = [row.prompt for row in rows]
+                        found |= zip(
+                            here,
+                            self.decoder.probabilities(routing, prompts, options),
+                            strict=True,
+                        )
+                    else:
+                        found |= zip(here, self.decoder.generate(routing, rows), strict=True)
         return [found[k] for k in range(len(jobs))]
-
-    def _generate(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[Continuation]:
-        return self.decoder.generate(routing, [job.what for job in jobs])
-
-    def _score(self, routing: LoraRouting, jobs: Sequence[Job]) -> list[float]:
-        prompts = [job.prompt for job in jobs]
-        return self.decoder.score(routing, prompts, [job.what for job in jobs])
 
     # -- training -----------------------------------------------------------------------------
 

@@ -193,17 +193,11 @@ class LoraNetwork:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
 
         Raises:
-            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+            ConfigError: the folder holds no saved adapters, or one does not fit; or other weights
                 are leased under a saved version.
         """
         folder = Path(folder)
         numbers = read_versions(folder)
-        used = [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self.book.leased(v)]
-        if used:
-            raise ConfigError(
-                f"'{folder}' holds {used[0]}, and runs still use other weights of that version; "
-                "load the folder when these runs have ended, or use load_adapter"
-            )
         read = {name: self._read(folder / name, name) for name in numbers}
         for name, number in numbers.items():
             self._replace(*read[name], name, number)
@@ -250,16 +244,19 @@ class LoraNetwork:
         if metadata.base_fingerprint:
             metadata.expect_base(folder, self.name, self.base_fingerprint())
         layers = dict(self.network.named_modules())
+        head = self.network.get_output_embeddings()  # type: ignore[no-untyped-call]
         wrong = [
             layer
             for layer, (down, up, _) in adapter.weights.items()
             if not layer.startswith(self._part)
+            or layers.get(layer) is head
             or _sizes(layers.get(layer)) != (down.shape[1], up.shape[0])
         ]
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
-                f"linear layers; not there, of another kind or size: {', '.join(wrong[:3])}"
+                f"linear layers before the output layer; not there, or of another kind or size: "
+                f"{', '.join(wrong[:3])}"
             )
         return adapter, metadata
 
@@ -389,9 +386,6 @@ class LoraNetwork:
     def _publish(self, name: str, number: int | None) -> str:
         """Publish the live weights under a number; ``None``: the next one."""
         held = Published(self._freeze(name), self._live[name].metadata)
-        version = f"{name}@{number}"
-        if version in self.book and self.book[version] == held:
-            held = self.book[version]
         return self.book.publish(name, held, number)
 
     def _freeze(self, name: str) -> FrozenAdapter:
@@ -431,12 +425,6 @@ class LoraNetwork:
                 yield network
             finally:
                 network.train(False)
-
-    @contextmanager
-    def reference(self) -> Iterator[nn.Module]:
-        """The base model: no adapter is active, and there are no gradients."""
-        with self.exclusive(), torch.no_grad(), LoraRouting(self._layers, []):
-            yield self._network
 
     @contextmanager
     def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:

@@ -1,32 +1,149 @@
 """Vision-language models of transformers, in this process.
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of other language models: a picture is a sequence of tokens,
-see :mod:`swarm_ui.nodes.models.transformers.pictures`.
+versions, scores and training are those of other language models, because a picture is a sequence of
+tokens: the vision part of a network turns it into vectors, which take the place of word embeddings,
+and each of these vectors has a token id of its own, after those of the vocabulary. The id is made
+of a hash of the picture and the place of the vector. So a prompt with pictures can be batched,
+scored, trained on and compared with others (prompts share a prefix if their pictures are the same).
+
+Adapters change the language layers only. So the vectors of a picture are the same for all adapters
+and versions, and are computed once.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from inspect import signature
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor, nn
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-from swarm_ui.nodes.models.transformers.chat_codec import ChatCodec
+from swarm_ui.nodes.models.transformers.causal_model import CausalModel, ChatCodec
 from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
-from swarm_ui.nodes.models.transformers.pictures import PictureTokens
 from swarm_ui.nodes.models.versions import not_sent
 from swarm_ui.prompts import picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "smolvlm")
 """``model_type`` of the networks that were tested. Others may need more than vectors in the place
 of pictures, such as another attention, and would answer wrongly without an error."""
+_PICTURES = 4096
+"""Number of pictures that are known; the ids of older ones cannot be read any more."""
+_UNREADABLE = (
+    UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError,
+)  # fmt: skip
+_VECTORS = 64
+"""Number of pictures whose vectors are kept; those of others are computed again."""
+_MOST = 2**16
+"""More vectors than a picture has."""
+
+
+class PictureTokens:
+    """The pictures that a vision-language model was shown. It is the
+    :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures` of the model."""
+
+    def __init__(self, network: PreTrainedModel, processor: Any, image_id: int) -> None:
+        """
+        Args:
+            network: turns pictures into vectors.
+            processor: a processor of transformers.
+            image_id: the token for a picture in a chat.
+        """
+        embeddings: Any = network.get_input_embeddings()
+        self.vocabulary = int(embeddings.weight.shape[0])
+        """Number of ids that stand for words; greater ones stand for pictures."""
+        self._network, self._processor, self.image_id = network, processor, image_id
+        self._body: Any = network.model
+        self._readable = frozenset(signature(self._body.get_image_features).parameters)
+        self._known: OrderedDict[int, tuple[bytes, list[int]]] = OrderedDict()
+        """Pictures with their ids in a prompt, by hash; the one used last is at the end."""
+        self._vectors = lru_cache(_VECTORS)(self._computed)
+
+    def expand(self, png: bytes) -> list[int]:
+        """The token ids that represent a picture: those of its vectors, with tokens of the
+        vocabulary between them. Raises ``ModelError`` if the picture cannot be read."""
+        number = int.from_bytes(sha256(png).digest()[:5])
+        if number not in self._known:
+            ids, _ = self._processed(png)
+            here = [k for k, id_ in enumerate(ids) if id_ == self.image_id]
+            for place, k in enumerate(here):
+                ids[k] = self.vocabulary + number * _MOST + place
+            self._known[number] = png, ids
+        self._known.move_to_end(number)
+        while len(self._known) > _PICTURES:
+            self._known.popitem(last=False)
+        return self._known[number][1]
+
+    def inputs(self, ids: Tensor) -> dict[str, Tensor]:
+        """See :class:`~swarm_ui.nodes.models.transformers.forwards.Pictures`. Raises ``ModelError``
+        if a picture is not known any more."""
+        seen = ids >= self.vocabulary
+        if not bool(seen.any()):
+            return {"input_ids": ids}
+        embeddings: Any = self._network.get_input_embeddings()
+        embedded: Tensor = embeddings(ids.masked_fill(seen, self.image_id))
+        wanted = ids[seen] - self.vocabulary
+        numbers, places = wanted // _MOST, wanted % _MOST
+        vectors = embedded.new_empty((len(wanted), embedded.shape[-1]))
+        for number in set(numbers.tolist()):
+            own = numbers == number
+            vectors[own] = self._vectors(number)[places[own]].to(vectors.dtype)
+        return {"inputs_embeds": embedded.masked_scatter(seen[..., None], vectors)}
+
+    def _processed(self, png: bytes) -> tuple[list[int], dict[str, Tensor]]:
+        """The tokens of a picture, without ids of vectors, and the input of the vision part."""
+        try:
+            image = Image.open(BytesIO(png)).convert("RGB")
+        except _UNREADABLE as error:
+            raise ModelError(f"a picture of {len(png)} bytes cannot be read: {error}") from error
+        read = self._processor(
+            text=self._processor.image_token,
+            images=[image],
+            return_tensors="pt",
+            add_special_tokens=False,
+        )
+        inputs = {name: value for name, value in read.items() if name in self._readable}
+        return read["input_ids"][0].tolist(), inputs
+
+    def _computed(self, number: int) -> Tensor:
+        """The vectors of a picture, ``[vectors, width]``, without dropout, gradients and autocast,
+        so that training and inference get the same ones."""
+        if number not in self._known:
+            raise ModelError(
+                "a prompt contains a picture that is no longer in memory; "
+                f"{_PICTURES} pictures are kept. Encode the prompt again"
+            )
+        (png, ids), network = self._known[number], self._network
+        _, inputs = self._processed(png)
+        there = {name: value.to(network.device) for name, value in inputs.items()}
+        training = network.training
+        network.train(False)
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(network.device.type, enabled=False),
+        ):
+            seen = self._body.get_image_features(**there, return_dict=True).pooler_output
+        network.train(training)
+        vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
+        wanted = sum(id_ >= self.vocabulary for id_ in ids)
+        if len(vectors) != wanted:
+            raise ModelError(
+                f"the processor makes {wanted} tokens for a picture, and the network "
+                f"{len(vectors)} vectors; the two do not belong together"
+            )
+        return vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +245,11 @@ class VisionModel(CausalModel):
 def _tokenizer(processor: Any) -> Any:
     """The tokenizer of a processor, with the processor's chat template."""
     tokenizer = getattr(processor, "tokenizer", None)
-    if tokenizer is None or getattr(processor, "image_token", None) is None:
+    if tokenizer is not None and tokenizer.chat_template is None:
+        tokenizer.chat_template = getattr(processor, "chat_template", None)
+    if not (tokenizer and getattr(processor, "image_token", None) and tokenizer.chat_template):
         raise ConfigError(
-            f"{type(processor).__name__} is not a processor for pictures and text; expected "
-            "one with a tokenizer and an image token (AutoProcessor)"
-        )
-    tokenizer.chat_template = tokenizer.chat_template or getattr(processor, "chat_template", None)
-    if tokenizer.chat_template is None:
-        raise ConfigError(
-            "the processor has no chat template, which says where pictures stand; set "
-            "processor.chat_template"
+            f"{type(processor).__name__} is not a processor for pictures and text; expected one "
+            "with a tokenizer, an image token and a chat template, which says where pictures stand"
         )
     return tokenizer

@@ -128,7 +128,7 @@ def test_rows_of_a_batch_may_learn_with_an_adapter_each() -> None:
     for k, name in enumerate(names):
         row = (ids[:1], torch.ones_like(ids[:1]), mask[:1])
         if name is None:
-            with model.reference():
+            with model.routed([None]):
                 alone, _ = model.forward_logprobs(*row)
             assert torch.allclose(together[k].sum(), alone.sum(), atol=1e-4)
             continue
@@ -254,7 +254,7 @@ def test_a_run_keeps_the_versions_it_started_with_in_all_its_rounds() -> None:
 
 async def test_training_waits_for_the_batch_under_way() -> None:
     model, inside = with_adapters(2), threading.Event()
-    free, generate = threading.Event(), model._generate
+    free, generate = threading.Event(), model.decoder.generate
     before = await at_once(model, asking("agent_0", ASKED))
 
     def slow(routing: Any, jobs: Any) -> Any:
@@ -262,7 +262,7 @@ async def test_training_waits_for_the_batch_under_way() -> None:
         assert free.wait(10)
         return generate(routing, jobs)
 
-    model._generate = slow
+    model.decoder.generate = slow  # type: ignore[method-assign]
     asked = asyncio.create_task(model.generate(asking("agent_0", ASKED)))
     while not inside.is_set():
         await asyncio.sleep(0)

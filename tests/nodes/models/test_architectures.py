@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from local_models import answers, disturb
-from peft import LoraConfig, get_peft_model
 from tiny_causal import tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
@@ -88,7 +86,7 @@ def logits(model: CausalModel, ids: torch.Tensor, adapter: str | None) -> torch.
     module: Any = model.module
     with torch.no_grad():
         if adapter is None:
-            with model.reference():
+            with model.routed([None]):
                 return model.network(input_ids=ids, use_cache=False).logits  # type: ignore[no-any-return,operator]
         module.set_adapter(adapter)
         return module(input_ids=ids, use_cache=False).logits  # type: ignore[no-any-return]
@@ -118,32 +116,16 @@ def test_replies_in_a_batch_are_those_of_a_row_alone(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["cohere", "granite", "gemma2"])
 def test_probabilities_of_options_are_those_of_scaled_and_capped_logits(kind: str) -> None:
     model = with_adapters(kind)
-    assert differences_of_options(model, None) < 1e-4
-
-
-def test_probabilities_of_options_are_those_of_an_adapter_of_the_output_layer(
-    tmp_path: Path,
-) -> None:
-    untied = network("opt", tie_word_embeddings=False)
-    config = LoraConfig(r=4, target_modules=["lm_head", "v_proj"], init_lora_weights=False)
-    get_peft_model(untied, config).save_pretrained(str(tmp_path), save_embedding_layers=False)
-    model = CausalModel(network("opt", tie_word_embeddings=False), tokenizer(), name="opt")
-    model.load_adapter(tmp_path, "agent_0")
-    assert differences_of_options(model, "agent_0") < 1e-4
-
-
-def differences_of_options(model: CausalModel, adapter: str | None) -> float:
-    """The largest difference between probabilities of options, and those of all logits."""
     options = ["yes", "no", "maybe"]
     firsts = [model.codec.first_token(option) for option in options]
     turns = [(ChatMessage("user", f"Is it right to press {'it ' * k}now?"),) for k in range(3)]
-    asked = [Request(chat=turn, adapter=adapter) for turn in turns]
+    asked = [Request(chat=turn) for turn in turns]
     found = asyncio.run(model.probabilities(asked, options))
     wanted = []
     for request in asked:
         ids = torch.tensor([model.prompt(request).ids])
-        wanted.append(logits(model, ids, adapter)[0, -1, firsts].softmax(0))
-    return float((torch.tensor(found) - torch.stack(wanted)).abs().max())
+        wanted.append(logits(model, ids, None)[0, -1, firsts].softmax(0))
+    assert torch.allclose(torch.tensor(found), torch.stack(wanted), atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["mixtral", "qwen2_moe"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
-import time
 import traceback
 from typing import Any
 
@@ -20,7 +18,6 @@ from loopback_client import (
     records,
 )
 from PIL import Image
-from vllm_stand_in import StandIn
 
 from swarm_ui.budget import Price
 from swarm_ui.errors import ConfigError, ModelError
@@ -209,17 +206,3 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         OpenAIModel("tiny", **records(**({"base_url": NOWHERE} | wrong)))
     with pytest.raises(ConfigError, match="model"):
         OpenAIModel(" ", NOWHERE)
-
-
-async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -> None:
-    def reply(body: object) -> str:
-        time.sleep(0.2)
-        return GOOD
-
-    with StandIn("tiny", reply=reply) as server:
-        client = OpenAIModel("tiny", f"{server.address}/v1", max_retries=0, timeout=0.6)
-        asked = asyncio.create_task(client.generate([ask()]))
-        await asyncio.sleep(0.1)
-        time.sleep(1.0)  # such as the forward pass of a model
-        assert [each.text for each in await asked] == [GOOD]
-        await client.close()

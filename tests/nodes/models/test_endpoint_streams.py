@@ -7,7 +7,7 @@ import gc
 from contextlib import aclosing
 
 import pytest
-from loopback import GOOD, Loopback, Reply, failing, too_many
+from loopback import Loopback, Reply, failing, too_many
 from loopback_client import (
     ask,
     model,
@@ -92,12 +92,6 @@ async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
         gc.collect()
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0)
-
-
-async def test_a_server_that_does_not_stream_still_answers() -> None:
-    async with Loopback([Reply(plain=True)]) as server:
-        got, last = await streamed(model(server))
-    assert (got, last.text, last.usage.completion_tokens) == ([GOOD], GOOD, 7)
 
 
 async def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() -> None:

@@ -181,7 +181,7 @@ def by_hand(model: Any, decision: Decision, reply: str, adapter: str | None) -> 
     """The log-probability of a reply, from the logits of one forward with peft's own adapter."""
     prompt, said = model.encode(decision, reply, adapter=adapter)
     ids = torch.tensor([prompt + said])
-    with model.activate(adapter) if adapter else model.reference(), torch.no_grad():
+    with model.activate(adapter) if adapter else model.routed([None]), torch.no_grad():
         model.module.eval()
         logits = model.network(input_ids=ids, use_cache=False).logits[0].log_softmax(-1)
         whole, count = model.forward_logprobs(

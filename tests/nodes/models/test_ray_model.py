@@ -24,7 +24,7 @@ from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ScoringModel
 from swarm_ui.nodes import OpenAIModel, RateLimits, hold_model
-from swarm_ui.nodes.models.acting import ray_model
+from swarm_ui.nodes.models.acting import published
 from swarm_ui.nodes.models.acting.published import ModelCopy
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -120,7 +120,7 @@ async def test_the_errors_of_a_factory_and_of_a_cluster_say_what_to_do(
         await hold_model(no_weights, cpus=0.1)
     with pytest.raises(ConfigError, match=r"same code installed on every.*test_ray_model"):
         await hold_model(_not_on_the_machines, cpus=0.1)
-    monkeypatch.setattr(ray_model, "_PATIENCE", 2.0)
+    monkeypatch.setattr(published, "_PATIENCE", 2.0)
     with pytest.raises(ConfigError, match=r"room for .*'num_cpus': 99"):
         await hold_model(no_weights, cpus=99)
 
