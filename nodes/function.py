@@ -121,6 +121,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     def work() -> None:
         try:
             future.set_result(context.run(function, *args, **kwargs))
+        except StopIteration as error:  # asyncio cannot raise it in a coroutine
+            future.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:  # raised again where the call is awaited
             future.set_exception(error)
 

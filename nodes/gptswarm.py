@@ -258,15 +258,13 @@ def import_swarm(swarm: Any, *, model: ChatModel | None = None) -> ImportedSwarm
 
     Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
     agent, operation, and its number if there are several). ``"FinalDecision"`` is the output. An
-    input node of an agent gets the task and no messages, as in GPTSwarm, so edges into a
-    single-node agent such as ``IO`` have no effect.
+    input node of an agent gets the task and no messages, so edges into a single-node agent such as
+    ``IO`` have no effect.
 
-    Two things differ. First, an operation without inputs has an empty reply and does not stop the
-    swarm. Second, GPTSwarm's probability of an edge depends on its position in the list of
-    connections, because an edge that would close a cycle is skipped.
-    ``EdgeDistribution.from_probabilities(potential)`` uses the same number as the probability
-    *given that the sender comes first*, which depends on names only. So the marginals differ
-    from GPTSwarm's if both directions are possible.
+    Two things differ. An operation without inputs has an empty reply and does not stop the swarm.
+    And GPTSwarm's probability of an edge depends on its position in the list of connections, since
+    an edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
+    uses the number as the probability *given that the sender comes first*.
 
     Args:
         swarm: a ``swarm.graph.swarm.Swarm``.

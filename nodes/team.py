@@ -3,95 +3,87 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from swarm_ui.agent_view import AgentView, panes
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Views, VoteRule
-from swarm_ui.graph.topology import Edge, Shape, random_dag
+from swarm_ui.graph.shapes import TeamOptions, Views
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.model import ChatModel, ScoringModel, check_model
-from swarm_ui.node import Node, Scope
+from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 G = TypeVar("G", bound=Dag)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
-    """What :class:`~swarm_ui.graph.shapes.TeamOptions` describes, with the defaults."""
-
-    agents: int
-    rounds: int
-    edges: Iterable[Edge] | Shape | None = None
-    density: float = 0.5
-    seed: int = 0
-    adapters: Sequence[str | None] | None = None
-    temperature: float | Sequence[float | None] | None = None
-    views: Views | Sequence[AgentView] = "same"
-    vote: VoteRule | Node = "majority"
-    vote_scope: Scope = "last"
-    max_tokens: int | None = None
-    timeout: float | None = None
-
-
-def collaborative(kind: type[G], team: Team, model: ChatModel, lora: int | None = None) -> G:
+def collaborative(
+    kind: type[G],
+    agents: int,
+    rounds: int,
+    model: ChatModel,
+    lora: int | None,
+    options: TeamOptions,
+) -> G:
     """Make the paper's team; see :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`. ``kind``
     is the graph's class."""
-    if lora is not None:
-        return _with_new_adapters(kind, team, model, lora)
-    agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperature
+    if unknown := options.keys() - TeamOptions.__annotations__:
+        raise TypeError(f"collaborative() got an unexpected keyword argument '{min(unknown)}'")
     check_model("collaborative", model)
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
-    adapter_names = [None] * agents if adapters is None else list(adapters)
-    if warmth is None or isinstance(warmth, int | float):
-        warmth = [warmth] * agents
-    seen = _views(team.views, agents)
-    for what, given in (("adapters", adapter_names), ("temperatures", warmth), ("views", seen)):
+    names = [f"agent_{k}" for k in range(agents)]
+    adapters, heats = options.get("adapters"), options.get("temperature")
+    if lora is not None:
+        add = _adding(model, names, adapters)
+        adapters = names
+    if heats is None or isinstance(heats, int | float):
+        heats = [heats] * agents
+    views = _views(options.get("views", "same"), agents)
+    adapters = [None] * agents if adapters is None else list(adapters)
+    for what, given in (("adapters", adapters), ("temperatures", heats), ("views", views)):
         if len(given) != agents:
             raise GraphError(f"{agents} agents need {agents} {what}, got {len(given)}")
-    names = _names(agents)
+    edges = options.get("edges")
     if edges is None:
-        edges = random_dag(names, team.density, random.Random(team.seed))
+        draw = random.Random(options.get("seed", 0))
+        edges = random_dag(names, options.get("density", 0.5), draw)
     elif callable(edges):
         edges = edges(names)
-    heats = [None if heat is None else float(heat) for heat in warmth]
-    each = zip(names, adapter_names, heats, seen, strict=True)
+    most, timeout = options.get("max_tokens"), options.get("timeout")
     nodes: list[Node] = [
-        AgentNode(name, model, adapter, heat, view, team.max_tokens, team.timeout)
-        for name, adapter, heat, view in each
+        AgentNode(name, model, adapter, None if heat is None else float(heat), view, most, timeout)
+        for name, adapter, heat, view in zip(names, adapters, heats, views, strict=True)
     ]
-    vote = _vote(team, model)
-    return kind([*nodes, vote], edges, output=vote.id, rounds=team.rounds)
+    vote = _vote(options, model)
+    graph = kind([*nodes, vote], edges, output=vote.id, rounds=rounds)
+    if lora is not None:  # last, so that an error in the team changes nothing
+        for name in names:
+            add(name, rank=lora)
+    return graph
 
 
-def _with_new_adapters(kind: type[G], team: Team, model: ChatModel, rank: int) -> G:
-    add, known = getattr(model, "add_adapter", None), getattr(model, "adapters", ())
-    names = _names(team.agents)
+def _adding(
+    model: ChatModel, names: Sequence[str], adapters: Sequence[str | None] | None
+) -> Callable[..., Any]:
+    """The method of a model that adds an adapter. Raises ``ConfigError`` if new ones cannot be
+    added under these names."""
+    add: Callable[..., Any] | None = getattr(model, "add_adapter", None)
     if add is None:
         raise ConfigError(
             f"lora: '{model.name}' does not run in this process, so nothing can train its "
             "adapters; use LocalModel or CausalModel"
         )
-    if team.adapters is not None:
+    if adapters is not None:
         raise ConfigError("give lora, which adds adapters, or adapters, which the model has")
-    if old := [name for name in names if name in known]:
+    if old := [name for name in names if name in getattr(model, "adapters", ())]:
         raise ConfigError(
             f"lora: '{model.name}' has adapters named {', '.join(old)} already; use them with "
             f"adapters={names}, or load the model again"
         )
-    made = collaborative(kind, replace(team, adapters=names), model)
-    for name in names:  # last, so that an error in the team changes nothing
-        add(name, rank=rank)
-    return made
-
-
-def _names(agents: int) -> list[str]:
-    return [f"agent_{k}" for k in range(agents)]
+    return add
 
 
 def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:
@@ -106,16 +98,17 @@ def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentVie
     return views
 
 
-def _vote(team: Team, model: ChatModel) -> Node:
-    if team.vote == "majority":
-        return MajorityVote("vote", team.vote_scope)
-    if team.vote_scope != "last":
+def _vote(options: TeamOptions, model: ChatModel) -> Node:
+    vote, scope = options.get("vote", "majority"), options.get("vote_scope", "last")
+    if vote == "majority":
+        return MajorityVote("vote", scope)
+    if scope != "last":
         raise ConfigError("vote_scope is an option of vote='majority'; leave it out")
-    if not isinstance(team.vote, str):
-        return team.vote
-    if team.vote != "probability":
+    if not isinstance(vote, str):
+        return vote
+    if vote != "probability":
         raise ConfigError(
-            f"vote must be 'majority', 'probability' or a node with a scope, got {team.vote!r}"
+            f"vote must be 'majority', 'probability' or a node with a scope, got {vote!r}"
         )
     if not isinstance(model, ScoringModel):
         raise ConfigError(

@@ -36,13 +36,9 @@ class Batcher(Generic[Item, Answer]):
         max_rows: int = 64,
         max_tokens: int = 65_536,
     ) -> None:
-        """
-        Args:
-            answer: called with a batch; returns the answers in order.
-            length: the number of tokens of an item.
-            max_rows, max_tokens: the most of a batch, all rows as long as the longest; a longer
-                item is a batch of its own.
-        """
+        """``answer`` returns the answers to a batch, in order. ``length``: tokens of an item.
+        ``max_rows``, ``max_tokens``: the most of a batch, all rows as long as the longest; a longer
+        item is a batch of its own."""
         self._answer, self._length = answer, length
         self._max_rows, self._max_tokens = max_rows, max_tokens
         self._queue: deque[tuple[Item, asyncio.Future[Answer]]] = deque()

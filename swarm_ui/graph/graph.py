@@ -144,9 +144,9 @@ class CollabGraph(Dag):
         Raises ``ConfigError`` if the model cannot do what the vote or ``lora`` needs.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
-        from swarm_ui.nodes.team import Team, collaborative
+        from swarm_ui.nodes.team import collaborative
 
-        return collaborative(cls, Team(agents=agents, rounds=rounds, **options), model, lora)
+        return collaborative(cls, agents, rounds, model, lora, options)
 
     @classmethod
     def solo(

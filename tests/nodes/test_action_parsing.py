@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from swarm_ui.action import ACTION_TYPES, Action, Unparsed, parse_action
+from swarm_ui.action import Action, Unparsed, parse_action
 
 
 def test_the_last_object_of_a_reply_counts_whatever_stands_around_it() -> None:
@@ -46,29 +43,3 @@ def test_what_is_no_action_is_a_value_with_a_reason(reply: str, reason: str) -> 
     assert isinstance(parsed, Unparsed)
     assert reason in parsed.reason
     assert parsed.text == reply
-
-
-@given(st.text(max_size=200))
-def test_no_reply_raises(reply: str) -> None:
-    assert isinstance(parse_action(reply), Action | Unparsed)
-    assert isinstance(parse_action('{"action_type":' + reply), Action | Unparsed)
-
-
-@given(st.sampled_from(ACTION_TYPES), st.integers(0, 99), st.text(max_size=30))
-def test_a_valid_action_survives_its_json(kind: str, index: int, text: str) -> None:
-    action = Action(
-        action_type=kind,  # type: ignore[arg-type]
-        index=index,
-        text=text,
-        direction="up",
-        goal_status="complete",
-        app_name="x",
-    )
-    assert parse_action(action.json()) == action
-
-
-def test_the_key_ignores_only_the_target() -> None:
-    one = Action(action_type="input_text", index=2, target="Name", text="Ana")
-    assert one.key == msgspec.structs.replace(one, target="name of it").key
-    for other in ({"text": "ANA"}, {"text": "Ana "}, {"index": 3}, {"clear_text": False}):
-        assert one.key != msgspec.structs.replace(one, **other).key

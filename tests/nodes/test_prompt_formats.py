@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
-from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import FORMATS, FreeText
 
 COMPACT = FORMATS["compact"]
@@ -98,39 +98,3 @@ def test_no_text_from_outside_adds_a_line_to_a_compact_prompt(
     _, turn = COMPACT.chat(Decision(observation=screen, heard=heard))
     expected = 4 + len(screen.elements) + (len(heard) + 1 if heard else 0)
     assert len(turn.content.splitlines()) == expected
-
-
-def test_a_compact_prompt_is_what_its_documentation_shows() -> None:
-    screen = Observation(
-        goal="add the expense oil 15",
-        app="expenses",
-        elements=(
-            Element(index=0, role="field", text="item", value="", editable=True),
-            Element(index=1, role="button", text="save"),
-            Element(index=2, role="switch", text="wifi", checked=True, enabled=False),
-        ),
-        history=(
-            Past(action=Action(action_type="open_app", app_name="expenses")),
-            Past(action=Action(action_type="click", index=4), role="button", label="add expense"),
-        ),
-    )
-    typed = Action(action_type="input_text", index=0, text="oil")
-    heard = (
-        Heard(sender="me", round=0, own=True, content="click save [1]", prompt_format="compact",
-              action=Action(action_type="click", index=1)),
-        Heard(sender="agent_1", round=0, action=typed, prompt_format="compact",
-              content="the item is missing\ninput_text item [2] : oil"),
-    )  # fmt: skip
-    _, turn = COMPACT.chat(Decision(observation=screen, heard=heard))
-    assert turn.content == (
-        "Goal: add the expense oil 15\n"
-        "App: expenses\n"
-        "Done: open_app expenses; click add expense\n"
-        "Screen:\n"
-        "item [0] field = (empty)\n"
-        "save [1] button\n"
-        "wifi [2] switch on disabled\n"
-        "Messages:\n"
-        "you: click save [1]\n"
-        "agent_1: the item is missing; input_text item [0] : oil"
-    )

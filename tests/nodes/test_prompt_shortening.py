@@ -133,34 +133,3 @@ def replaced(decision: Decision, dropped: Dropped) -> Decision:
         partial=decision.partial,
         dropped=dropped,
     )
-
-
-@both
-def test_history_goes_before_reasons_and_reasons_before_elements(form: PromptFormat) -> None:
-    past = tuple(
-        Past(action=Action(action_type="wait"), label=f"a label of step {k}") for k in range(4)
-    )
-    element = Element(index=0, role="button", text="Save")
-    click = Action(action_type="click", index=0)
-    heard = tuple(
-        Heard(sender=name, round=0, content=f"{name} is sure of it\nclick [0]", action=click,
-              own=name == "own", prompt_format="compact")
-        for name in ("own", "other")
-    )  # fmt: skip
-    screen = Observation(goal="g", elements=(element,), history=past)
-    decision, reader = Decision(observation=screen, heard=heard), Reader()
-    limit, seen = tokens(reader(form.chat(decision))), list[Dropped]()
-    while True:
-        limit -= 1
-        try:
-            made, prompt = fitted(form, decision, limit)
-        except ModelError:
-            break
-        assert made.dropped is not None
-        if made.dropped not in seen:
-            seen.append(made.dropped)
-        if made.dropped.reasons == (0, 1):
-            assert "sure of it" not in prompt and "…" in prompt
-    assert [dropped.history for dropped in seen if not dropped.reasons] == [1, 2, 3, 4]
-    assert [d.reasons for d in seen if not d.elements][-2:] == [(1,), (0, 1)]
-    assert "of step 0" not in fitted(form, decision, tokens(reader(form.chat(decision))) - 1)[1]

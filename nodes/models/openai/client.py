@@ -211,21 +211,10 @@ class Endpoint:
         kind: type[T],
         **options: Any,
     ) -> T:
-        """The answer of another route of the server.
-
-        Args:
-            route: relative to the address, such as ``"load_lora_adapter"``; or, with a leading
-                ``"//"``, relative to the root of the server, without ``/v1``.
-            body: sent as JSON; ``None``: a GET request.
-            wanted: a description of the answer, for the error.
-            kind: the type of the JSON document that it is; ``str``: words.
-            options: other options of the client for this request.
-
-        Raises:
-            ModelUnavailable: no attempt succeeded; a later one may.
-            RequestRejected: the server rejected it.
-            ModelError: the answer is another one.
-        """
+        """The answer of another route of the server, such as ``"load_lora_adapter"``; with a
+        leading ``"//"``, it is relative to the root of the server, without ``/v1``. ``body`` is
+        sent as JSON; ``None``: a GET request. ``wanted`` describes the answer in errors; ``kind``
+        is its type, ``str`` for words. Raises ``ModelError`` as :meth:`chat` does."""
         client = (await self._connected()).client.with_options(**options)
         base = str(client.base_url).rstrip("/")
         url = f"{base.removesuffix('/v1') if route.startswith('//') else base}/{route.lstrip('/')}"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
@@ -31,18 +30,13 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import (
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer, Trie
 from swarm_ui.nodes.models.transformers.decoding import Allowed, Continuation, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, loading
 
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "LocalModel"]
 
 _REPLY_TOKENS, _FREE_WORDS = 20, 8
 _PREFIX_BYTES = 2**26
 """Memory for keys and values of prompts: those of one round of the episodes that fill a batch."""
-_UNLOADABLE = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
-    msgspec.MsgspecError,
-)  # fmt: skip
-"""Exceptions of transformers for files that are missing, damaged or malformed."""
 
 
 class WordGrammar:
@@ -165,19 +159,16 @@ class LocalModel(InProcessModel[Encoded]):
         Raises:
             ConfigError: the folder holds no agent, or weights and word list do not match.
         """
-        try:
+        expected = (
+            f"no agent in {folder}: expected words.json, config.json and model.safetensors; make "
+            "one with python -m demos.base_agent base --out FOLDER, or give another folder"
+        )
+        with _no_progress_bar(), loading(expected):
             words = msgspec.json.decode((folder / "words.json").read_bytes(), type=list[str])
             tokenizer = ScreenTokenizer(words)
-            with _no_progress_bar():
-                network: Any = AutoModelForCausalLM.from_pretrained(
-                    folder, use_safetensors=True, trust_remote_code=False
-                )
-        except _UNLOADABLE as error:
-            raise ConfigError(
-                f"no agent in {folder}: expected words.json, config.json and model.safetensors "
-                f"({type(error).__name__}: {' '.join(str(error).split())[:300]}); "
-                "make one with python -m demos.base_agent base --out FOLDER, or give another folder"
-            ) from error
+            network: Any = AutoModelForCausalLM.from_pretrained(
+                folder, use_safetensors=True, trust_remote_code=False
+            )
         if network.config.vocab_size != len(tokenizer):
             raise ConfigError(
                 f"{folder}: the weights have {network.config.vocab_size} tokens, the word list has "

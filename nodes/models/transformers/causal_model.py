@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -21,7 +20,7 @@ from transformers import (
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
-from swarm_ui.errors import ConfigError, brief
+from swarm_ui.errors import ConfigError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
@@ -30,17 +29,13 @@ from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReade
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures, accepts
 from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGrammars
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, loading
 from swarm_ui.prompts import format_named
 
 SPREAD = ("auto", "balanced", "sequential")
 """Ways in which accelerate distributes layers over devices."""
 PREFIX_BYTES = 512 * 2**20
 """Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
-_UNLOADABLE = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
-    SafetensorError,
-)  # fmt: skip
 _TURNS = (("user", "question"), ("assistant", "reply"))
 
 
@@ -161,7 +156,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
         options = {"device_map": device} if device in SPREAD else {}
         if isinstance(folder_or_name, Path) and not folder_or_name.is_dir():
             raise ConfigError(f"no model in '{folder_or_name}': there is no such folder")
-        try:
+        with loading(
+            f"no {what} in '{folder_or_name}': expected config.json, safetensors weights and a "
+            "tokenizer, as save_pretrained writes them"
+        ):
             reader = auto_reader.from_pretrained(str(folder_or_name))
             network, found = auto_network.from_pretrained(
                 str(folder_or_name),
@@ -170,12 +168,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 output_loading_info=True,
                 **options,
             )
-        except _UNLOADABLE as error:
-            raise ConfigError(
-                f"no {what} in '{folder_or_name}': expected config.json, safetensors weights and "
-                "a tokenizer, as save_pretrained writes them "
-                f"({type(error).__name__}: {brief(error)})"
-            ) from error
         if missing := sorted(found["missing_keys"]):  # transformers initialises them at random
             raise ConfigError(
                 f"the weights in '{folder_or_name}' lack {len(missing)} tensors of the network, "

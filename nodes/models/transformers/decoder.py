@@ -53,16 +53,9 @@ class Decoder:
         prefix_bytes: int,
         same_in_any_batch: bool,
     ) -> None:
-        """
-        Args:
-            network: in eval mode, whenever a method is called.
-            pad_id: fills a batch up.
-            stops: tokens that end a row.
-            pictures: makes the inputs of a network with pictures.
-            prefix_bytes: memory limit for the keys and values of recent prompts.
-            same_in_any_batch: the tokens of a row do not depend on the other rows: if two tokens
-                have nearly equal scores, a forward pass of this row alone decides.
-        """
+        """``pad_id`` fills a batch up, ``stops`` end a row. ``same_in_any_batch``: the tokens of a
+        row do not depend on the other rows: if two tokens have nearly equal scores, a forward pass
+        of this row alone decides."""
         self._network, self._pad_id, self._stops, self._pictures = network, pad_id, stops, pictures
         self._same_in_any_batch = same_in_any_batch
         self._cost = forward_cost(network)
@@ -214,8 +207,7 @@ class Decoder:
     def _logits_alone(
         self, routing: LoraRouting, here: Sequence[int], rows: Sequence[Continuation], at: int
     ) -> Tensor:
-        """The logits of the next token of one row of a batch, ``[words]``, from a forward of this
-        row alone."""
+        """The logits of the next token of one row, ``[words]``, from a forward of it alone."""
         network, state = self._network, rows[at]
         ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
@@ -233,12 +225,8 @@ def _advance(
     read: Sequence[int],
     alone: Callable[[int], Tensor] | None,
 ) -> None:
-    """Choose the next tokens, and add up log-probabilities.
-
-    ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
-    ``read``: how many tokens of each row; ``alone``: if given, the logits of one row alone decide
-    close choices.
-    """
+    """Choose the next tokens, and add up log-probabilities. ``logits``: ``[rows, tokens, words]``,
+    of the tokens that were read, aligned at the end; ``read``: how many tokens of each row."""
     span = logits.shape[1]
     known: list[tuple[int, int, int]] = []  # row, place, token
     choosing: list[int] = []

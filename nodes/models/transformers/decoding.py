@@ -115,7 +115,7 @@ class Continuation:
     @property
     def heat(self) -> float:
         """What divides the scores before the choice."""
-        return 1.0 if self.noise is None else self.row.temperature
+        return self.row.temperature or 1.0
 
     @property
     def listed(self) -> list[int] | None:
@@ -125,11 +125,8 @@ class Continuation:
         return sorted(self.allowed)
 
     def read(self, count: int) -> list[int]:
-        """Note that the network has read the first ``count`` tokens of ``feed``.
-
-        Returns the token that follows each of them. If only ``count - 1`` tokens are returned, the
-        token that follows the last one must still be chosen.
-        """
+        """Note that the network has read the first ``count`` tokens of ``feed``; return the token
+        that follows each of them, but for the last one if it must still be chosen."""
         following = self.feed[1 : count + 1]
         self.feed = self.feed[count:]
         return following
@@ -163,15 +160,9 @@ class Continuation:
 def choose(
     logits: Tensor, rows: Sequence[Continuation], alone: Callable[[int], Tensor] | None = None
 ) -> Tensor:
-    """The best allowed token of each row, ``[rows]``. Sampled rows get Gumbel noise first.
-
-    Args:
-        logits: ``[rows, vocabulary]``.
-        rows: the sample of a row does not depend on the other rows.
-        alone: returns the logits of one row, ``[vocabulary]``, computed without the other rows. It
-            is called for rows in which the best two tokens have nearly equal scores, so that the
-            choice does not depend on the batch. ``None``: ``logits`` decide.
-    """
+    """The best allowed token of each row, ``[rows]``, by ``logits``, ``[rows, vocabulary]``.
+    Sampled rows get Gumbel noise first. ``alone`` gives the logits of one row without the others,
+    for rows in which the best two tokens are close, so that no choice depends on the batch."""
     scores, place = logits.clone(), logits.device
     sampled = {k: row.listed for k, row in enumerate(rows) if row.noise is not None}
     whole = [k for k, ids in sampled.items() if ids is None]

@@ -77,10 +77,7 @@ def token_logprobs(
 ) -> Tensor:
     """Log-probability (nats) of the tokens that ``replies`` marks with 1, and 0 elsewhere:
     ``[batch, tokens - 1]``, from the second token on. Both inputs are ``[batch, tokens]``: prompt,
-    reply, padding on the right (no mask is needed then).
-
-    Logits are computed for the marked tokens only.
-    """
+    reply, padding on the right. Logits are computed for the marked tokens only."""
     body: Any = network.base_model
     read = ids[:, :-1]
     given = {"input_ids": read} if pictures is None else pictures.inputs(read)

@@ -19,11 +19,12 @@ from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
-from swarm_ui.errors import ModelError
+from swarm_ui.errors import ConfigError, ModelError, brief
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoder import Decoder
@@ -94,6 +95,22 @@ class Job(NamedTuple):
     row: Row
     options: tuple[int, ...] = ()
     """Tokens whose probabilities as the first new token are wanted; empty: the row is continued."""
+
+
+_UNLOADABLE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
+    SafetensorError, msgspec.MsgspecError,
+)  # fmt: skip
+
+
+@contextmanager
+def loading(expected: str) -> Iterator[None]:
+    """A block that loads a model. Raises ``ConfigError``, which begins with what was expected, for
+    files that are missing, damaged or malformed."""
+    try:
+        yield
+    except _UNLOADABLE as error:
+        raise ConfigError(f"{expected} ({type(error).__name__}: {brief(error)})") from error
 
 
 class InProcessModel(Generic[P]):

@@ -87,14 +87,9 @@ class LoraNetwork:
         prompt_format: str = "",
         part: str = "",
     ) -> None:
-        """
-        Args:
-            network: the base model.
-            targets: the layers that get an adapter, as peft's ``target_modules``.
-            name: name of the model in metadata and errors.
-            prompt_format: that of requests without an adapter, and of adapters that are added.
-            part: adapters may change layers whose names begin with this only.
-        """
+        """``targets``: the layers that get an adapter, as peft's ``target_modules``.
+        ``prompt_format``: that of requests without an adapter, and of adapters that are added.
+        ``part``: adapters may change layers whose names begin with this only."""
         network.train(False)
         self.name, self.prompt_format, self._part = name, prompt_format, part
         self._network: PreTrainedModel | PeftModel = network

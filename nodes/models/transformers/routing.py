@@ -87,15 +87,10 @@ class LoraRouting:
         merged: Mapping[int, Mapping[str, Tensor]] | None = None,
         names: Sequence[str] = (),
     ) -> None:
-        """
-        Args:
-            layers: every layer that some adapter may add to, by name; of peft's layers, only the
-                ``base_layer`` is used.
-            rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
-            merged: the merged weights of each adapter in ``rows``, by its ``id``; the forwards are
-                then without gradients. ``None``: the terms of the adapters are added.
-            names: a name of the weights that each row uses, for stores of prompts.
-        """
+        """``layers``: every layer that some adapter may add to; of peft's layers, only the
+        ``base_layer`` is used. ``rows``: one per row; ``None``: nothing is added. ``merged``: the
+        merged weights of each adapter, by its ``id``. ``names``: of the weights of each row, for
+        stores of prompts."""
         self.names = names
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())

@@ -23,7 +23,6 @@ from swarm_ui import (
     RunFailed,
     Trace,
 )
-from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
 from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
 
 
@@ -171,22 +170,3 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
         graph(ScriptedModel(lambda request: "no")).run_sync(
             "where?", limits=Limits(on_failure="abort")
         )
-
-
-def test_replies_are_streamed_as_events_of_the_call_that_is_recorded() -> None:
-    events: list[Event] = []
-    model = ScriptedModel(["one two", 'so {"x": 1}'])
-    nodes = [ChatNode("free", model), ChatNode("form", model, schema=Point)]
-    CollabGraph(nodes, [("free", "form")]).run_sync("go", on_event=events.append)
-    tokens = [(e.id, e.text) for e in events if isinstance(e, Token)]
-    assert tokens[:2] == [("free:0", "one"), ("free:0", " two")]
-    assert {id for id, _ in tokens[2:]} == {"form:0/model:0"}
-    order = [
-        f"{'+' if isinstance(e, CallStarted) else '-'}"
-        + (e.id if isinstance(e, CallStarted) else e.call.id)
-        for e in events
-        if isinstance(e, CallStarted | CallFinished)
-    ]
-    assert order == [
-        "+free:0", "-free:0", "+form:0", "+form:0/model:0", "-form:0/model:0", "-form:0"
-    ]  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +18,8 @@ from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import (
     GPTSwarmNode,
     ImportedSwarm,
-    edges_among,
     import_graph,
     import_swarm,
-    names_of,
 )
 
 
@@ -34,43 +31,6 @@ def test_without_the_package_the_extra_is_named(
     with pytest.raises(MissingExtra, match=r"'swarm.*swarm-ui\[gptswarm\]") as raised:
         use(object())
     assert raised.value.extra == "gptswarm"
-
-
-# -- structure (stand-ins with the fields of GPTSwarm's nodes) ------------------------------------
-
-
-class Step(SimpleNamespace):
-    def __init__(self) -> None:
-        super().__init__(predecessors=[], successors=[])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Step)  # identity must not be asked of ==
-
-    __hash__ = object.__hash__
-
-
-class Final(Step):
-    pass
-
-
-def linked(*pairs: tuple[Step, Step]) -> None:
-    for sender, listener in pairs:
-        sender.successors.append(listener)
-        listener.predecessors.append(sender)
-
-
-def test_operations_are_named_by_class_and_place() -> None:
-    steps = [Step(), Final(), Step()]
-    assert list(names_of(steps, "0.A.").values()) == ["0.A.Step.0", "0.A.Final", "0.A.Step.1"]
-
-
-def test_edges_come_in_the_order_in_which_each_listener_reads() -> None:
-    a, b, end, stranger = Step(), Step(), Final(), Step()
-    linked((b, end), (stranger, end), (a, end))
-    names = names_of([a, b, end])
-    assert edges_among([a, b, end], names) == [("Step.1", "Final"), ("Step.0", "Final")]
-    a.successors.clear()  # what Swarm does to agents that shall have no inner edges
-    assert edges_among([a, b, end], names) == [("Step.1", "Final")]
 
 
 def team(*names: str, edges: list[tuple[str, str]]) -> CollabGraph:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -170,30 +168,11 @@ def test_a_team_with_lora_has_an_adapter_for_each_agent() -> None:
 
 def test_a_folder_that_does_not_fit_is_refused_and_costs_nothing(tmp_path: Path) -> None:
     model = with_adapters(2)
-    before, weights = by(model, "agent_0"), tmp_path / "all" / "agent_0"
-    model.save_adapters(tmp_path / "all")
-
-    def like(name: str, **changes: object) -> Path:
-        shutil.copytree(weights, tmp_path / name)
-        config = tmp_path / name / "adapter_config.json"
-        config.write_text(json.dumps(json.loads(config.read_text()) | changes))
-        return tmp_path / name
-
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    (like("text") / "adapter_config.json").write_text("no json")
+    before = by(model, "agent_0")
     wide = LocalModel.untrained(model.tokenizer, width=64, layers=2, heads=2, seed=0)
     wide.add_adapter("agent_0", rank=4)
     wide.save_adapters(tmp_path / "wide")
-    for folder, said in (
-        (empty, "missing: adapter_config.json, adapter_model.safetensors"),
-        (tmp_path / "text", "is not JSON"),
-        (like("dora", use_dora=True), "use_dora"),
-        (like("biased", bias="all"), "all"),
-        (like("other", peft_type="IA3"), "IA3"),
-        (like("rank", r=5), "does not fit"),
-        (tmp_path / "wide" / "agent_0", "does not fit"),
-    ):
+    for folder, said in ((tmp_path, "missing: adapter_config"), (tmp_path / "wide/agent_0", "fit")):
         for name in ("agent_0", "another"):
             with pytest.raises(ConfigError, match=said):
                 model.load_adapter(folder, name)

@@ -7,7 +7,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from transformers import AutoModelForCausalLM
 
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, jobs
 from swarm_ui.graph.graph import CollabGraph
@@ -22,14 +21,6 @@ DIGESTS = {
 }
 """SHA-256 of the weights. Published figures belong to them: another agent needs new figures."""
 each_agent = pytest.mark.parametrize("agent", AGENTS, ids=lambda folder: folder.name)
-
-
-@each_agent
-def test_it_is_small_and_an_ordinary_transformers_model(agent: Path) -> None:
-    size = sum(file.stat().st_size for file in agent.iterdir())
-    assert size < 3_000_000
-    network = AutoModelForCausalLM.from_pretrained(agent)
-    assert 100_000 < sum(p.numel() for p in network.parameters()) < 2_000_000
 
 
 @each_agent

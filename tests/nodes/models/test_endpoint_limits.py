@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from loopback import Loopback, Reply, failing, too_many
 from loopback_client import ask, model, no_proxy, one, pieces_of  # noqa: F401  (a fixture)
 
-from swarm_ui.budget import Budget, Price, most_tokens
+from swarm_ui.budget import Price, most_tokens
 from swarm_ui.errors import BudgetExceeded, ModelError
-from swarm_ui.message import Usage
 
 PRICE = Price(prompt=2.0, completion=10.0)
 COST = (11 * 2.0 + 7 * 10.0) / 1e6
@@ -88,31 +84,3 @@ async def test_a_call_that_reached_nobody_costs_nothing() -> None:
     with pytest.raises(ModelError, match="no connection"):
         await one(client, ask(max_tokens=40))
     assert client.budget.cost == 0.0 and client.budget.calls == 2
-
-
-amounts = st.lists(
-    st.tuples(st.integers(0, 500), st.integers(0, 500), st.floats(0, 1)), max_size=30
-)
-
-
-@given(amounts, st.integers(0, 3000), st.floats(0, 0.01))
-def test_no_order_of_calls_crosses_a_budget(
-    calls: list[tuple[int, int, float]], max_tokens: int, max_cost: float
-) -> None:
-    budget = Budget(None, max_tokens, max_cost)
-    price = Price(prompt=0.1, completion=7.3)
-    open_holds: list[tuple[Any, Usage]] = []
-    for prompt, completion, share in calls:
-        most = Usage(prompt_tokens=prompt, completion_tokens=completion)
-        used = Usage(prompt_tokens=prompt, completion_tokens=int(completion * share))
-        try:
-            open_holds.append((budget.reserve(most, "m", price), used))
-        except BudgetExceeded:
-            continue
-        if share < 0.5:
-            hold, used = open_holds.pop(0)
-            budget.settle(hold, used if share > 0.1 else None)
-        assert budget.tokens <= max_tokens and budget.cost <= max_cost
-    for hold, used in open_holds:
-        budget.settle(hold, used)
-    assert budget.tokens <= max_tokens and budget.cost <= max_cost

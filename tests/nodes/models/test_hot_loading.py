@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from vllm_stand_in import StandIn
 
-from swarm_ui.errors import ModelError, ModelUnavailable
+from swarm_ui.errors import ModelError
 from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import OpenAIModel
 
@@ -38,25 +38,6 @@ async def test_other_weights_have_another_name_on_the_server(tmp_path: Path) -> 
             await model.close()
         first, other, again = server.asked
         assert first == again != other and len(server.adapters) == 2
-
-
-async def test_a_version_that_the_server_has_lost_is_unavailable(tmp_path: Path) -> None:
-    with StandIn("base", {"theirs": "/srv/theirs"}) as server:
-        model = model_of(server)
-        folder = weights(tmp_path / "a")
-        await model.load_version("a@1", folder)
-        server.dead = True
-        with pytest.raises(ModelUnavailable):
-            await model.generate([ask("a@1")])
-        server.restart()
-        with pytest.raises(ModelUnavailable, match="a@1"):
-            await model.generate([ask("a@1")])
-        with pytest.raises(ModelError, match="`theirs` does not exist"):
-            await model.generate([ask("theirs")])
-        await model.load_version("a@1", folder)
-        [reply] = await model.generate([ask("a@1")])
-        assert reply.adapter == "a@1"
-        await model.close()
 
 
 async def test_a_server_that_cannot_load_adapters(tmp_path: Path) -> None:
