@@ -200,13 +200,3 @@ async def test_what_cannot_be_written_again_is_mended_or_left_out(logprob: str) 
         (completion,) = await client.generate([ask()])
         await client.close()
     assert completion.logprob is None and completion.text == "a?"
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["-5", "NaN", "", "0x10", "Fri, 99 Foo 99999 99:99:99 GMT", "Mon, 01 Jan 0001 00:00:00 GMT"],
-)
-async def test_odd_times_to_wait_are_ignored(value: str) -> None:
-    odd = Reply(status=429, body="{}", headers={"Retry-After": value})
-    async with Loopback([odd, Reply("good")]) as server:
-        assert await one(model(server)) == "good"

@@ -20,7 +20,6 @@ from swarm_ui import (
     ConfigError,
     Message,
     NodeContext,
-    NodeReply,
     Request,
     Trace,
 )
@@ -80,20 +79,6 @@ def team(replies: Sequence[str], **options: object) -> Trace:
         **options,  # type: ignore[arg-type]
     )
     return graph.run_sync(SCREEN)
-
-
-def test_a_team_may_have_a_vote_of_ones_own() -> None:
-    class Last:
-        id, scope = "judge", "last"
-
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            return NodeReply(action=inbox[-1].action)
-
-    replies = [click(1), click(1), click(2)]
-    trace = team(replies, vote=Last())
-    assert trace.action == tap(2) and trace.calls[-1].node == "judge"
-    with pytest.raises(ConfigError, match="vote_scope"):
-        team(replies, vote=Last(), vote_scope="all")
 
 
 @pytest.mark.parametrize("vote", [MajorityVote(), ProbabilityVote()])

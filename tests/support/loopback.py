@@ -4,7 +4,7 @@
         model = OpenAIModel("tiny", server.url)
 
 Each chat request takes the next reply of the script; after its end all are answered well. A
-request with ``stream`` gets its reply in pieces, one with ``n`` gets the text that often.
+request with ``stream`` gets its reply in pieces.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ GOOD = 'Reason: it is there.\nAction: {"action_type": "click", "target": "Save",
 PATIENCE = 30.0
 """Seconds that no test waits for an answer."""
 _LARGEST = 1_000_000
+_USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,8 @@ class Reply:
     delay: float = 0.0
     cut: bool = False
     """Close the connection in the middle of the body; of a stream, before its first piece."""
-    usage: bool = True
     logprobs: tuple[float, ...] = ()
     """Of the tokens; in a stream, of one piece each."""
-    texts: tuple[str, ...] = ()
-    """Answers to a request with ``n``, instead of ``text`` that often."""
     pieces: tuple[str, ...] = ()
     """What a stream sends, instead of ``text`` word by word."""
     break_after: int | None = None
@@ -52,8 +50,6 @@ class Reply:
     """Seconds between the pieces of a stream."""
     calls: tuple[tuple[str, str, str], ...] = ()
     """Calls of tools: id, name and arguments of each. Streams send the arguments in two parts."""
-    plain: bool = False
-    """A server that does not know ``stream`` and answers at once."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +88,8 @@ class Loopback:
         self.at_once = 0
         """Most chat requests in progress at the same time, but for those that outlast anybody's
     patience: they go on here for a moment when the client has already turned to the next."""
-        self.sent = 0
-        """Events of streams sent."""
         self._now = 0
         self._server: asyncio.Server | None = None
-        self.connections = 0
-        """Connections so far."""
         self._tasks: set[asyncio.Task[object]] = set()
 
     @property
@@ -118,7 +110,6 @@ class Loopback:
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -152,7 +143,7 @@ class Loopback:
         self.at_once = max(self.at_once, self._now)
         try:
             await _wait(reader, reply.delay)
-            if body.get("stream") and reply.body is None and not reply.plain:
+            if body.get("stream") and reply.body is None:
                 return await self._stream(writer, reply, body)
         finally:
             self._now -= counts
@@ -174,7 +165,6 @@ class Loopback:
                 return False
             _send_chunk(writer, event)
             await writer.drain()
-            self.sent += 1
             await asyncio.sleep(reply.pause)
         writer.write(b"0\r\n\r\n")
         return True
@@ -218,36 +208,23 @@ async def _wait(reader: asyncio.StreamReader, seconds: float) -> None:
 
 
 def _chat(reply: Reply, body: dict[str, Any]) -> str:
-    texts = reply.texts or (reply.text,) * body.get("n", 1)
-    choices: list[dict[str, Any]] = [
-        {
-            "index": k,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
-        }
-        for k, text in enumerate(texts)
-    ]
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
     if reply.calls:
-        choices[0]["message"]["tool_calls"] = [_called(*call) for call in reply.calls]
-        choices[0]["finish_reason"] = "tool_calls"
+        message["tool_calls"] = [_called(*call) for call in reply.calls]
+        choice["finish_reason"] = "tool_calls"
     if reply.logprobs:
         listed = [{"token": "t", "logprob": p} for p in reply.logprobs]
-        choices[0]["logprobs"] = {"content": listed}
+        choice["logprobs"] = {"content": listed}
     chat: dict[str, Any] = {
         "id": "chat-1",
         "object": "chat.completion",
         "created": 0,
         "model": body["model"],
-        "choices": choices[::-1],  # a client must go by the index
+        "choices": [choice],
+        "usage": _USAGE,
     }
-    if reply.usage:
-        chat["usage"] = _usage(len(texts))
     return json.dumps(chat)
-
-
-def _usage(answers: int = 1) -> dict[str, int]:
-    written = 7 * answers
-    return {"prompt_tokens": 11, "completion_tokens": written, "total_tokens": 11 + written}
 
 
 def _events(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
@@ -266,8 +243,8 @@ def _events(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
             delta = {"tool_calls": [part]}
             yield _event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     yield _event(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    if reply.usage and body.get("stream_options", {}).get("include_usage"):
-        yield _event(head | {"choices": [], "usage": _usage()})
+    if body.get("stream_options", {}).get("include_usage"):
+        yield _event(head | {"choices": [], "usage": _USAGE})
     yield "data: [DONE]\n\n"
 
 

@@ -40,7 +40,7 @@ class StandIn(Loopback):
             can_load: whether adapters can be loaded while it runs.
             reply: what it answers, from the body of a chat.
         """
-        super().__init__(lambda body: Reply(reply(body), plain=True))
+        super().__init__(lambda body: Reply(reply(body)))
         self.base, self._tokens, self._can_load = base, tokens, can_load
         self.adapters = dict(adapters)
         """Path by served name."""

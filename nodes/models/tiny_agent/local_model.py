@@ -70,7 +70,6 @@ class ScreenCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of the tiny agents:
     a screen as a few dozen tokens, and an action as a few."""
 
-    any_text: bool = False
     context: int | None = None
     pictures: Pictures | None = None
 
@@ -131,6 +130,8 @@ class LocalModel(InProcessModel[Encoded]):
     A reply does not depend on the other requests of its batch, so equal seeds give equal episodes
     in one process and on many machines. Its log-probability may differ by some 1e-6.
     """
+
+    encodes_text = False
 
     def __init__(
         self, network: PreTrainedModel, tokenizer: ScreenTokenizer, *, name: str = "base-agent"

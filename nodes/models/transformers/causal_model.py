@@ -234,8 +234,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
 class ChatCodec:
     """The :class:`~swarm_ui.nodes.models.transformers.in_process_model.Codec` of chats."""
 
-    any_text: bool = True
-
     def __init__(
         self,
         network: PreTrainedModel,

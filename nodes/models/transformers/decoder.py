@@ -15,10 +15,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.cache import KVCache, Prefix, PrefixStore, common
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, choose
 from swarm_ui.nodes.models.transformers.forwards import (
+    KVCache,
     Pictures,
+    Prefix,
+    PrefixStore,
+    common,
     forward,
     forward_cost,
     gaps_allowed,

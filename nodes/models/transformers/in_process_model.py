@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 import torch
@@ -52,8 +52,6 @@ class Codec(Protocol[P]):
     """The token that fills a batch."""
     context: int | None
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
-    any_text: bool
-    """Whether replies without a valid action can be encoded too."""
     pictures: Pictures | None
     """Makes the inputs of a network with pictures; ``None``: it reads token ids."""
 
@@ -118,6 +116,9 @@ class InProcessModel(Generic[P]):
     that add, load, save, lease and train adapters see
     :class:`~swarm_ui.nodes.models.transformers.lora.LoraNetwork`."""
 
+    encodes_text: ClassVar[bool] = True
+    """Whether replies without a valid action can be encoded too."""
+
     def __init__(
         self,
         network: PreTrainedModel,
@@ -141,7 +142,8 @@ class InProcessModel(Generic[P]):
                 them, and a close choice is computed again, so that a reply never depends on the
                 requests that are answered with it.
         """
-        self.name, self.prompt_format, self.codec = name, prompt_format, codec
+        self.name, self.prompt_format = name, prompt_format
+        self.codec, self.pad_id = codec, codec.pad_id
         self.lora = lora = LoraNetwork(
             network, targets, name=name, prompt_format=prompt_format, part=part
         )
@@ -191,11 +193,6 @@ class InProcessModel(Generic[P]):
     def network(self) -> PreTrainedModel:
         """The transformers model, with the adapter layers that peft put into it."""
         return self.lora.network
-
-    @property
-    def pad_id(self) -> int:
-        """The token that fills a batch."""
-        return self.codec.pad_id
 
     @contextmanager
     def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
@@ -307,11 +304,6 @@ class InProcessModel(Generic[P]):
 
     # -- training -----------------------------------------------------------------------------
 
-    @property
-    def encodes_text(self) -> bool:
-        """Whether replies without a valid action can be encoded too."""
-        return self.codec.any_text
-
     def encode(
         self, decision: Decision, reply: str, *, adapter: str | None = None
     ) -> tuple[list[int], list[int]]:
@@ -338,27 +330,22 @@ class InProcessModel(Generic[P]):
         return prompt.ids, ids
 
     def forward_logprobs(
-        self,
-        ids: Tensor,
-        attention_mask: Tensor,
-        reply_mask: Tensor,
-        adapters: Sequence[str | None] | None = None,
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) of each token of replies, and their number of tokens.
+        """Log-probability (nats) of each token of replies under the adapter of ``activate``, and
+        their number of tokens.
 
         Args:
             ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
             attention_mask: same shape. It is not used: a causal model needs no mask for padding on
                 the right.
             reply_mask: same shape, 1 on the reply's tokens.
-            adapters: the adapter of each row, whose live weights get gradients (``None``: the base
-                model). Not given: all rows use the adapter of ``activate``.
 
         Returns:
             ``[batch, columns]`` for the last columns of ``ids``, 0 outside of the reply, and the
             number of its tokens, ``[batch]``.
         """
-        mask, lora = reply_mask.to(torch.float), self.lora
-        with lora.exclusive() if adapters is None else lora.routed_live(adapters):
+        mask = reply_mask.to(torch.float)
+        with self.lora.exclusive():
             found = token_logprobs(self.network, ids, mask, self.codec.pictures)
         return found, mask[:, 1:].sum(1)

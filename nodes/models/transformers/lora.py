@@ -193,6 +193,11 @@ class LoraNetwork:
         """
         folder = Path(folder)
         numbers = read_versions(folder)
+        if used := [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self.book.leased(v)]:
+            raise ConfigError(
+                f"'{folder}' holds {used[0]}, and runs still use other weights of that version; "
+                "load the folder when these runs have ended, or use load_adapter"
+            )
         read = {name: self._read(folder / name, name) for name in numbers}
         for name, number in numbers.items():
             self._replace(*read[name], name, number)
@@ -422,23 +427,12 @@ class LoraNetwork:
                 network.train(False)
 
     @contextmanager
-    def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:
-        """A context in which each row of a batch goes through the live weights of its own adapter,
-        which get gradients; ``None``: the base model. Dropout of adapters is not applied."""
-        rows = [None if name is None else self._known(name).weights for name in names]
-        with self.exclusive(), LoraRouting(self._layers, rows):
-            yield self.network
-
-    @contextmanager
     def routed(
         self, adapters: Sequence[FrozenAdapter | None], *, merged: bool = False
     ) -> Iterator[LoraRouting]:
         """A context in which each row of a batch goes through its own frozen adapter (equal ones
         adjacent). ``merged``: each is merged into a copy of the layers."""
-        rows = [None if adapter is None else adapter.weights for adapter in adapters]
-        whole = {id(a.weights): a.merged_with(self._layers) for a in adapters if a and merged}
-        names = ["" if adapter is None else adapter.digest for adapter in adapters]
-        with self.exclusive(), LoraRouting(self._layers, rows, whole or None, names) as routing:
+        with self.exclusive(), LoraRouting(self._layers, adapters, merged) as routing:
             yield routing
 
     def base_changed(self) -> bool:

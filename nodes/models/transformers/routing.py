@@ -83,25 +83,25 @@ class LoraRouting:
     def __init__(
         self,
         layers: Mapping[str, nn.Module],
-        rows: Sequence[AdapterWeights | None],
-        merged: Mapping[int, Mapping[str, Tensor]] | None = None,
-        names: Sequence[str] = (),
+        rows: Sequence[FrozenAdapter | None],
+        merged: bool = False,
     ) -> None:
         """``layers``: every layer that some adapter may add to; of peft's layers, only the
-        ``base_layer`` is used. ``rows``: one per row; ``None``: nothing is added. ``merged``: the
-        merged weights of each adapter, by its ``id``. ``names``: of the weights of each row, for
-        stores of prompts."""
-        self.names = names
+        ``base_layer`` is used. ``rows``: one per row; ``None``: nothing is added. ``merged``: each
+        adapter is merged into a copy of the layers."""
+        self.names = ["" if row is None else row.digest for row in rows]
+        """A name of the weights that each row uses, for stores of prompts."""
         self._layers = layers
-        adapters = list({id(row): row for row in rows if row is not None}.values())
-        number = {id(weights): k for k, weights in enumerate(adapters)}
-        self._adapter_of_row = [-1 if row is None else number[id(row)] for row in rows]
+        adapters = list(dict.fromkeys(row for row in rows if row is not None))
+        number: dict[FrozenAdapter | None, int] = {each: k for k, each in enumerate(adapters)}
+        self._adapter_of_row = [number.get(row, -1) for row in rows]
         self.select_rows(range(len(rows)))
+        whole = [each.merged_with(layers) for each in adapters] if merged else []
         for name, layer in layers.items():
-            added = {k: w[name] for k, w in enumerate(adapters) if name in w}
+            added = {k: a.weights[name] for k, a in enumerate(adapters) if name in a.weights}
             forward: Callable[[Tensor], Tensor] = getattr(layer, "base_layer", layer.forward)
-            if added and merged is not None:
-                own = {k: merged[id(adapters[k])][name] for k in added}
+            if added and merged:
+                own = {k: whole[k][name] for k in added}
                 forward = _MergedForward(_linear(layer), own, self)
             elif added:
                 forward = _RoutedForward(forward, added, self)

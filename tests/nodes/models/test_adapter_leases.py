@@ -112,36 +112,6 @@ def test_any_optimiser_may_change_the_live_weights(options: dict[str, bool]) -> 
     assert model.versions == {"agent_0": 1, "agent_1": 0}
 
 
-def test_rows_of_a_batch_may_learn_with_an_adapter_each() -> None:
-    model = with_adapters(2)
-    decision = ASKED[0].decision
-    assert decision is not None
-    prompt, reply = model.encode(decision, by(model, None)[0].text)
-    ids = torch.tensor([prompt + reply] * 3)
-    mask = torch.tensor([[0] * len(prompt) + [1] * len(reply)] * 3)
-    names = ["agent_0", None, "agent_1"]
-    together, _ = model.forward_logprobs(ids, torch.ones_like(ids), mask, names)
-    together.sum().backward()
-    gained = {name: [p.grad for p in model.adapter_parameters(name)] for name in model.adapters}
-    for k, name in enumerate(names):
-        row = (ids[:1], torch.ones_like(ids[:1]), mask[:1])
-        if name is None:
-            with model.routed([None]):
-                alone, _ = model.forward_logprobs(*row)
-            assert torch.allclose(together[k].sum(), alone.sum(), atol=1e-4)
-            continue
-        weights = model.adapter_parameters(name)
-        with model.activate(name):
-            alone, _ = model.forward_logprobs(*row)
-            grads = torch.autograd.grad(alone.sum(), weights)
-        assert torch.allclose(together[k].sum(), alone.sum(), atol=1e-4)
-        assert all(
-            torch.allclose(a, b, atol=1e-3, rtol=1e-3)
-            for a, b in zip(gained[name], grads, strict=True)
-            if a is not None
-        )
-
-
 def test_a_team_with_lora_has_an_adapter_for_each_agent() -> None:
     model = with_adapters(0)
     team = CollabGraph.collaborative(3, 1, model=model, lora=8)

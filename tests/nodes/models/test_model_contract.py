@@ -260,8 +260,9 @@ async def test_an_update_reaches_the_next_request_and_not_the_base(local: Any) -
     optimizer = torch.optim.AdamW(local.adapter_parameters("agent_0"), lr=1e-2)
     for _ in range(4):
         optimizer.zero_grad()
-        found, _ = local.forward_logprobs(ids, torch.ones_like(ids), mask, ["agent_0"])
-        (-found.sum()).backward()
+        with local.activate("agent_0"):
+            found, _ = local.forward_logprobs(ids, torch.ones_like(ids), mask)
+            (-found.sum()).backward()
         optimizer.step()
     after = await local.score([request, *asked()[:1]], [reply] * 2)
     assert after[0] > before[0] and after[1] == pytest.approx(before[1], abs=1e-4)

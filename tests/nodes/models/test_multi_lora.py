@@ -8,7 +8,7 @@ from local_models import with_adapters
 from peft import PeftModel
 
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers.routing import LoraRouting, LoraWeights
+from swarm_ui.nodes.models.transformers.routing import FrozenAdapter, LoraRouting, LoraWeights
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
 
@@ -40,7 +40,10 @@ def test_the_terms_of_adapters_on_a_base_in_bfloat16(tokens: int) -> None:
     torch.manual_seed(tokens)
     layer = torch.nn.Linear(32, 48, bias=False, dtype=torch.bfloat16)
     one, other = (
-        {"layer": LoraWeights(0.2 * torch.randn(4, 32), 0.2 * torch.randn(48, 4), 2.0)}
+        FrozenAdapter(
+            {"layer": LoraWeights(0.2 * torch.randn(4, 32), 0.2 * torch.randn(48, 4), 2.0)},
+            torch.float32,
+        )
         for _ in range(2)
     )
     x = torch.randn(6, tokens, 32, dtype=torch.bfloat16)
@@ -49,7 +52,7 @@ def test_the_terms_of_adapters_on_a_base_in_bfloat16(tokens: int) -> None:
         with LoraRouting({"layer": layer}, [one, one, one, other, other, None]):
             got = layer(x)
     for rows, adapter in ((slice(0, 3), one), (slice(3, 5), other)):
-        down, up, scale = adapter["layer"]
+        down, up, scale = adapter.weights["layer"]
         exact = plain[rows].double() + scale * (x[rows].double() @ down.T.double() @ up.T.double())
         assert got.dtype == torch.bfloat16
         assert torch.allclose(got[rows].double(), exact, atol=0.05, rtol=0.02)

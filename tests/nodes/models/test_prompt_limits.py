@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 import pytest
 from local_models import answers
-from loopback import Loopback
-from loopback_client import model as endpoint
 from loopback_client import no_proxy  # noqa: F401  (a fixture)
 from tiny_causal import network, tokenizer
 
-from swarm_ui.budget import guess_tokens
-from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.observation import Element, Observation
 
 CONTEXT = 2048
@@ -65,20 +59,3 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
         assert model.prompt(Request(decision=decision)).text == call.prompt
         ids, _ = model.encode(decision, "click headline number 0 [0]")
         assert len(ids) == call.usage.prompt_tokens
-
-
-@pytest.mark.parametrize("form", ["json", "compact"])
-async def test_an_endpoint_gets_at_most_the_declared_tokens(form: str, no_proxy: None) -> None:  # noqa: F811
-    async with Loopback() as server:
-        client = endpoint(server, options=ChatOptions(prompt_format=form, prompt_tokens=900))
-        long, short = await client.generate([Request(decision=page(n)) for n in (300, 2)])
-        with pytest.raises(ModelError, match="at most 900 may be used"):
-            await client.generate([Request(decision=page(2, goal="weather " * 900))])
-        await client.close()
-    sent = [json.dumps(request.body["messages"]) for request in server.requests]
-    assert len(sent) == 2
-    assert guess_tokens(long.prompt) <= 900 and "Weather in Ulm" in long.prompt
-    assert long.dropped is not None and len(long.dropped.elements) > 100
-    assert short.dropped is None
-    with pytest.raises(ConfigError, match="prompt_tokens must be >= 1"):
-        ChatOptions(prompt_tokens=0)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action, Unparsed
-from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.tiny_agent.tokenizer import MAX_PROMPT, SLOTS, ScreenTokenizer, Trie
 from swarm_ui.observation import Element, Observation, Past
@@ -68,20 +67,6 @@ def test_an_unknown_word_is_one_symbol_wherever_it_stands_and_another_one_in_oth
         for i in range(40)
     }
     assert len(drawn) > 10
-
-
-def test_what_colleagues_said_is_in_the_prompt_and_own_words_are_marked() -> None:
-    screen = Observation(goal="go", elements=(Element(index=0, role="link", text="Away"),))
-    action = Action(action_type="click", index=0)
-    alone = CODEC.encode(Decision(observation=screen)).ids
-    heard = (
-        Heard(sender="agent_0", round=0, content="", action=action, own=True),
-        Heard(sender="agent_1", round=0, content="", action=action),
-    )
-    told = [CODEC.tokens[i] for i in CODEC.encode(Decision(observation=screen, heard=heard)).ids]
-    assert told.count("<me>") == 1
-    assert told.count("<m>") == 1
-    assert len(told) > len(alone)
 
 
 @given(st.lists(st.text(max_size=40), max_size=60), st.text(max_size=300))
