@@ -10,15 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.adversary import (
-        LLMAdversary,
-        LLMTeacher,
-        ScriptedAdversary,
-        ScriptedTeacher,
-    )
+    from swarm_ui.optim.adversary import LLMAdversary, ScriptedAdversary, ScriptedTeacher
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
-    from swarm_ui.optim.credit.critic import Outcome
+    from swarm_ui.optim.credit.critic import Outcome, ScriptedCritic
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
     from swarm_ui.optim.credit.learned import (
         LearnedCritic,
@@ -28,12 +23,10 @@ if TYPE_CHECKING:
         train_critic,
     )
     from swarm_ui.optim.credit.llm import LLMCritic
-    from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
-    from swarm_ui.optim.edges.credit import edge_credit
     from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_credit, edge_loss
     from swarm_ui.optim.examples import (
         Batch,
         Example,
@@ -46,16 +39,12 @@ if TYPE_CHECKING:
     from swarm_ui.optim.guidance import Guidance
     from swarm_ui.optim.losses import dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
     from swarm_ui.optim.metrics import success_rate
-    from swarm_ui.optim.preferences import (
-        PreferencePair,
-        preference_pairs,
-        scored_replies,
-    )
+    from swarm_ui.optim.preferences import PreferencePair, preference_pairs, scored_replies
     from swarm_ui.optim.trainer import TeamTrainer
 
 __all__ = [
     "MALT", "Batch", "DrMAS", "EdgeDistribution", "EdgeSample", "Example",
-    "GiGPO", "Guidance", "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut",
+    "GiGPO", "Guidance", "LLMAdversary", "LLMCritic", "LearnedCritic", "LeaveOneOut",
     "Outcome", "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
     "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
     "UpdateConfig", "calibrated", "dpo_loss", "edge_credit", "edge_loss",
@@ -66,9 +55,9 @@ __all__ = [
 
 _MODULES = [
     "config", "preferences", "examples", "losses", "metrics", "adversary", "guidance",
-    "credit.critic", "credit.scripted", "credit.llm", "credit.trust", "credit.groups",
+    "credit.critic", "credit.llm", "credit.trust", "credit.groups",
     "credit.counterfactual", "credit.learned", "edges.candidates", "edges.distribution",
-    "edges.optim", "edges.credit", "trainer",
+    "edges.optim", "trainer",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from swarm_ui.action import Action, Direction, parse_action
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import Scripted
-from swarm_ui.prompts import HISTORY, context, format_named
+from swarm_ui.prompts import HISTORY, context
 
 _ADVERSARY = """\
 You write wrong answers for training. Given a goal, a screen and the right next action, write \
@@ -131,22 +131,6 @@ class ScriptedTeacher(Scripted):
         """See :class:`Teacher`. Raises ``ConfigError`` without a snapshot."""
         action: Action = (await self.restored(state)).expert()
         return action
-
-
-class LLMTeacher:
-    """Asks a language model to act, such as one that is larger than the agents' own."""
-
-    def __init__(self, model: ChatModel) -> None:
-        self.name, self._model = f"LLM teacher ({model.name})", model
-
-    async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
-        """See :class:`Teacher`. Raises ``ModelError`` if the model cannot answer."""
-        request = Request(decision=decision, max_tokens=_MOST_TOKENS, seed=seed)
-        (completion,) = await self._model.generate([request])
-        screen = decision.observation
-        action = format_named(completion.prompt_format).parse(completion.text, screen)
-        able = isinstance(action, Action) and fits(action, screen)
-        return with_label(action, screen) if isinstance(action, Action) and able else None
 
 
 def fits(action: Action, observation: Observation) -> bool:

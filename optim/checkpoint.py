@@ -28,8 +28,7 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.settings import expect_same
 
-_VERSION = 3
-_MAY_CHANGE = {"iterations", "concurrency", "patience", "micro_batch_tokens", "checkpointing"}
+_MAY_CHANGE = {"iterations", "concurrency", "micro_batch_tokens", "checkpointing"}
 """Settings that a resumed run may change."""
 
 
@@ -40,7 +39,6 @@ class TeamState(msgspec.Struct, kw_only=True):
     its purpose.
     """
 
-    version: int = _VERSION
     iteration: int = 0
     """Number of finished iterations."""
     untrained: list[str] = []
@@ -107,8 +105,8 @@ def load(
             f"{found[-1] / 'state.json'}: not a state of a training: {error}; restore it from a "
             "copy, or start a new run in another folder"
         ) from error
-    then = {**state.config, "adapters": state.adapters, "version": state.version}
-    now = {**msgspec.to_builtins(config), "adapters": dict(adapters), "version": _VERSION}
+    then = {**state.config, "adapters": state.adapters}
+    now = {**msgspec.to_builtins(config), "adapters": dict(adapters)}
     advice = "resume with those, or start a new run in another folder"
     expect_same(folder, then, now, advice, free=_MAY_CHANGE)
     saved = EdgeDistribution.load(found[-1] / "edges.safetensors")

@@ -99,7 +99,7 @@ class TeamConfig:
     all play the *same* episodes, so they need at least 2. ``None``: 4 for ``learned``, else 1."""
     edge_credit: Amount = 0.0
     """Weight, relative to the utility, with which edges also learn from the critic's credit for the
-    messages that they carried (:func:`~swarm_ui.optim.edges.credit.edge_credit`). It is often
+    messages that they carried (:func:`~swarm_ui.optim.edges.optim.edge_credit`). It is often
     within 0.3 of its baseline, while a utility counts in standard deviations, so a run of few
     iterations needs a weight above 1."""
     update: UpdateConfig = field(default_factory=UpdateConfig)
@@ -111,9 +111,6 @@ class TeamConfig:
     """Share of the right messages that are learned from at steps where no agent was wrong."""
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""
-    patience: Amount = 600.0
-    """Seconds for which episodes are tried again while a language model cannot be reached; then the
-    run ends with an error and can be resumed."""
     seed: Seed = 0
 
     def __post_init__(self) -> None:

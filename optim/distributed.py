@@ -7,7 +7,6 @@ its share of every batch, and the sum of their gradients is the gradient of the 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -128,10 +127,8 @@ class Processes:
             if isinstance(error, NotImplementedError | RecursionError):
                 raise
             self.lost = True
-            # Such as "[.../pair.cc:553] Connection closed by peer [127.0.0.1]:26025. This is ..."
-            said = re.sub(r"^\[[^\]]*\]\s*", "", str(error).strip()).partition(". ")[0]
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise LostProcess(
                 f"process {self.rank + 1} of {self.size}: the connection to the other processes is "
-                f"lost ({said.splitlines()[0] if said else type(error).__name__}). One of them "
-                "ended; see its error above, if it printed one"
+                f"lost ({said:.200}). One of them ended; see its error above, if it printed one"
             ) from error

@@ -30,12 +30,11 @@ Row = tuple[list[int], list[int]]
 @runtime_checkable
 class Trainable(Protocol):
     """A causal language model with named LoRA adapters, in this process. Unless it has an attribute
-    ``encodes_text`` that is true, it encodes only replies that hold a valid action."""
+    ``encodes_text`` that is true, it encodes only replies that hold a valid action. The network is
+    in evaluation mode outside :meth:`activate`."""
 
     @property
-    def module(self) -> nn.Module:
-        """The network with its adapters; in evaluation mode outside :meth:`activate`."""
-        ...
+    def module(self) -> nn.Module: ...
 
     @property
     def adapters(self) -> tuple[str, ...]: ...
@@ -134,7 +133,9 @@ def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
     return token_logprobs(model, rows).sum(1)
 
 
-def token_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
+def token_logprobs(
+    model: Trainable, rows: Sequence[tuple[str, Row]], *, dropout: bool = True
+) -> Tensor:
     """Log-probability (nats) of each token of each reply, ``[rows, longest reply]``, with gradient;
     0 after the end of a reply. See :func:`reply_logprobs`."""
     training = model.module.training
@@ -143,6 +144,8 @@ def token_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
     for name in names:
         own = [k for k, (adapter, _) in enumerate(rows) if adapter == name]
         with model.activate(name):
+            if not dropout:
+                model.module.eval()
             found |= zip(own, _forward(model, [rows[k][1] for k in own]), strict=True)
     model.module.train(training)
     if len(names) > 1:  # whichever adapter was active last, the gradient reaches all
@@ -174,7 +177,7 @@ def encode(
     *,
     rejected: bool = True,
 ) -> list[Example]:
-    """Pairs as token ids.
+    """Pairs as token ids. Raises ``ConfigError`` if the model has no such adapter.
 
     Those without a positive weight are left out. Of pairs with equal adapter, prompt and chosen
     reply the first one that has a rejected reply is used, or else the first one. Replies with an
@@ -182,14 +185,8 @@ def encode(
     by frequency. A model that cannot write any text learns only from replies with a valid action.
 
     Args:
-        model: encodes prompts and replies.
-        pairs: pairs, or replies with an advantage.
-        adapter: the adapter that learns from all of them; ``None``: from those of each node, the
-            adapter that has its name.
+        adapter: the adapter that learns from all of them; ``None``: that with the node's name.
         rejected: whether the rejected replies of pairs are used.
-
-    Raises:
-        ConfigError: the model has no such adapter.
     """
     found: list[Example] = []
     places: dict[tuple[object, ...], int] = {}
@@ -226,25 +223,18 @@ def with_reference(
     tokens: int = 65_536,
 ) -> list[Example]:
     """The examples with their log-probabilities under the reference: each adapter as it is now,
-    which also stands for the weights that sampled a reply.
-
-    Pairs are encoded first (:func:`encode`). ``tokens``: the maximum of one
-    forward, padding included.
-    """
+    which also stands for the weights that sampled a reply. Pairs are encoded first. ``tokens``: the
+    maximum of one forward, padding included."""
     given: Any = examples
     if not all(isinstance(e, Example) for e in examples):
         given = encode(model, given)
-    training = model.module.training
     now: dict[tuple[int, int], tuple[float, ...]] = {}
     places = [(k, side) for k, e in enumerate(given) for side in range(len(e.rows))]
-    for name in dict.fromkeys(e.adapter for e in given):
-        own = [(k, side) for k, side in places if given[k].adapter == name]
-        for part in full_batches(own, lambda at: _length(given[at[0]].rows[at[1]]), tokens):
-            with model.activate(name):
-                model.module.eval()
-                found = _forward(model, [given[k].rows[side] for k, side in part])
-            now |= zip(part, (tuple(each.tolist()) for each in found), strict=True)
-    model.module.train(training)
+    for part in full_batches(places, lambda at: _length(given[at[0]].rows[at[1]]), tokens):
+        rows = [(given[k].adapter, given[k].rows[side]) for k, side in part]
+        found = token_logprobs(model, rows, dropout=False).tolist()
+        for at, (_, row), values in zip(part, rows, found, strict=True):
+            now[at] = tuple(values[: len(row[1])])
     return [
         e._replace(
             reference=(sum(now[k, 0]), sum(now.get((k, 1), ()))),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from swarm_ui.optim.settings import Count, Positive, check
@@ -12,7 +10,6 @@ from swarm_ui.optim.settings import Count, Positive, check
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a training, in all stages. The paper gives none; every default here is ours."""
 
-    method: Literal["lora", "full"] = "lora"
     rank: Count = 16
     """Rank of a new adapter; alpha is twice it."""
     epochs: Positive = 1.0
@@ -21,9 +18,9 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Optimiser steps of each stage; -1: as many as the epochs take."""
     learning_rate: Positive = 1e-4
     """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
-    zero. For full fine-tuning of a large model, 1e-5 is usual."""
+    zero."""
     preference_learning_rate: Positive = 1e-5
-    """Learning rate of DPO; for full fine-tuning of a large model, 5e-7 is usual."""
+    """Learning rate of DPO."""
     batch_size: Count = 4
     """Samples in a batch of each process."""
     accumulate: Count = 4
@@ -49,26 +46,22 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a stage."""
+    """The outcome of a stage: the samples, those that were too long, the optimiser steps, the mean
+    loss, and the wall time since it began or was continued."""
 
     stage: str
     samples: int
     skipped: int
-    """Number of samples that were too long."""
     steps: int
-    """Optimiser steps."""
     loss: float
-    """Mean loss over the stage."""
     seconds: float
-    """Wall time since the stage began or was continued."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a fine-tuning."""
+    """The progress of a fine-tuning; ``done``: the share of all stages' steps, in [0, 1]."""
 
     stage: str
     step: int
     steps: int
     loss: float
     done: float
-    """Share of all stages' steps that are done, in [0, 1]."""

@@ -47,15 +47,12 @@ class Guidance:
     ) -> None:
         """
         Args:
-            judge: decides which actions are right. ``None``: there is no guidance, the adversary
-                writes an alternative to the voted action, and all that it writes is taken as wrong.
-            adversary: ``None``: no negatives.
-            teacher: ``None``: nobody shows a right action. It needs a judge.
+            judge: decides which actions are right. ``None``: there is no guidance and no teacher,
+                the adversary writes an alternative to the voted action, and all of it is wrong.
             guide: probability of executing a right action instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the judge's weight relative to the outcome, in [0, 1], a factor on ``guide``.
                 Below 0.5 the adversary does not use the judge, and the teacher is not asked.
-            seed: equal decisions get equal draws.
         """
         self._judge, self._adversary, self._teacher = judge, adversary, teacher
         self._guide, self._seed = guide * trust, seed
@@ -68,12 +65,11 @@ class Guidance:
         """Guidance, and the written actions as a note, for one decision; see
         :class:`swarm_ui.rollout.Intervene`."""
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
-        graded, state, shown = list[ScoredAction](), None, list[ScoredAction]()
-        if self._judge is not None:
-            world = inmost(environment)
-            state = world.snapshot() if isinstance(world, Restorable) else None
-            said = {action.key: action for action in proposed(trace).values()}
-            graded = await self._graded(trace, list(said.values()), state)
+        world, state, shown = inmost(environment), None, list[ScoredAction]()
+        if self._judge is not None and isinstance(world, Restorable):
+            state = world.snapshot()
+        said = {action.key: action for action in proposed(trace).values()}
+        graded = await self._graded(trace, list(said.values()), state)
         good = [g.action for g in graded if g.credit > 0.5]
         right = None if self._trusted else trace.action
         if self._trusted and good:

@@ -24,8 +24,7 @@ Metrics = dict[str, Any]
 """One line of ``metrics.jsonl``: numbers, texts and lists by name; ``None``: not measured.
 
 - ``iteration``, from 0; ``shared``: whether one adapter was trained for several agents.
-- ``episodes``; ``masked``: those with a fault, which all other metrics leave out; ``replayed``:
-  those that were played again because a model could not be reached.
+- ``episodes``; ``masked``: those with a fault, which all other metrics leave out.
 - ``success`` of the rollouts, which are sampled and perhaps guided, so it is not comparable with a
   test; ``guided``: share of steps at which another action was executed than the vote's.
 - ``credit``: mean of all scored messages; ``unscored``: share of messages without credit;
@@ -54,7 +53,7 @@ def episode_metrics(episodes: Sequence[Episode]) -> Metrics:
         "episodes": len(episodes),
         "masked": len(episodes) - len(kept),
         "success": success_rate(episodes),
-        "guided": mean([s.executed not in (None, _unguided(s.trace)) for s in steps]),
+        "guided": mean([s.executed not in (None, _voted(s.trace)) for s in steps]),
         "credit": mean([score for score in scores if score is not None]),
         "unscored": mean([score is None for score in scores]),
     }
@@ -143,6 +142,5 @@ def mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _unguided(trace: Trace) -> Action:
-    """The action that is executed if nobody replaces it."""
+def _voted(trace: Trace) -> Action:
     return WAIT if trace.action is None or unfit(trace.action) else trace.action

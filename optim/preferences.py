@@ -48,27 +48,23 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     chosen: Action | None
-    """The chosen action, in the indices of the agent's view; it may be a hidden element that a
-    message named. ``None``: a reply with an advantage that holds no valid action."""
+    """In the indices of the agent's view; it may be a hidden element that a message named.
+    ``None``: a reply with an advantage that holds no valid action."""
     rejected: Action | None = None
-    """The rejected action, in the indices of the agent's view. ``None``: no wrong action is known,
-    and only the likelihood of ``chosen`` is learned."""
+    """``None``: no wrong action is known, and only the likelihood of ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     advantage: float | None = None
-    """For a policy gradient: credit relative to the group. Above 0 the reply becomes more probable,
-    below 0 less. ``None``: this is a pair."""
+    """For a policy gradient: above 0 the reply becomes more probable, below 0 less. ``None``: this
+    is a pair."""
     source: str = ""
     """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
-    """The exact text of the chosen reply. Default: the action as JSON, which is the whole reply of
-    the embedded agent."""
+    """The exact reply. Default: the action as JSON, the whole reply of the embedded agent."""
     rejected_text: str | None = None
-    """The reply with the rejected action. If ``rejected`` is ``None``, it is a reply that holds no
-    valid action; ``None``: there is no rejected side."""
+    """The rejected reply, which may hold no valid action; ``None``: there is no rejected side."""
     sampled: tuple[int, ...] = ()
-    """Token ids of the chosen reply, if the text does not determine them; see
-    :attr:`swarm_ui.model.Completion.sampled`."""
+    """Token ids of the chosen reply, if the text does not determine them."""
     prompt: str = ""
     """The exact prompt of the call, as the agent's model read it; empty: there was no call."""
     prompt_format: str = "json"
@@ -102,8 +98,7 @@ def preference_pairs(
         episodes: what was played, with the notes of adversary and teacher, if there were any.
         credit: one record for each episode; ``None``: the credit that the episodes hold.
         easy_share: share of the right messages that are kept at steps where no agent was wrong.
-        rng: chooses if several actions are possible for the other side of a pair; default: the
-            stream of seed 0.
+        rng: chooses among several actions for the other side; default: the stream of seed 0.
     """
     draws, kept = rng or random.Random(0), dict[tuple[object, ...], PreferencePair]()
     for episode in _with_credit(episodes, credit):

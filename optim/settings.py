@@ -61,14 +61,9 @@ def begin(folder: Path, file: str, settings: Any, what: str, advice: str) -> Non
 def expect_same(
     folder: Path, then: object, now: object, advice: str, *, free: Collection[str] = ()
 ) -> None:
-    """Raise ``ConfigError`` that names every setting in which two records differ.
-
-    Args:
-        folder: holds the work that is continued.
-        then, now: the settings that it was begun with, and those it would be continued with.
-        advice: what to do.
-        free: last parts of the names of settings that may differ.
-    """
+    """Raise ``ConfigError`` that names every setting in which the work in a folder was begun
+    otherwise, with the ``advice`` what to do. ``free``: last parts of the names of settings that
+    may differ."""
     ours, theirs = (_flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
     other = [
         f"{name}: {_short(theirs.get(name))} then, {_short(ours.get(name))} now"

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import accelerate  # type: ignore[import-untyped]
 import msgspec
@@ -31,26 +31,12 @@ _PLAIN = (
 )
 """The prompt that ``CausalModel`` builds for a tokenizer without a template, then the reply."""
 
-
 _SUPERVISED = 0.2
 """Weight of the supervised loss beside DPO's, so that the chosen response stays likely."""
 OnStep = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 Row = dict[str, Any]
 """A prompt as a list of turns, with a completion, or with a chosen and a rejected one."""
-
-
-class Rows(NamedTuple):
-    """The samples of a stage in trl's form, without those that are too long."""
-
-    rows: list[Row]
-    skipped: int
-
-
-def fitting(rows: Sequence[Row], tokenizer: Any, max_length: int) -> Rows:
-    """The rows of at most ``max_length`` tokens."""
-    kept = [row for row in rows if _length(tokenizer, row) <= max_length]
-    return Rows(kept, len(rows) - len(kept))
 
 
 def _length(tokenizer: Any, row: Row) -> int:
@@ -68,33 +54,33 @@ def train_stage(
     model: Path,
     before: Path | None,
     out: Path,
-    work: Rows,
-    tokenizer: Any,
+    rows: Sequence[Row],
     *,
     config: FinetuneConfig,
     about: AdapterMetadata,
     report: OnStep,
-) -> Result:
-    """Continue the training of a model, and save the result; an interrupted stage continues from
-    its last checkpoint. Raises ``LearningError`` if a loss or a gradient was not a number.
+) -> Result | None:
+    """Train an adapter of the model in a folder, and save it in ``out``, which appears only when it
+    is complete; an interrupted stage continues from its last checkpoint. ``None``: every sample is
+    too long. Raises ``LearningError`` if a loss or a gradient was not a number.
 
     Args:
-        model: folder of the base model.
-        before: folder of the stage or adapter to start from; ``None``: none.
-        out: the folder to write, which appears only when it is complete.
-        work: samples in pairs, which are trained with DPO, or with one reply each, with SFT.
-        tokenizer, config: that of :func:`load_tokenizer`, and settings.
+        before: folder of the adapter to start from, such as an earlier stage; ``None``: none.
+        rows: samples in pairs, which are trained with DPO, or with one reply each, with SFT.
         about: metadata saved with the weights; the fingerprint of the base is added.
-        report: called with the step, the number of steps and the loss.
     """
     began, checkpoints = time.monotonic(), out.with_name(f".{out.name}.work")
-    trainer = _trainer(model, before, config, work.rows, tokenizer, checkpoints)
+    tokenizer = load_tokenizer(model)
+    kept = [row for row in rows if _length(tokenizer, row) <= config.max_length]
+    if not kept:
+        return None
+    trainer = _trainer(model, before, config, kept, tokenizer, checkpoints)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_Watch(out.name, report))
     outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
     result = Result(
-        stage=out.name, samples=len(work.rows), skipped=work.skipped, steps=outcome.global_step,
-        loss=outcome.training_loss, seconds=time.monotonic() - began,
+        stage=out.name, samples=len(kept), skipped=len(rows) - len(kept),
+        steps=outcome.global_step, loss=outcome.training_loss, seconds=time.monotonic() - began,
     )  # fmt: skip
     if trainer.accelerator.is_main_process:
         network = trainer.accelerator.unwrap_model(trainer.model)
@@ -127,16 +113,11 @@ def _trainer(
     dpo = DPOConfig(
         **arguments, beta=config.beta, loss_type=["sigmoid", "sft"], loss_weights=[1.0, _SUPERVISED]
     )
-    # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, it
-    # would load the reference from the path in the model's config, which may be another model.
-    reference = load_network(model, before, config) if config.method == "full" else None
-    return DPOTrainer(network, reference, args=dpo, **data)
+    return DPOTrainer(network, args=dpo, **data)
 
 
 def _with_fingerprint(about: AdapterMetadata, network: Any) -> AdapterMetadata:
-    if not hasattr(network, "peft_config"):
-        return about
-    if "ref" in network.peft_config:  # trl's frozen copy
+    if "ref" in network.peft_config:  # trl's frozen copy, the reference of DPO
         network.delete_adapter("ref")
     weights = network.get_base_model().state_dict().items()
     base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
@@ -214,31 +195,25 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> Any:
-    """The network to train: that of the base model in the folder ``model``, with the adapter of
-    ``before`` or a new one; or with all weights, those of ``before``.
-
-    With LoRA and computation in bfloat16, the frozen weights are in bfloat16, and the adapter in
+    """The network of the base model in the folder ``model``, with the adapter of ``before`` or a
+    new one. If it computes in bfloat16, the frozen weights are in bfloat16, and the adapter in
     float32. Raises ``ConfigError`` if the folder holds no causal language model, or the adapter is
     of another one.
     """
-    full, half = config.method == "full", _computes_bfloat16(config)
-    folder = before if full and before is not None else model
+    kind = torch.bfloat16 if _computes_bfloat16(config) else torch.float32
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            str(folder), dtype=torch.bfloat16 if half and not full else torch.float32,
-            use_safetensors=True, output_loading_info=True,
-        )  # fmt: skip
+            str(model), dtype=kind, use_safetensors=True, output_loading_info=True
+        )
     except _UNLOADABLE as error:
-        raise ConfigError(f"finetune: no causal language model in '{folder}': {error}") from error
+        raise ConfigError(f"finetune: no causal language model in '{model}': {error}") from error
     network, found = loaded
     lost = sorted(found["missing_keys"])
     if lost:  # transformers would initialise them at random
         raise ConfigError(
-            f"finetune: some weights are missing in '{folder}', such as {lost[0]}; "
+            f"finetune: some weights are missing in '{model}', such as {lost[0]}; "
             "save the model again, with all of its files"
         )
-    if full:
-        return network
     if before is not None:
         base = fingerprint(network.state_dict().values())
         read_metadata(before).expect_base(before, model.name, base)

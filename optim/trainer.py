@@ -17,14 +17,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 import torch
 
 from swarm_ui.credit import Critic, Judge, credited
+from swarm_ui.engine.tasks import together
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import only_writer
@@ -34,13 +34,12 @@ from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.checkpoint import TeamState
 from swarm_ui.optim.config import GUIDE, POLICY_GRADIENT, TeamConfig
-from swarm_ui.optim.credit.critic import Outcome, judge_of, name_of
+from swarm_ui.optim.credit.critic import Outcome, credit_of, judge_of, name_of
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.candidates import EdgeSample
-from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss, episode_edge_credit
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import Loss
@@ -53,10 +52,9 @@ from swarm_ui.optim.metrics import (
     update_metrics,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.playing import GraphRollout, Patience, patient_credit, play_graphs
 from swarm_ui.optim.preferences import PreferencePair, preference_pairs, scored_replies
 from swarm_ui.optim.update import Rehearse, UpdateStats, follow, untrained, update_team
-from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Rollouts, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
 
@@ -75,6 +73,15 @@ class TeamResult(NamedTuple):
     edges: EdgeDistribution
 
 
+class _Graph(NamedTuple):
+    """A team on drawn edges (``sample``) or its own (``None``), and what it plays."""
+
+    team: CollabGraph
+    sample: EdgeSample | None
+    jobs: Sequence[Job]
+    guidance: Guidance
+
+
 class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``.
 
@@ -90,8 +97,8 @@ class TeamTrainer:
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
       done, total); for the update in its thread;
     - ``on_episodes``: called with an iteration and its credited episodes, before the update;
-    - ``warn``: called with a text when a model cannot be reached, nothing was learned, or ``log``
-      fails; default: ``warnings.warn``.
+    - ``warn``: called with a text when nothing was learned, or ``log`` fails; default:
+      ``warnings.warn``.
     """
 
     max_steps: int | None = None
@@ -115,19 +122,16 @@ class TeamTrainer:
             team: the agents and their model. An adapter is added for each agent that names none of
                 the model's; agents that name one adapter share it.
             make_environment: see :func:`swarm_ui.rollout.rollout_many`; or open rollouts of other
-                processes, whose agents need a model that publishes its versions, such as
-                ``swarm_ui.nodes.PublishedModel``.
+                processes, with a model that publishes versions, such as ``PublishedModel``.
             sample_jobs: gives training episodes, which must not be episodes of a test.
-            critic: gives credit to the messages of an iteration's episodes, after they were played.
-                ``None``: the outcome is the credit ("w/o CR").
-            judge: grades single actions for guidance and for negatives. ``None``: the critic, if it
-                can; without a judge rollouts are not guided, and all actions of the adversary are
-                taken as wrong.
+            critic: gives credit to the messages of an iteration's episodes. ``None``: the outcome
+                is the credit ("w/o CR").
+            judge: grades single actions for guidance and negatives. ``None``: the critic, if it
+                can; without a judge nothing is guided, and all that the adversary writes is wrong.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             teacher: shows a right action where no agent proposed one; the judge grades it.
             edges: the distribution that graphs are drawn from; ``None``: over all edges between
                 agents, each with probability 0.5.
-            config: settings.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
 
         Raises:
@@ -142,10 +146,10 @@ class TeamTrainer:
         self._judge = judge or judge_of(critic)
         self._critic = critic or Outcome()
         self._compares = not isinstance(self._critic, Outcome)
-        scores = critic if self._compares else None
-        _check_roles(self.config, scores, self._judge, teacher)
+        self._trust = self._critic if isinstance(self._critic, Trust) else None
         self._environments, self._sample_jobs = make_environment, sample_jobs
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
+        self._check_roles()
         self.edges = EdgeDistribution(team) if edges is None else edges
         self.edge_optimizer: torch.optim.Optimizer = ProbabilitySGD(self.edges)
         self.loss: Loss | None = None
@@ -164,17 +168,14 @@ class TeamTrainer:
 
         Args:
             resume: continue from the last checkpoint of the folder, if there is one.
-            processes: processes that run the same program and share the updates. The first one does
-                everything else. ``None``: this process alone.
+            processes: run the same program and share the updates; the first one does all else.
 
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set, that run had other
                 settings, or a link leads out of the folder.
-            ModelUnavailable: a model could not be reached for ``config.patience`` seconds.
-            ModelError: the models failed in all episodes of an iteration, and waiting does not
-                help.
-            LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
-                again with a lower rate in another folder.
+            ModelError: a model could not be reached, or failed in all episodes of an iteration.
+                Resume the run when it answers.
+            LearningError: a loss or a gradient was not a number. The last checkpoint is kept.
         """
         folder = self._folder
         if processes is not None and processes.rank:
@@ -198,73 +199,64 @@ class TeamTrainer:
     # -- an iteration -------------------------------------------------------------------------
 
     async def _iterate(self, state: TeamState, processes: Processes | None) -> Metrics:
-        """Rollout, credit, pairs, update of adapters and edges."""
-        began, cpu = time.perf_counter(), time.process_time()
-        iteration, shared = state.iteration, state.iteration < self.config.shared_iterations
-        together = state.untrained if shared else []
+        began, cpu, iteration = time.perf_counter(), time.process_time(), state.iteration
         graphs = self._drawn(iteration)
-        replayed = await self._played(iteration, graphs)
-        episodes = [episode for graph in graphs for episode in graph.episodes]
+        played = await self._played(iteration, graphs)
+        episodes = [episode for each in played for episode in each]
         self.on_episodes(iteration, episodes)
-        examples = self._examples(iteration, graphs)
-        played = time.perf_counter()
-        updates = await self._updated(iteration, examples, together, processes)
-        source, nothing = name_of(self._critic), ""
+        examples, rolled = self._examples(iteration, played), time.perf_counter()
+        shared = state.untrained if iteration < self.config.shared_iterations else []
+        updates = await self._updated(iteration, examples, shared, processes)
+        edges = self._update_edges(graphs, played)
+        source, nothing, trust = name_of(self._critic), "", self._trust
         if not any(update.steps for update in updates):
             nothing = why_nothing_was_learned(
                 episodes, self.config, source=source, examples=len(examples)
             )
             of = f"iteration {iteration + 1} of {self.config.iterations}"
             self.warn(f"{of}: no adapter was trained: {nothing}")
-        edges, trust = self._update_edges(graphs), self._trust
         return {
             "kind": "iteration",
             "iteration": iteration,
-            "shared": bool(together),
+            "shared": bool(shared),
             **episode_metrics(episodes),
-            "replayed": replayed,
             "credit_source": source,
             "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
             **update_metrics(examples, updates),
             "nothing_learned": nothing,
             "graphs": [[list(e) for e in g.team.communication_edges] for g in graphs],
             **edges,
-            "rollout_seconds": played - began,
-            "update_seconds": time.perf_counter() - played,
+            "rollout_seconds": rolled - began,
+            "update_seconds": time.perf_counter() - rolled,
             "cpu_seconds": time.process_time() - cpu,
         }
 
-    def _drawn(self, iteration: int) -> list[GraphRollout]:
-        """The graphs of an iteration, each with its jobs and guidance. If edges are learned, all
-        play the same episodes, so that they can be compared; otherwise each plays different ones.
-        """
+    def _drawn(self, iteration: int) -> list[_Graph]:
+        """The graphs of an iteration. If edges are learned, all play the same episodes, so that
+        they can be compared; otherwise each plays different ones."""
         config, samples = self.config, list[EdgeSample | None]([None])
         if config.edges != "fixed":
             draw = torch.Generator().manual_seed(derive(config.seed, "edges", iteration))
             samples = list(self.edges.sample(config.drawn_graphs, draw))
-        seed, count = derive(config.seed, "jobs", iteration), config.episodes
-        if config.edges == "learned":
-            shares = [self._sample_jobs(max(1, count // len(samples)), seed=seed)] * len(samples)
-        else:
-            jobs = self._sample_jobs(count, seed=seed)
-            shares = [jobs[k :: len(samples)] for k in range(len(samples))]
-        # The word is part of the seed: changing it would change every seeded run.
-        seeds = [derive(config.seed, "referee", iteration, k) for k in range(len(samples))]
+        same, count = config.edges == "learned", len(samples)
+        number = max(1, config.episodes // count) if same else config.episodes
+        jobs = self._sample_jobs(number, seed=derive(config.seed, "jobs", iteration))
+        shares = [jobs if same else jobs[k::count] for k in range(count)]
         return [
-            GraphRollout(
-                self.team if sample is None else self.team.with_edges(sample.edges),
-                sample, share, self._guidance(seed),
+            _Graph(
+                self.team if sample is None else self.team.with_edges(sample.edges), sample, share,
+                # The word is part of the seed: changing it would change every seeded run.
+                self._guidance(derive(config.seed, "referee", iteration, k)),
             )
-            for sample, share, seed in zip(samples, shares, seeds, strict=True)
+            for k, (sample, share) in enumerate(zip(samples, shares, strict=True))
         ]  # fmt: skip
 
     def _guidance(self, seed: int) -> Guidance:
         """Its probability is multiplied by a learned weight of the judge in the last round, because
         the vote decides on the proposals of that round."""
-        config, trust, weight = self.config, self._trust, 1.0
-        weighed: object = None if trust is None else trust.critic
-        if trust is not None and weighed is self._judge:
-            weight = max(0.0, trust.weight(self.team.rounds - 1))
+        config, weight, judge = self.config, 1.0, cast("object", self._judge)
+        if self._trust is not None and self._trust.critic is judge:
+            weight = max(0.0, self._trust.weight(self.team.rounds - 1))
         default = 0.0 if self._judge is None else GUIDE
         return Guidance(
             self._judge, self._adversary, teacher=self._teacher,
@@ -272,49 +264,63 @@ class TeamTrainer:
             grade_negatives=config.grade_negatives, trust=weight, seed=seed,
         )  # fmt: skip
 
-    async def _played(self, iteration: int, graphs: Sequence[GraphRollout]) -> int:
-        """Play the episodes of all graphs, and give them the critic's credit as one batch; returns
-        how many were played again. An error of a model says what the run has saved."""
-        config, publisher, at = self.config, None, f"iteration {iteration + 1}"
-        if isinstance(self._environments, Rollouts) and hasattr(self._acting, "publish"):
-            publisher = self._acting
-            publisher.publish()
+    async def _played(self, iteration: int, graphs: Sequence[_Graph]) -> list[list[Episode]]:
+        """The episodes of each graph, with the credit that the critic gives to all as one batch.
+        An error of a model says what the run has saved."""
         try:
-            replayed = await play_graphs(
-                graphs, self._environments, self._patience(at), publisher=publisher,
-                concurrency=config.concurrency, max_steps=self.max_steps,
-                on_progress=partial(self.on_progress, iteration, "rollout"),
-            )  # fmt: skip
-            episodes = [episode for graph in graphs for episode in graph.episodes]
-            credit = iter(await patient_credit(self._critic, episodes, self._patience(at)))
+            played = await self._rollouts(iteration, graphs)
+            episodes = [episode for each in played for episode in each]
+            _expect_answers(episodes)
+            credit = iter(await credit_of(self._critic, episodes))
         except BudgetExceeded:
             raise
         except ModelError as error:
             kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
             kept = "in the weights" if self._folder is None else f"saved in {self._folder}"
             raise kind(
-                f"{at} of {config.iterations}: {error}. Nothing of this iteration was learned; "
-                f"those before it are {kept}. To do: resume the run, or start it again, when the "
-                "model answers"
+                f"iteration {iteration + 1} of {self.config.iterations}: {error}. Nothing of this "
+                f"iteration was learned; those before it are {kept}. To do: resume the run, or "
+                "start it again, when the model answers"
             ) from error
-        for graph in graphs:
-            graph.episodes = [credited(episode, next(credit)) for episode in graph.episodes]
-        return replayed
+        return [[credited(episode, next(credit)) for episode in each] for each in played]
 
-    def _patience(self, at: str) -> Patience:
-        return Patience(self.config.patience, lambda text: self.warn(f"{at}: {text}"))
+    async def _rollouts(self, iteration: int, graphs: Sequence[_Graph]) -> list[list[Episode]]:
+        """Play all graphs at once. They share the places of ``config.concurrency`` episodes."""
+        if isinstance(self._environments, Rollouts) and hasattr(self._acting, "publish"):
+            self._acting.publish()
+            if hasattr(self._acting, "prepare"):
+                await self._acting.prepare()
+        total, done = sum(len(graph.jobs) for graph in graphs), [0] * len(graphs)
+        each = max(1, self.config.concurrency // len(graphs))
+        free = asyncio.Semaphore(self.config.concurrency // each)
 
-    def _examples(self, iteration: int, graphs: Sequence[GraphRollout]) -> list[PreferencePair]:
+        async def play(at: int, graph: _Graph) -> list[Episode]:
+            def count(finished: int, *_: object) -> None:
+                done[at] = finished
+                self.on_progress(iteration, "rollout", sum(done), total)
+
+            async with free:
+                return await rollout_many(
+                    self._environments, GraphPolicy(graph.team, name="training team"), graph.jobs,
+                    concurrency=each, progress=count, intervention=graph.guidance,
+                    max_steps=self.max_steps,
+                )  # fmt: skip
+
+        return await together([play(at, graph) for at, graph in enumerate(graphs)])
+
+    def _examples(
+        self, iteration: int, played: Sequence[Sequence[Episode]]
+    ) -> list[PreferencePair]:
         """Preference pairs of the episodes, or scored replies for a policy gradient."""
         if self.config.update.method in POLICY_GRADIENT:
-            return scored_replies([e for graph in graphs for e in graph.episodes])
+            return scored_replies([episode for each in played for episode in each])
         rng = random.Random(derive(self.config.seed, "pairs", iteration))
         share = self.config.easy_share
-        made = [preference_pairs(g.episodes, easy_share=share, rng=rng) for g in graphs]
+        made = [preference_pairs(each, easy_share=share, rng=rng) for each in played]
         return [pair for pairs in made for pair in pairs]
 
     async def _updated(
-        self, iteration: int, examples: Sequence[PreferencePair], together: Sequence[str],
+        self, iteration: int, examples: Sequence[PreferencePair], shared: Sequence[str],
         processes: Processes | None,
     ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
@@ -330,7 +336,7 @@ class TeamTrainer:
         thread = asyncio.ensure_future(
             asyncio.to_thread(
                 update_team, self.model, examples, self.adapters, self.config, iteration,
-                together=together, loss=self.loss, rehearse=self.rehearse, processes=processes,
+                together=shared, loss=self.loss, rehearse=self.rehearse, processes=processes,
                 check=check,
             )
         )  # fmt: skip
@@ -340,21 +346,25 @@ class TeamTrainer:
             stop.set()
             await asyncio.wait({thread})
 
-    def _update_edges(self, graphs: Sequence[GraphRollout]) -> Metrics:
+    def _update_edges(
+        self, graphs: Sequence[_Graph], played: Sequence[Sequence[Episode]]
+    ) -> Metrics:
         """Update the edge distribution, if edges are learned."""
         if self.config.edges != "learned":
             return {}
         samples = [graph.sample for graph in graphs if graph.sample is not None]
         utility = decision_credit if self._compares else success_rate
-        worths = [utility(graph.episodes) for graph in graphs]
         weight, credit = self.config.edge_credit, None
         if weight:
             credit = [
-                episode_edge_credit(g.episodes, edges=g.team.communication_edges) for g in graphs
+                episode_edge_credit(episodes, edges=graph.team.communication_edges)
+                for graph, episodes in zip(graphs, played, strict=True)
             ]
         before = self.edges.logits.detach().sigmoid()
         self.edge_optimizer.zero_grad()
-        loss = edge_loss(self.edges, samples, worths, credit, credit_weight=weight)
+        loss = edge_loss(
+            self.edges, samples, list(map(utility, played)), credit, credit_weight=weight
+        )
         loss.backward()  # type: ignore[no-untyped-call]
         self.edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
@@ -363,16 +373,13 @@ class TeamTrainer:
 
     # -- between iterations -------------------------------------------------------------------
 
-    @property
-    def _trust(self) -> Trust | None:
-        """The critic, if its weight is learned."""
-        return self._critic if isinstance(self._critic, Trust) else None
-
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
-        state, folder, edges = None, self._folder, (self.edges, self.edge_optimizer)
+        state, folder = None, self._folder
         if folder is not None and resume:
-            state = checkpoint.load(folder, self.model, *edges, self.config, self.adapters)
+            state = checkpoint.load(
+                folder, self.model, self.edges, self.edge_optimizer, self.config, self.adapters
+            )
         elif folder is not None and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
                 f"team training: '{folder}' holds checkpoints of a run already; resume it "
@@ -392,8 +399,7 @@ class TeamTrainer:
         if self._folder is not None:
             state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
             state.trust = None if self._trust is None else self._trust.state_dict()
-            edges = self.edges, self.edge_optimizer
-            checkpoint.save(self._folder, state, self.model, *edges)
+            checkpoint.save(self._folder, state, self.model, self.edges, self.edge_optimizer)
         if self.log is not None:
             try:
                 self.log(numbers(state.history[-1]))
@@ -411,8 +417,42 @@ class TeamTrainer:
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     self.model.add_adapter(name, self.config.rank, 2 * self.config.rank)
 
+    def _check_roles(self) -> None:
+        """Raise ``ConfigError`` for a role or a setting that needs another role."""
+        needs = []
+        if self._judge is None:
+            needs += [name_of(self._teacher)] * (self._teacher is not None)
+            needs += ["guide"] * bool(self.config.guide)
+        if self.config.edge_credit and not self._compares:
+            needs.append("edge_credit")
+        if needs:
+            raise ConfigError(
+                f"team training: {' and '.join(needs)} would not be used, because no critic scores "
+                "messages and no judge grades actions; give TeamTrainer(critic=...) or "
+                "(judge=...), or leave it out"
+            )
 
-def _models_of(team: CollabGraph) -> tuple[Trainable, object]:
+
+def _expect_answers(episodes: Sequence[Episode]) -> None:
+    """Raise ``ModelUnavailable`` if a call got no answer, which says nothing about the team, and
+    ``ModelError`` if models or nodes failed in all episodes."""
+    faults = [episode.fault for episode in episodes]
+    calls = (call for e in episodes for record in e.steps for call in record.trace.calls)
+    failed = [f for f in [*faults, *(call.error for call in calls)] if f is not None]
+    if missed := [f for f in failed if f.kind == "unavailable"]:
+        raise ModelUnavailable(
+            f"{len(missed)} calls were left unanswered; expected a model that answers, got: "
+            f"{missed[0]}"
+        )
+    ours = [f for f in failed if f.kind in ("model", "node", "timeout")]
+    if None not in faults and ours:
+        raise ModelError(
+            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
+            f"{ours[0]}"
+        )
+
+
+def _models_of(team: CollabGraph) -> tuple[Trainable, Any]:
     """The model that is trained, and the one that answers the agents with its adapters."""
     asked = {id(m): m for a in team.agents if (m := getattr(team.nodes[a], "model", None))}
     acting = next(iter(asked.values()), None)
@@ -435,16 +475,3 @@ def _with_adapters(team: CollabGraph, adapters: Mapping[str, str]) -> CollabGrap
         if own and node.adapter != adapter:
             team = team.with_node(dataclasses.replace(node, adapter=adapter), name=agent)
     return team
-
-
-def _check_roles(config: TeamConfig, critic: object, judge: Judge | None, teacher: object) -> None:
-    """Raise ``ConfigError`` for a role or a setting that needs another role."""
-    needs = [name_of(teacher)] * (teacher is not None and judge is None)
-    needs += ["guide"] * (bool(config.guide) and judge is None)
-    needs += ["edge_credit"] * (bool(config.edge_credit) and critic is None)
-    if needs:
-        raise ConfigError(
-            f"team training: {' and '.join(needs)} would not be used, because no critic scores "
-            "messages and no judge grades actions; give TeamTrainer(critic=...) or (judge=...), or "
-            f"leave {'it' if len(needs) == 1 else 'them'} out"
-        )

@@ -32,14 +32,13 @@ others."""
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of one update of an adapter."""
+    """Statistics of one update of an adapter: the usable examples, and the mean loss over the last
+    quarter of the steps."""
 
     adapter: str
     examples: int
-    """Number of usable examples."""
     steps: int
     loss: float | None
-    """Mean loss over the last quarter of the steps; ``None`` if there were no steps."""
     seconds: float
 
 
@@ -83,18 +82,15 @@ def update_team(
     processes: Processes | None = None,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[UpdateStats]:
-    """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
+    """Train the adapters in place on the examples of an iteration. Equal arguments give equal
+    weights.
 
     Args:
-        model: the model; it is changed in place.
         pairs: pairs of all nodes; for a policy gradient, replies with their advantages.
-        adapters: the adapter of each node; nodes may share one. Each learns from the examples of
-            its nodes, and from a share of the others.
-        config, iteration: the settings, and the iteration, counted from 0.
-        together: adapters of one shape that are trained as one, with which all of them are then
-            overwritten.
+        adapters: the adapter of each node, which learns from the examples of its nodes, and from a
+            share of the others.
+        together: adapters of one shape that are trained as one, which then overwrites all of them.
         loss: ``None``: that of ``config.update.method``.
-        rehearse: gives earlier examples to repeat.
         processes: share every batch. The others :func:`follow`.
         check: called with (updates done, all updates) before each optimiser step and at the end of
             an update; what it raises ends the update.
@@ -148,11 +144,8 @@ def prepare(
     *,
     rejected: bool = False,
 ) -> Task:
-    """Encode the examples of an update, and draw its batches and the seed of dropout.
-
-    ``settings`` are :meth:`~swarm_ui.optim.config.UpdateConfig.filled`. ``rejected``: use the
-    rejected replies of pairs also with method ``rft``.
-    """
+    """Encode the examples of an update, and draw its batches and the seed of dropout. ``rejected``:
+    use the rejected replies of pairs also with method ``rft``."""
     found = encode(model, pairs, adapter, rejected=rejected or settings.method != "rft")
     if not found or not settings.steps:
         return Task(adapter, tuple(found), (), 0, settings)
@@ -168,14 +161,12 @@ def fit(
     processes: Processes | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> UpdateStats:
-    """Make an update of one adapter in place; for the arguments see :func:`update_team`. Raises
-    ``LearningError`` if a loss or a gradient was not a number. After any exception the adapter is
-    restored."""
+    """Make an update of one adapter in place; see :func:`update_team`. Raises ``LearningError`` if
+    a loss or a gradient was not a number. After any exception the adapter is restored."""
     began, losses = time.perf_counter(), list[float]()
-    settings, of = task.settings, loss or loss_of(task.settings)
+    settings, of, seed = task.settings, loss or loss_of(task.settings), task.seed
     lr, tokens = settings.lr, settings.micro_batch_tokens
     assert lr is not None and tokens is not None
-    seed = task.seed
     if processes is not None and processes.rank:
         seed = derive(seed, "process", processes.rank)
     parameters = model.adapter_parameters(task.adapter)
@@ -219,17 +210,14 @@ def _own_batches(
     model: Trainable, task: Task, loss: Loss | None, processes: Processes | None
 ) -> list[Batch]:
     """This process's part of each batch, with reference log-probabilities if the loss uses them."""
-    settings, tokens = task.settings, task.settings.micro_batch_tokens
-    assert tokens is not None
-    part = slice(None)
-    if processes is not None:
-        part = processes.part()
-        if task.batches:  # its reference is the adapter of the first one
-            with model.activate(task.adapter):
-                processes.copy(model.adapter_parameters(task.adapter))
+    part = slice(None) if processes is None else processes.part()
+    if processes is not None and task.batches:  # its reference is the adapter of the first one
+        with model.activate(task.adapter):
+            processes.copy(model.adapter_parameters(task.adapter))
     mine, examples = [rows[part] for rows in task.batches], list(task.examples)
-    if loss is not None or settings.method != "rft":
-        used = sorted({k for rows in mine for k in rows})
+    if loss is not None or task.settings.method != "rft":
+        used, tokens = sorted({k for rows in mine for k in rows}), task.settings.micro_batch_tokens
+        assert tokens is not None
         compared = with_reference(model, [examples[k] for k in used], tokens=tokens)
         for k, example in zip(used, compared, strict=True):
             examples[k] = example

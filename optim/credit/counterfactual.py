@@ -38,12 +38,8 @@ class _Replays:
         self._team, self._judge = team, judge
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """Unscored is what a replay or its grade could not find; see :class:`swarm_ui.Critic`.
-
-        Raises:
-            ConfigError: the team cannot have played an episode, or the judge needs a state that it
-                cannot have.
-        """
+        """Unscored is what a replay or its grade could not find. Raises ``ConfigError`` if the team
+        cannot have played an episode, or the judge needs a state that it cannot have."""
         gate = asyncio.Semaphore(_CONCURRENCY)
 
         async def one(episode: Episode) -> Credit:
@@ -83,13 +79,8 @@ class LeaveOneOut(_Replays):
     """
 
     def __init__(self, team: Dag, judge: Judge, *, samples: int = 0) -> None:
-        """
-        Args:
-            team: the graph that made the decisions, or one with the same nodes. It gets the edges
-                and delays of each trace.
-            judge: grades the actions of decisions.
-            samples: 0 leaves the message out; ``k`` replaces it by ``k`` new samples.
-        """
+        """``team``: the graph that made the decisions, or one with the same nodes, which gets the
+        edges and delays of each trace. ``judge``: grades the actions of decisions."""
         super().__init__(team, judge)
         self._samples = samples
         how = f"resampled ×{samples}" if samples else "removed"
@@ -170,10 +161,9 @@ def shapley_values(players: Sequence[str], worths: dict[frozenset[str], float]) 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
     """The graph with the edges and delays of the trace. Raises ``ConfigError`` if the graph has
     other agents or rounds, so that it cannot have made the trace."""
-    # With 'until' the rounds may have ended early.
-    rounds = min(graph.rounds, trace.rounds) if graph.until is not None else graph.rounds
-    ours, theirs = (sorted(graph.agents), rounds), (sorted(trace.agents), trace.rounds)
-    if ours != theirs:
+    early = graph.until is not None and trace.rounds < graph.rounds
+    ours = sorted(graph.agents), trace.rounds if early else graph.rounds
+    if ours != (theirs := (sorted(trace.agents), trace.rounds)):
         raise ConfigError(
             f"counterfactual credit: run {trace.run} was made with agents and rounds {theirs}, but "
             f"the graph has {ours}; give the graph that made it"

@@ -27,24 +27,19 @@ from swarm_ui.trace.records import Episode, StepRecord
 
 class _Step(NamedTuple):
     """A step of an episode, with what the four compare: the task and first screen of the episode,
-    these with the screen of the step, whether the episode showed it before, the actions that were
-    executed before, the number of steps after this one, and the outcome."""
+    these with the screen of the step, whether the episode showed it before, the actions executed up
+    to and with this step, the number of steps after it, and the outcome."""
 
     record: StepRecord
     start: tuple[str, bytes]
     place: tuple[tuple[str, bytes], bytes]
     again: bool
-    before: tuple[ActionKey | None, ...]
+    done: tuple[ActionKey | None, ...]
     left: int
     outcome: float
 
     @property
-    def executed(self) -> ActionKey | None:
-        return None if self.record.executed is None else self.record.executed.key
-
-    @property
     def actions(self) -> dict[str, Action]:
-        """Message id -> proposed action."""
         return proposed(self.record.trace)
 
 
@@ -57,11 +52,11 @@ def _steps(episode: Episode) -> list[_Step]:
     if episode.success is None:
         return []
     screens = [screen_key(record.trace.observation) for record in episode.steps]
-    done = [None if r.executed is None else r.executed.key for r in episode.steps]
+    done = tuple(None if r.executed is None else r.executed.key for r in episode.steps)
     return [
         _Step(
             record, start := (episode.task, screens[0]), (start, screen), screen in screens[:k],
-            tuple(done[:k]), len(done) - 1 - k, float(episode.success),
+            done[: k + 1], len(done) - 1 - k, float(episode.success),
         )
         for k, (record, screen) in enumerate(zip(episode.steps, screens, strict=True))
     ]  # fmt: skip
@@ -124,20 +119,20 @@ class GiGPO(_Compared):
             outcomes.add(steps[0].start, steps[0].outcome)
             for step in steps:
                 returns.add(step.place, self._return(step))
-        done: dict[tuple[object, ActionKey | None], list[float]] = {}
+        taken: dict[tuple[object, ActionKey | None], list[float]] = {}
         for step in chain(*batch):
             own = returns.standard(step.place, self._return(step))
-            done.setdefault((step.place, step.executed), []).append(own)
+            taken.setdefault((step.place, step.done[-1]), []).append(own)
 
         def values(step: _Step) -> dict[str, float]:
-            whole, found = outcomes.standard(step.start, step.outcome), {}
-            for id, action in step.actions.items():
-                if action.key == step.executed:
-                    own = returns.standard(step.place, self._return(step))
-                    found[id] = whole + self._weight * own
-                elif (step.place, action.key) in done:
-                    found[id] = self._weight * fmean(done[step.place, action.key])
-            return found
+            whole = outcomes.standard(step.start, step.outcome)
+            own = whole + self._weight * returns.standard(step.place, self._return(step))
+            keys = {id: action.key for id, action in step.actions.items()}
+            return {
+                id: own if key == step.done[-1] else self._weight * fmean(taken[step.place, key])
+                for id, key in keys.items()
+                if (step.place, key) in taken
+            }
 
         return values
 
@@ -196,17 +191,14 @@ class MALT(_Compared):
     def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         ends: dict[object, list[float]] = {}
         for step in chain(*batch):
-            ends.setdefault((step.start, *step.before, step.executed), []).append(step.outcome)
+            ends.setdefault((step.start, *step.done), []).append(step.outcome)
 
         def values(step: _Step) -> dict[str, float]:
-            nodes = {id: (step.start, *step.before, a.key) for id, a in step.actions.items()}
+            before = (step.start, *step.done[:-1])
+            nodes = {id: (*before, action.key) for id, action in step.actions.items()}
             return {id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends}
 
         return values
-
-
-_RIDGE = 1.0
-"""Weight of the penalty on squared coefficients."""
 
 
 class ProgressAttribution(_Compared):
@@ -229,7 +221,7 @@ class ProgressAttribution(_Compared):
     def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         played = [steps for steps in batch if steps]
         executed = [[_features(s, s.record.executed) for s in steps] for steps in played]
-        weights = fitted(executed, [steps[0].outcome for steps in played], _RIDGE)
+        weights = fitted(executed, [steps[0].outcome for steps in played])
 
         def worth(features: Sequence[str]) -> float:
             return math.fsum(weights.get(name, 0.0) for name in features)
@@ -244,15 +236,10 @@ class ProgressAttribution(_Compared):
 
 
 def fitted(
-    steps: Sequence[Sequence[Sequence[str]]], outcomes: Sequence[float], ridge: float
+    steps: Sequence[Sequence[Sequence[str]]], outcomes: Sequence[float], ridge: float = 1.0
 ) -> dict[str, float]:
-    """Coefficients with which the sums over the steps of an episode are close to its outcome.
-
-    Args:
-        steps: features of each step of each episode.
-        outcomes: one for each episode.
-        ridge: penalty on the squared coefficients.
-    """
+    """Coefficients with which the sums over the steps of an episode are close to its outcome, from
+    the features of each step of each episode. ``ridge``: penalty on their squares."""
     counts = [Counter(name for features in episode for name in features) for episode in steps]
     names = sorted(set().union(*counts)) if counts else []
     rows: NDArray[np.float64] = np.array([[c[name] for name in names] for c in counts], float)

@@ -43,13 +43,10 @@ ADAPTER = "critic"
 """The name of a critic's adapter in a model."""
 OPTIONS = ("yes", "no")
 """The two possible answers. The score is the probability of the first one, relative to both."""
-CARD_VERSION = 2
 TRAINING = FinetuneConfig(learning_rate=5e-4, batch_size=16, accumulate=1)
 """Settings of :func:`train_critic` if none are given."""
 _ASKED, _FORMAT = "Is this reply right?", "compact"
 _CACHED_SCREENS = 20_000
-_LARGEST = 30.0
-"""Bound of log-odds, since a probability may be exactly 0 or 1."""
 
 
 def question(observation: Observation, action: Action) -> tuple[ChatMessage, ...]:
@@ -73,7 +70,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, probability: float) -> float:
         """The scaled probability."""
-        return float(_sigmoid(self.slope * _log_odds(probability) + self.offset))
+        return float(_sigmoid(self.slope * float(_log_odds(probability)) + self.offset))
 
     @classmethod
     def fitted(cls, probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
@@ -84,7 +81,8 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not any(right) or all(right):
             return cls()
-        x, target = np.array([[_log_odds(p), 1.0] for p in probabilities]), np.array(right, float)
+        target = np.array(right, float)
+        x = np.stack([_log_odds(probabilities), np.ones(len(right))], 1)
         start = weights = np.array([1.0, 0.0])
         for _ in range(50):
             p = _sigmoid(x @ weights)
@@ -95,28 +93,24 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _sigmoid(z: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-np.clip(z, -20 * _LARGEST, 20 * _LARGEST)))
+    return 1.0 / (1.0 + np.exp(-np.clip(z, -600.0, 600.0)))
 
 
-def _log_odds(probability: float) -> float:
-    p = min(max(probability, 1e-300), 1.0 - 1e-16)
-    return max(-_LARGEST, min(_LARGEST, math.log(p) - math.log1p(-p)))
+def _log_odds(probabilities: Any) -> Any:
+    """Within 30, since a probability may be exactly 0 or 1."""
+    p = np.clip(probabilities, 1e-300, 1.0 - 1e-16)
+    return np.clip(np.log(p) - np.log1p(-p), -30.0, 30.0)
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to use a trained critic, and its origin."""
+    """The scaling of a trained critic, its base model, the replies and settings of its training,
+    and how well it judges held-out replies."""
 
-    critic_version: int = CARD_VERSION
     scaling: Scaling = Scaling()
-    """The calibration, fitted on held-out replies."""
     base_model: str = ""
-    """Name of the model that the adapter was trained on."""
     replies: int = 0
-    """Number of replies that the critic was trained on."""
     settings: dict[str, object] = {}
-    """Settings of its training, as JSON values."""
     validation: dict[str, float | None] = {}
-    """How well the critic judges held-out replies."""
 
 
 class LearnedCritic:
@@ -161,12 +155,9 @@ class LearnedCritic:
 
 
 def learned_critic(model: Any, folder: Path) -> LearnedCritic:
-    """The critic in a folder, as :func:`train_critic` writes it.
-
-    ``model`` is the language model that it was trained on, and may be that of the agents; the
-    folder's adapter is loaded into it. Raises ``ConfigError`` if there is no critic in the folder,
-    or it does not fit the model.
-    """
+    """The critic in a folder, as :func:`train_critic` writes it, with its adapter loaded into the
+    ``model`` that it was trained on, which may be that of the agents. Raises ``ConfigError`` if
+    there is no critic in the folder, or it does not fit the model."""
     card = read_card(folder)
     if not (hasattr(model, "probabilities") and hasattr(model, "load_adapter")):
         raise ConfigError(
@@ -178,22 +169,15 @@ def learned_critic(model: Any, folder: Path) -> LearnedCritic:
 
 
 def read_card(folder: Path) -> CriticCard:
-    """The card of a critic. Raises ``ConfigError`` if the folder does not hold a trained critic, or
-    another version wrote it."""
+    """The card of a critic. Raises ``ConfigError`` if the folder does not hold a trained critic."""
     path = folder / CRITIC_FILE
     try:
-        card = msgspec.json.decode(path.read_bytes(), type=CriticCard)
+        return msgspec.json.decode(path.read_bytes(), type=CriticCard)
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
         raise ConfigError(
             f"no critic in '{folder}': expected {CRITIC_FILE} beside an adapter, as swarm-ui "
             f"critic writes it ({error})"
         ) from error
-    if card.critic_version != CARD_VERSION:
-        raise ConfigError(
-            f"the critic '{folder}' has version {card.critic_version}, this library reads "
-            f"{CARD_VERSION}; open it with the swarm-ui that wrote it"
-        )
-    return card
 
 
 def write_card(card: CriticCard, folder: Path) -> None:
@@ -264,7 +248,6 @@ def train_critic(
         model: folder of a causal transformer with its tokenizer.
         replies: the training data, of which as many right as wrong ones are drawn.
         out: the folder to write: the adapter in peft's format, and its card.
-        config: settings of the training.
         card: origin and name of the base model.
         start: folder of an adapter to start from; ``None``: a new one.
         report: called with the step, the number of steps and the loss.
@@ -280,20 +263,16 @@ def train_critic(
         raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
     card = card or CriticCard(base_model=model.name)
     rows = _rows(replies, random.Random(config.seed))
-    tokenizer = sft.load_tokenizer(model)
-    work = sft.fitting(rows, tokenizer, config.max_length)
-    if not work.rows:
+    about = AdapterMetadata(prompt_format=_FORMAT, base_model=card.base_model, made_by="critic")
+    made = sft.train_stage(model, start, out, rows, config=config, about=about, report=report)
+    if made is None:
         raise ConfigError(
             f"critic training: there are no right and wrong replies to learn from: {len(replies)} "
             f"replies, {len(rows)} in equal parts, none of at most {config.max_length} tokens"
         )
-    about = AdapterMetadata(prompt_format=_FORMAT, base_model=card.base_model, made_by="critic")
-    made = sft.train_stage(
-        model, start, out, work, tokenizer, config=config, about=about, report=report
-    )
     how = {"seed": config.seed, "learning_rate": config.learning_rate, "epochs": config.epochs}
     settings = {**card.settings, **how, "steps": made.steps, "loss": made.loss}
-    write_card(msgspec.structs.replace(card, replies=len(work.rows), settings=settings), out)
+    write_card(msgspec.structs.replace(card, replies=made.samples, settings=settings), out)
     return made
 
 
@@ -315,13 +294,12 @@ def _rows(replies: Sequence[LabelledReply], rng: random.Random) -> list[dict[str
 
 
 class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How well scores separate right from wrong replies of agents."""
+    """How well scores separate right from wrong replies of agents: :func:`auc`, and the share of
+    right replies; ``None``: there are none."""
 
     replies: int
     right: float | None
-    """Share of right replies; ``None``: there are no replies."""
     auc: Interval | None
-    """Probability that a right reply has a higher score than a wrong one."""
 
 
 def auc(
@@ -374,11 +352,10 @@ async def calibrated(
     rows = [r for r in replies if r.source == "agent"]
     critic.card = msgspec.structs.replace(critic.card, scaling=Scaling())
     scaling = Scaling.fitted(await _scores(critic, rows), [r.right for r in rows])
-    critic.card = msgspec.structs.replace(critic.card, scaling=scaling)
-    figures = await critic_figures(critic, rows)
+    figures = await critic_figures(critic, rows)  # the scaling changes no order, so no AUC
     found = None if figures.auc is None else figures.auc.mean
     validation = {"replies": figures.replies, "right": figures.right, "auc": found}
-    critic.card = msgspec.structs.replace(critic.card, validation=validation)
+    critic.card = msgspec.structs.replace(critic.card, scaling=scaling, validation=validation)
     write_card(critic.card, folder)
     return figures
 

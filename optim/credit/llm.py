@@ -81,13 +81,8 @@ class LLMCritic:
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """``None`` for agents that failed or that the critic left out. After a second unreadable
         reply, or if the model refuses the question, the round is unscored, and its rationale says
-        why.
-
-        Raises:
-            ModelUnavailable: the model cannot be reached.
-            ModelError: the model refused every question.
-            BudgetExceeded: the model's budget does not allow the call.
-        """
+        why. Raises ``ModelError`` if the model cannot be reached, or refused every question, and
+        ``BudgetExceeded``."""
         refused: list[ModelError] = []
         found = await together([self._credit(episode, refused) for episode in episodes])
         if refused and not any(credit.scored for credit in found):

@@ -76,14 +76,9 @@ class Trust:
         outcomes: Sequence[float | None],
         groups: Sequence[str],
     ) -> None:
-        """Learn from a batch of episodes.
-
-        Args:
-            scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
-                ``None``: unscored.
-            outcomes: the outcome of each episode; ``None``: masked by a fault.
-            groups: the group of each episode. A group of one episode gives no evidence.
-        """
+        """Learn from a batch of episodes: their mean scores in each round, ``[episodes][rounds]``
+        (``None``: unscored), their outcomes (``None``: masked), and their groups, of which one of a
+        single episode gives no evidence."""
         self.rounds += [_NOTHING] * (max(map(len, scores), default=0) - len(self.rounds))
         for round, before in enumerate(self.rounds):
             known: Evidence = tuple(MEMORY * value for value in before)  # type: ignore[assignment]

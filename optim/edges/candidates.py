@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from types import MappingProxyType
 
 import msgspec
 import networkx as nx
@@ -37,19 +36,15 @@ class CandidateGraph:
 
     Nodes are grouped in *levels*: the topological generations of the strongly connected components.
     A candidate from one level to a later one never closes a cycle, so the order of nodes matters
-    only within a level. A delayed candidate delivers its message in a later round and never closes
-    a cycle either: levels and orders disregard it.
+    only within a level.
 
     Attributes:
         names, edges: nodes and candidates, sorted.
         decision: the node that every used node reaches, or ``None``.
-        delays: for delayed candidates, how many rounds later they deliver a message.
         node_index, edge_index: position in ``names`` and in ``edges``.
         senders, listeners: node indices of each candidate, ``[E]``.
-        levels: node indices by level, first level first.
-        level_of: level of each node, ``[n]``.
-        delayed: whether a candidate has a delay, ``[E]`` bool.
-        order_dependent: whether a candidate stays within a level and has no delay, ``[E]`` bool.
+        levels, level_of: node indices by level, first level first; the level of each node, ``[n]``.
+        order_dependent: whether a candidate stays within a level, ``[E]`` bool.
         blocks: for each level with candidates inside, the nodes that have one.
     """
 
@@ -58,28 +53,23 @@ class CandidateGraph:
         names: Iterable[str],
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
-        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
         self.names, self.decision = tuple(sorted(names)), decision
         pairs = {(a, b) for a in self.names for b in self.names if a != b and a != decision}
         self.edges = tuple(sorted(pairs if candidates is None else set(candidates)))
-        unknown = sorted((set(self.edges) | set(delays)) - pairs | set(delays) - set(self.edges))
+        unknown = sorted(set(self.edges) - pairs)
         known = decision is None or decision in self.names
         if unknown or not known or len(set(self.names)) < len(self.names):
             raise ConfigError(
                 f"edge distribution: expected distinct names of which 'decision' is one, and edges "
                 f"between two of them that do not leave it, got {self.names}, decision "
-                f"{decision!r}, and the edges or delays {unknown}"
+                f"{decision!r}, and the edges {unknown}"
             )
-        self.delays = {edge: delay for edge, delay in delays.items() if delay}
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
         ends = self._ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
         self.senders, self.listeners = torch.tensor(ends, dtype=torch.long).view(-1, 2).unbind(1)
-        self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
-        graph = nx.DiGraph(
-            [pair for pair, edge in zip(ends, self.edges, strict=True) if edge not in self.delays]
-        )
+        graph = nx.DiGraph(ends)
         graph.add_nodes_from(range(len(self.names)))
         components = nx.condensation(graph)
         self.levels: list[list[int]] = [
@@ -89,8 +79,7 @@ class CandidateGraph:
         self.level_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, level in enumerate(self.levels):
             self.level_of[level] = number
-        same_level = self.level_of[self.senders] == self.level_of[self.listeners]
-        self.order_dependent = same_level & ~self.delayed
+        self.order_dependent = self.level_of[self.senders] == self.level_of[self.listeners]
         joined = set(
             torch.cat([self.senders, self.listeners])[self.order_dependent.repeat(2)].tolist()
         )

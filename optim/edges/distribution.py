@@ -6,8 +6,7 @@ in this order, with its own probability. So every sample is acyclic for all para
 log-probabilities are exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
 
 The order decides only about candidates inside a level of
-:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`: one between levels always points forward,
-and so does a delayed candidate, which delivers its message in a later round.
+:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`: one between levels always points forward.
 
 With a decision, a sample keeps the edges on a path to it. Given the order, these are again
 independent, so their log-probability is exact too: the sum over all pairs of i before j in which j
@@ -20,7 +19,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, Self
 
 import msgspec
@@ -42,19 +40,15 @@ from swarm_ui.optim.edges.candidates import (
 )
 from swarm_ui.trace.records import EdgeName
 
-_FORMAT = "swarm-ui edges 1"
-
 
 class Draws(NamedTuple):
-    """A batch of DAGs as tensors."""
+    """A batch of DAGs: node indices, first speaker first, ``[B, n]``; the candidates that are
+    edges, ``[B, E]`` bool; and those that count in the log-probability, because they point forward
+    and into a used node."""
 
     orders: Tensor
-    """Node indices, first speaker first, ``[B, n]``."""
     chosen: Tensor
-    """Mask of the candidates that are edges of the sample, ``[B, E]`` bool."""
     counted: Tensor
-    """Mask of the candidates that count in the log-probability, ``[B, E]`` bool: those that point
-    forward and into a used node."""
 
 
 class EdgeDistribution(nn.Module):
@@ -64,7 +58,6 @@ class EdgeDistribution(nn.Module):
 
     Attributes:
         names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.
-        delays: for delayed candidates, how many rounds later they deliver a message.
         graph: the candidate graph.
         scores: Plackett-Luce scores, shape ``[n]``.
         logits: log-odds of each candidate *given that its sender comes first*, shape ``[E]``.
@@ -77,30 +70,25 @@ class EdgeDistribution(nn.Module):
         density: float = 0.5,
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
-        delays: Mapping[EdgeName, int] | None = None,
     ) -> None:
         """At first all orders are equally likely and every candidate has probability ``density``.
 
         Args:
-            team: its agents are the nodes, and its delayed edges are delayed candidates; or names.
+            team: its agents are the nodes; or names.
             density: a number in (0, 1); also the probability that two nodes are joined at all, if
                 both directions are candidates.
             candidates: default: every ordered pair, but none from the decision.
             decision: a node that only receives messages. Samples keep the edges that lead to it.
-            delays: for some candidates, how many rounds later they deliver a message; default:
-                those of the team. They may close cycles.
 
         Raises:
-            ConfigError: a repeated or unknown name, a self-loop, a decision that sends, a density
-                outside (0, 1), or a delay of an edge that is not a candidate.
+            ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a
+                density outside (0, 1).
         """
         super().__init__()
         if not 0.0 < density < 1.0:
             raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
         names = team.agents if isinstance(team, CollabGraph) else team
-        if delays is None:
-            delays = team.delays if isinstance(team, CollabGraph) else {}
-        self.graph = CandidateGraph(names, candidates, decision, delays)
+        self.graph = CandidateGraph(names, candidates, decision)
         self.names, self.candidates = self.graph.names, self.graph.edges
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
         odds = math.log(density / (1.0 - density))
@@ -126,11 +114,6 @@ class EdgeDistribution(nn.Module):
             made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
         return made
 
-    @property
-    def delays(self) -> Mapping[EdgeName, int]:
-        """For delayed candidates, how many rounds later they deliver a message."""
-        return MappingProxyType(self.graph.delays)
-
     def extra_repr(self) -> str:
         return str(self.graph)
 
@@ -155,10 +138,7 @@ class EdgeDistribution(nn.Module):
         return Draws(orders, chosen & counted, counted)
 
     def sample(self, batch: int, generator: torch.Generator | None = None) -> list[EdgeSample]:
-        """``batch`` independent DAGs of named nodes; equal generator states give equal DAGs.
-
-        ``generator``: default: torch's own stream.
-        """
+        """``batch`` independent DAGs of named nodes. ``generator``: default: torch's own stream."""
         return self.records(self.draw(batch, generator))
 
     @torch.no_grad()
@@ -256,7 +236,7 @@ class EdgeDistribution(nn.Module):
 
         likely = self.mode()
         title = f"{len(self.candidates)} possible edges; the most probable graph is outlined"
-        return edges_svg(self.marginals(), likely.order, likely.edges, title, self.delays)
+        return edges_svg(self.marginals(), likely.order, likely.edges, title)
 
     def _repr_html_(self) -> str:
         from swarm_ui.viz import scrolling
@@ -264,17 +244,13 @@ class EdgeDistribution(nn.Module):
         return scrolling(self._repr_svg_())
 
     def _forward_edges(self, orders: Tensor) -> Tensor:
-        """Mask of the candidates that point forward in each order, ``[B, E]`` bool.
-
-        Delayed candidates always do.
-        """
+        """Mask of the candidates that point forward in each order, ``[B, E]`` bool."""
         batch, n = orders.shape
         # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
         rank = torch.empty(batch, n, dtype=torch.int16)
         rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
         first, second = self.graph.senders, self.graph.listeners
-        forward = rank.index_select(1, first) < rank.index_select(1, second)
-        return forward | self.graph.delayed if self.delays else forward
+        return rank.index_select(1, first) < rank.index_select(1, second)
 
     def _order_log_prob(self, orders: Tensor) -> Tensor:
         ranked, start = self.scores[orders], 0
@@ -290,11 +266,9 @@ class EdgeDistribution(nn.Module):
         """Write parameters and names as safetensors. Missing folders are made. Raises
         ``ConfigError`` if the file cannot be written."""
         metadata = {
-            "format": _FORMAT,
             "names": json.dumps(self.names),
             "candidates": json.dumps(self.candidates),
             "decision": json.dumps(self.graph.decision),
-            "delays": json.dumps([[a, b, delay] for (a, b), delay in self.delays.items()]),
         }
         tensors = {"scores": self.scores.detach(), "logits": self.logits.detach()}
         try:
@@ -309,20 +283,10 @@ class EdgeDistribution(nn.Module):
         try:
             with safe_open(path, framework="pt") as file:
                 about = file.metadata() or {}
-                if about.get("format") != _FORMAT:
-                    raise ConfigError(
-                        f"{path}: expected a file of format '{_FORMAT}', got {about.get('format')}"
-                    )
                 made = cls(
                     msgspec.json.decode(about["names"], type=list[str]),
                     candidates=msgspec.json.decode(about["candidates"], type=list[EdgeName]),
                     decision=msgspec.json.decode(about["decision"], type=str | None),
-                    delays={
-                        (a, b): late
-                        for a, b, late in msgspec.json.decode(
-                            about["delays"], type=list[tuple[str, str, int]]
-                        )
-                    },
                 )
                 made.load_state_dict({k: file.get_tensor(k) for k in ("scores", "logits")})
         except (OSError, KeyError, RuntimeError, SafetensorError, msgspec.DecodeError) as error:

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import fits, with_label
 from swarm_ui.optim.stage1.samples import CorpusConfig
 from swarm_ui.prompts import format_named, reason_of, utterance
 
-_REFUSAL = re.compile(
-    r"(?i)\b(?:as an? (?:ai|language model)|i(?:'m| am) (?:sorry|unable)|i (?:cannot|can't) (?:see|"
-    r"help|assist|answer|determine))\b"
-)
-_NUMBERED = re.compile(r"(?i)\b(?:element|index|number|item)\s+#?(\d+)")
-
 Reason = str
 Read = tuple[str, Action]
 """A reply in canonical form, and its action."""
-
-
-class DropCounts(Counter[str]):
-    def note(self, level: int, reason: Reason, times: int = 1) -> None:
-        if times:
-            self[f"level {level}: {reason}"] += times
-
-
-def answer_fault(observation: Observation, question: str, answer: str) -> Reason | None:
-    """Why a question with its answer is dropped; ``None`` if it is not."""
-    asked, said = " ".join(question.split()), " ".join(answer.split())
-    if not asked or not said:
-        return "empty"
-    if _REFUSAL.search(said):
-        return "a refusal"
-    if said.casefold() == asked.casefold():
-        return "answer repeats the question"
-    named = [int(number) for number in _NUMBERED.findall(f"{asked} {said}")]
-    if any(number >= len(observation.elements) for number in named):
-        return "names an element that is not there"
-    return None
 
 
 def canonical(reply: str, observation: Observation) -> Read | Reason:
@@ -65,8 +35,6 @@ def canonical(reply: str, observation: Observation) -> Read | Reason:
     reason = text.rpartition("\nAction:")[0].removeprefix("Reason:").strip()
     if not reason:
         return "no reason given"
-    if _REFUSAL.search(reason):
-        return "a refusal"
     return f"Reason: {' '.join(reason.split())}\nAction: {action.json()}", action
 
 

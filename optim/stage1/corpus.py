@@ -2,8 +2,7 @@
 
     corpus/
     ├── corpus.json     settings, models, held-out tasks
-    ├── walks.jsonl     one finished walk per line: its samples, and how many were dropped, and why
-    └── calls.jsonl     calls to models, so that no reply is paid for twice
+    └── walks.jsonl     one finished walk per line: its samples, and how many were dropped, and why
 
 A line is written whole or not at all, so ``kill -9`` loses no finished walk.
 """
@@ -14,30 +13,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from swarm_ui.budget import Budget, most_tokens
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import LineFile, whole_lines, write_atomic
-from swarm_ui.message import Usage
-from swarm_ui.model import ChatModel, Request
 from swarm_ui.optim.settings import begin
-from swarm_ui.optim.stage1.checks import DropCounts
-from swarm_ui.optim.stage1.samples import (
-    CORPUS_VERSION,
-    LEVELS,
-    CorpusConfig,
-    HeldOut,
-    Job,
-    Sample,
-    WalkResult,
-    short_hash,
-)
-from swarm_ui.prompts import as_chat, transcript
+from swarm_ui.optim.stage1.samples import LEVELS, CorpusConfig, HeldOut, Sample, WalkResult
+from swarm_ui.rollout import Job
 
-T = TypeVar("T")
 Row = dict[str, Any]
 Folders = Path | Sequence[Path]
 
@@ -45,33 +30,25 @@ PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings and versions of a corpus, which cannot change while the corpus grows."""
+    """The settings of a corpus, which cannot change while the corpus grows."""
 
-    version: int = CORPUS_VERSION
     environment: str
     agent: str
     adversary: str = ""
     critic: str = ""
-    """Empty if there was no critic."""
     config: CorpusConfig
     held_out: HeldOut
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of a corpus."""
+    """Counts of a corpus: walks that finished, solved ones, those with a fault, samples by
+    ``"level <n>"``, and dropped samples by ``"level <n>: <reason>"``."""
 
     walks: int
-    """Number of walks that finished without a fault."""
     successes: int
     faults: int
     samples: dict[str, int]
-    """Number of samples, by ``"level <n>"``."""
     dropped: dict[str, int]
-    """Number of dropped samples, by ``"level <n>: <reason>"``."""
-    calls: int
-    """Number of calls to models, including failed ones."""
-    tokens: int
-    """Number of tokens of the calls with a reply."""
 
 
 class Corpus:
@@ -95,10 +72,10 @@ class Corpus:
     def add(self, walk: WalkResult) -> WalkResult:
         """Store a walk without the samples that the corpus has already; returns what was stored.
         Raises ``OSError`` if the disk is full or broken; the corpus is unchanged."""
-        dropped, kept = DropCounts(walk.dropped), dict[str, Sample]()
+        dropped, kept = Counter(walk.dropped), dict[str, Sample]()
         for sample in walk.samples:
             if sample.id in self._known or sample.id in kept:
-                dropped.note(sample.level, "a duplicate")
+                dropped[f"level {sample.level}: a duplicate"] += 1
             else:
                 kept[sample.id] = sample
         stored = msgspec.structs.replace(
@@ -118,22 +95,20 @@ class Corpus:
 
 
 def _walks(folder: Path) -> Iterator[WalkResult]:
-    return _lines(folder / "walks.jsonl", WalkResult, "a walk")
+    path = folder / "walks.jsonl"
+    for number, line in enumerate(whole_lines(path), start=1):
+        try:
+            yield msgspec.json.decode(line, type=WalkResult)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TraceError(f"'{path}', line {number}: not a walk: {error}") from error
 
 
 def read_header(folder: Path) -> Header:
-    """The header of a corpus. Raises ``ConfigError`` if there is none, or of another version."""
+    """The header of a corpus. Raises ``ConfigError`` if there is none."""
     try:
-        raw = (folder / "corpus.json").read_bytes()
-        version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
-        if version == CORPUS_VERSION:
-            return msgspec.json.decode(raw, type=Header)
+        return msgspec.json.decode((folder / "corpus.json").read_bytes(), type=Header)
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"no corpus in '{folder}': {error}") from error
-    raise ConfigError(
-        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}; "
-        "open it with the swarm-ui that wrote it"
-    )
 
 
 def read_corpus(folder: Path) -> Iterator[Sample]:
@@ -183,16 +158,12 @@ def totals(folder: Path) -> Totals:
         ended[walk.task, walk.seed] = walk.success
         kept.update(f"level {sample.level}" for sample in walk.samples)
         dropped.update(walk.dropped)
-    calls = list(_lines(folder / "calls.jsonl", CallRecord, "a call"))
-    used = [called.usage for called in calls if called.text is not None]
     return Totals(
         walks=sum(success is not None for success in ended.values()),
         successes=sum(success is True for success in ended.values()),
         faults=sum(success is None for success in ended.values()),
         samples=dict(sorted(kept.items())),
         dropped=dict(sorted(dropped.items())),
-        calls=len(calls),
-        tokens=sum(usage.prompt_tokens + usage.completion_tokens for usage in used),
     )
 
 
@@ -229,65 +200,3 @@ def conversational(sample: Sample, *, pair: bool) -> Row:
     if pair:
         return {"prompt": turns, "chosen": chosen, "rejected": rejected}
     return {"prompt": turns, "completion": chosen}
-
-
-def _lines(path: Path, kind: type[T], what: str) -> Iterator[T]:
-    """The complete lines of a file. Raises ``TraceError`` if one cannot be decoded; ``what`` says
-    what it should be."""
-    for number, line in enumerate(whole_lines(path), start=1):
-        try:
-            yield msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise TraceError(f"'{path}', line {number}: not {what}: {error}") from error
-
-
-# -- calls to models --------------------------------------------------------------------------
-
-
-class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of ``calls.jsonl``."""
-
-    key: str
-    model: str
-    text: str | None = None
-    """The reply; ``None`` for a failed call."""
-    usage: Usage
-    """For a failed call: the most that it may have used."""
-
-
-class CallLog:
-    """The calls of a corpus, in one file, and the budget of all of them."""
-
-    def __init__(self, path: Path, budget: Budget) -> None:
-        """The calls in the file count against the budget. Raises ``TraceError`` if it cannot be
-        read."""
-        self._budget, self._known = budget, dict[str, str]()
-        for called in _lines(path, CallRecord, "a call"):
-            budget.count(called.usage, price=budget.prices.get(called.model))
-            if called.text is not None:
-                self._known[called.key] = called.text
-        self._file = LineFile(path)
-
-    def close(self) -> None:
-        self._file.close()
-
-    async def reply(self, model: ChatModel, role: str, request: Request) -> str:
-        """The known reply to an equal request to a model in this role, or a new one. Raises
-        ``ModelError``, also for an exceeded budget."""
-        read = transcript(as_chat(request))
-        how = [role, model.name, request.temperature, request.max_tokens, request.seed, read]
-        key = short_hash(json.dumps(how))
-        if key in self._known:
-            return self._known[key]
-        used = Usage(prompt_tokens=most_tokens(read), completion_tokens=request.reply_tokens)
-        price, text = self._budget.prices.get(model.name), None
-        hold = self._budget.reserve(used, f"corpus, call to {model.name}", price)
-        try:
-            (made,) = await model.generate([request])
-            used, text = made.usage, made.text.encode("utf-8", "replace").decode()
-            self._known[key] = text
-        finally:
-            self._budget.settle(hold, used)
-            called = CallRecord(key=key, model=model.name, text=text, usage=used)
-            self._file.append(msgspec.json.encode(called))
-        return text

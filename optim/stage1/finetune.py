@@ -7,11 +7,10 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,9 +22,6 @@ from swarm_ui.optim.settings import begin
 from swarm_ui.optim.stage1.corpus import PARTS, Folders, conversational, gather, parts
 from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.storage.run_directory import installed
-
-if TYPE_CHECKING:
-    from swarm_ui.optim.sft import Rows
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
@@ -41,8 +37,8 @@ def finetune(
     name: str = "",
     adapter: Path | None = None,
 ) -> list[Result]:
-    """Train a model on a corpus, level by level; a stage without samples is skipped. Returns one
-    result for each stage.
+    """Train an adapter of a model on a corpus, level by level; a stage without samples is skipped.
+    Returns one result for each stage.
 
     Each stage starts from the weights of the stage before it, and DPO's reference is the model
     before DPO. Finished stages are not repeated; an interrupted stage continues from its last
@@ -51,10 +47,8 @@ def finetune(
     Args:
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
         corpus: folder of a corpus, or several with the same prompt format.
-        out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
-            with ``method="lora"`` the adapter in peft's format. Its ``swarm_ui.json`` states the
-            prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
-        config: settings.
+        out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the adapter in
+            peft's format with its :mod:`~swarm_ui.adapter_metadata`.
         report: called after each step.
         name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
@@ -69,13 +63,15 @@ def finetune(
         from swarm_ui.optim import sft
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
-    settings = config or FinetuneConfig()
-    samples = gather(corpus)
-    tokenizer, group = sft.load_tokenizer(model), sft.processes()
+    settings, samples = config or FinetuneConfig(), gather(corpus)
+    sft.load_tokenizer(model)  # its error comes before anything is written
+    group = sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    work = _work(samples, settings, tokenizer)
+    work = {STAGES[PARTS.index(part)]: some for part, some in parts(samples).items()}
+    if not settings.preferences:
+        work.pop(STAGES[-1], None)
     before, results = adapter, list[Result]()
-    for number, (stage, rows) in enumerate(work.items()):
+    for number, (stage, some) in enumerate(work.items()):
 
         def told(step: int, steps: int, loss: float, stage: str = stage, at: int = number) -> None:
             done = (at + step / max(1, steps)) / len(work)
@@ -83,29 +79,16 @@ def finetune(
 
         place = out / stage
         if not (place / "stage.json").exists():
-            sft.train_stage(
-                model, before, place, rows, tokenizer, config=settings, about=about, report=told
-            )
+            rows = [conversational(sample, pair=stage == STAGES[-1]) for sample in some]
+            how: Any = {"config": settings, "about": about, "report": told}
+            if sft.train_stage(model, before, place, rows, **how) is None:
+                continue
         results.append(msgspec.json.decode((place / "stage.json").read_bytes(), type=Result))
         before = place
+    if not results:
+        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
     _finish(out / results[-1].stage, out / FINAL, group)
     return results
-
-
-def _work(samples: Sequence[Sample], config: FinetuneConfig, tokenizer: Any) -> dict[str, Rows]:
-    """The rows of each stage. Raises ``ConfigError`` if every sample is too long."""
-    from swarm_ui.optim.sft import fitting
-
-    found = {}
-    for part, some in parts(samples).items():
-        pair = part.startswith("preference")
-        rows = [conversational(sample, pair=pair) for sample in some]
-        fits = fitting(rows, tokenizer, config.max_length)
-        if fits.rows and (config.preferences or not pair):
-            found[STAGES[PARTS.index(part)]] = fits
-    if not found:
-        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
-    return found
 
 
 def _finish(last: Path, final: Path, group: Any) -> None:
@@ -128,24 +111,15 @@ def _begin(
         "model": str(model),
         "samples": short_hash(msgspec.json.encode(samples).decode()),
         "config": msgspec.to_builtins(config),
-        "adapter": "" if adapter is None else _checked_adapter(adapter, config, form),
+        "adapter": "" if adapter is None else str(adapter),
     }
+    if adapter is not None:
+        if not (adapter / "adapter_model.safetensors").is_file():
+            raise ConfigError(f"finetune: no adapter in '{adapter}'; name the folder of one")
+        read_metadata(adapter).expect_format(adapter, form)
     with group.main_process_first():
         begin(out, "finetune.json", plan, "fine-tuning", "use the same, or choose another folder")
     return AdapterMetadata(
         prompt_format=form, base_model=name or model.name, made_by="finetune",
         library_version=installed(("swarm-ui",)).get("swarm-ui", ""),
     )  # fmt: skip
-
-
-def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
-    """Check that the training can start from an adapter; returns a hash of its weights. Raises
-    ``ConfigError`` if it cannot."""
-    if config.method != "lora":
-        raise ConfigError(f"finetune: the adapter '{folder}' can only be trained by method='lora'")
-    read_metadata(folder).expect_format(folder, prompt_format)
-    try:
-        weights = (folder / "adapter_model.safetensors").read_bytes()
-    except OSError as error:
-        raise ConfigError(f"finetune: no adapter in '{folder}': {error}") from error
-    return hashlib.sha256(weights).hexdigest()[:16]

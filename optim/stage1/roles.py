@@ -21,7 +21,6 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat, read_verdict
 from swarm_ui.optim.stage1.checks import Read
-from swarm_ui.optim.stage1.corpus import CallLog
 from swarm_ui.optim.stage1.samples import CorpusConfig, Level
 from swarm_ui.prompts import context, decision_chat, format_named, said
 
@@ -123,13 +122,11 @@ class Role(Protocol):
         ...
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
-        """A reason with a plausible wrong action, other than ``good``; ``None`` if there is none.
-        Right and wrong replies of a corpus differ in content only."""
+        """A reason with a plausible wrong action, not ``good``; ``None`` if there is none."""
         ...
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """Scores in [0, 1] of questions, or instructions, with their answers; ``None``: it cannot
-        judge."""
+        """Scores in [0, 1] of items with their answers; ``None``: it cannot judge."""
         ...
 
     async def score_actions(
@@ -145,9 +142,8 @@ class ModelRole:
     Every method raises ``ModelError`` if the model fails.
     """
 
-    def __init__(self, model: ChatModel, part: str, config: CorpusConfig, log: CallLog) -> None:
-        self.name, self._model, self._part = model.name, model, part
-        self._config, self._log = config, log
+    def __init__(self, model: ChatModel, config: CorpusConfig) -> None:
+        self.name, self._model, self._config = model.name, model, config
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         chat = decision_chat(Decision(observation=state.observation))
@@ -195,7 +191,8 @@ class ModelRole:
     async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> str:
         most = _MOST_TOKENS // divisor
         request = Request(chat=chat, temperature=temperature, max_tokens=most, seed=seed % 2**31)
-        return await self._log.reply(self._model, self._part, request)
+        (made,) = await self._model.generate([request])
+        return made.text.encode("utf-8", "replace").decode()
 
 
 def _question(found: dict[str, object]) -> Item | None:

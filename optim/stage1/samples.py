@@ -12,6 +12,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.settings import Count, Natural, Share, check
 from swarm_ui.prompts import format_named
+from swarm_ui.rollout import Job
 
 Level = Literal[1, 2, 3]
 LEVELS: tuple[Level, ...] = (1, 2, 3)
@@ -46,24 +47,16 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
         check(self, "corpus")
 
 
-CORPUS_VERSION = 2
-
-Job = tuple[str, int]
-"""Task and seed of a walk."""
-
-
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The walk of a sample, its step from 0, and who wrote and judged the responses."""
+
     environment: str
     task: str
     seed: int
     step: int
-    """Step of the walk with this screen, from 0."""
     agent: str
-    """Model that wrote the response."""
     adversary: str = ""
-    """Model that wrote the rejected response."""
     critic: str = ""
-    """Name of the critic that gave the scores."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -154,7 +147,7 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
                 return f"seed {seed} is held out ({first} … {stop - 1})"
         return None
 
-    def check(self, environment: str, jobs: Iterable[tuple[str, int]], where: str) -> None:
+    def check(self, environment: str, jobs: Iterable[Job], where: str) -> None:
         """Raise ``ConfigError`` if one of the jobs is held out; the message names its task."""
         for task, seed in jobs:
             why = self.why(environment, task, seed)

@@ -5,7 +5,7 @@ After CollabUIAgents (arXiv 2502.14496), the section on agentic fine-tuning.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,16 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.budget import Budget
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.credit.critic import made_by
-from swarm_ui.optim.stage1.corpus import CallLog, Corpus, Header, Totals, totals
+from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
 from swarm_ui.optim.stage1.roles import ModelRole, Role
-from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Job, WalkResult
+from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedRole
 from swarm_ui.optim.stage1.walk import Roles, Walk
-from swarm_ui.rollout import LocalWorker, Rollouts
+from swarm_ui.rollout import Attempt, Job, LocalWorker, Rollouts
 from swarm_ui.trace.records import Episode
 
 
@@ -43,7 +42,7 @@ class Models:
     def scripted() -> Models:
         """Roles without a language model, for environments that are
         :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
-        role = ScriptedRole()  # the critic knows what the agent wrote
+        role = ScriptedRole()
         return Models(agent=role, adversary=role, critic=role)
 
 
@@ -55,7 +54,6 @@ async def synthesize(
     *,
     held_out: HeldOut,
     config: CorpusConfig | None = None,
-    budget: Budget | None = None,
     parallel: int = 1,
     report: Callable[[int, int, WalkResult], None] = lambda done, total, walk: None,
 ) -> Totals:
@@ -64,13 +62,11 @@ async def synthesize(
     Returns the contents of the corpus, and counts of what was dropped.
 
     Args:
-        make_environment: makes an environment; called once for each of ``parallel`` walks.
+        make_environment: makes an environment: one to look at, and one for each of ``parallel``
+            walks.
         models: the models, or objects, that write and judge.
         jobs: (task, seed) of the walks, stored in this order; finished ones are not repeated.
-        folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
-        config: settings.
-        budget: of all calls to models for this folder, including earlier ones.
         parallel: number of walks at the same time.
         report: called after each walk with the number of walks done, that of all, and the walk.
 
@@ -79,86 +75,52 @@ async def synthesize(
             was made.
         BudgetExceeded, ModelError: no budget, or no reply. Finished walks are kept.
     """
-    first = [await made_by(make_environment)]
-
-    async def make() -> Environment:
-        made: Environment = first.pop() if first else await made_by(make_environment)
-        return made
-
+    environment = await made_by(make_environment)
     try:
-        header = _checked_header(first[0], models, jobs, held_out, config or CorpusConfig())
-        with (
-            closing(Corpus(folder, header)) as corpus,
-            closing(CallLog(folder / "calls.jsonl", budget or Budget())) as log,
-        ):
-            todo, number = corpus.unfinished(jobs), len(set(jobs))
-            number -= len(todo)
-            async with Rollouts([LocalWorker(make, slots=parallel)]) as rollouts:
-                walks = _walks(rollouts, _roles(models, header.config, log), header, todo)
-                async with aclosing(walks):
-                    async for walk in walks:
-                        stored, number = corpus.add(walk), number + 1
-                        report(number, len(set(jobs)), stored)
+        for task in {task for task, _ in jobs} - set(environment.tasks):
+            raise ConfigError(f"synthesize: {environment.name} has no task {task!r}")
     finally:
-        for environment in first:
-            await environment.close()
+        await environment.close()
+    held_out.check(environment.name, jobs, "synthesize")
+    header = Header(
+        environment=environment.name, agent=models.agent.name, adversary=models.adversary.name,
+        critic="" if models.critic is None else models.critic.name,
+        config=config or CorpusConfig(), held_out=held_out,
+    )  # fmt: skip
+    with closing(Corpus(folder, header)) as corpus:
+        todo, total = corpus.unfinished(jobs), len(set(jobs))
+        ended, stored = dict[int, WalkResult](), 0
+        async with (
+            Rollouts([LocalWorker(make_environment, slots=parallel)]) as rollouts,
+            aclosing(rollouts.play(_walks(models, header.config), todo)) as episodes,
+        ):
+            async for number, episode in episodes:
+                ended[number] = _result_of(episode)
+                while stored in ended:  # in the order of the jobs, whichever ends first
+                    walk = corpus.add(ended.pop(stored))
+                    stored += 1
+                    report(total - len(todo) + stored, total, walk)
     return totals(folder)
 
 
-def _checked_header(
-    environment: Environment,
-    models: Models,
-    jobs: Sequence[Job],
-    held_out: HeldOut,
-    config: CorpusConfig,
-) -> Header:
-    name, known = environment.name, set(environment.tasks)
-    for task in {task for task, _ in jobs} - known:
-        raise ConfigError(f"synthesize: {name} has no task {task!r}")
-    held_out.check(name, jobs, "synthesize")
-    return Header(
-        environment=name,
-        agent=models.agent.name,
-        adversary=models.adversary.name,
-        critic="" if models.critic is None else models.critic.name,
-        config=config,
-        held_out=held_out,
-    )
+def _walks(models: Models, config: CorpusConfig) -> Attempt:
+    """Plays a walk as an episode, whose only note is its result."""
+    given: Any = (models.agent, models.adversary, models.critic)
+    roles = Roles(*(ModelRole(m, config) if isinstance(m, ChatModel) else m for m in given))
 
-
-async def _walks(
-    rollouts: Rollouts, roles: Roles, header: Header, jobs: list[Job]
-) -> AsyncGenerator[WalkResult, None]:
-    """Walks in the order of the jobs, whatever the order in which they end."""
-
-    async def attempt(environment: Environment, task: str, seed: int) -> Episode:
+    async def walk(environment: Environment, /, *, task: str, seed: int) -> Episode:
         played = Episode(environment=environment.name, task=task, seed=seed)
-        walk = Walk(environment, roles, header.config, (task, seed))
         try:
-            done = await walk.run()
+            done = await Walk(environment, roles, config, (task, seed)).run()
         except EnvironmentFault as error:
             return msgspec.structs.replace(played, fault=Failure.of(error))
         return msgspec.structs.replace(played, success=done.success, notes=(done,))
 
-    waiting: dict[int, WalkResult] = {}
-    following = 0
-    async with aclosing(rollouts.play(attempt, jobs)) as episodes:
-        async for number, episode in episodes:
-            fault = str(episode.fault)
-            broken = WalkResult(
-                task=episode.task, seed=episode.seed, success=None, steps=0, fault=fault
-            )
-            waiting[number] = episode.notes[0] if episode.notes else broken
-            while following in waiting:
-                yield waiting.pop(following)
-                following += 1
+    return walk
 
 
-def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
-    def played(role: str) -> Any:
-        given = getattr(models, role)
-        if isinstance(given, ChatModel):
-            return ModelRole(given, role, config, log)
-        return given
-
-    return Roles(played("agent"), played("adversary"), played("critic"))
+def _result_of(episode: Episode) -> WalkResult:
+    task, seed, fault = episode.task, episode.seed, str(episode.fault)
+    failed = WalkResult(task=task, seed=seed, success=None, steps=0, fault=fault)
+    result: WalkResult = episode.notes[0] if episode.notes else failed
+    return result

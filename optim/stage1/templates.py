@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from swarm_ui.action import Action, parse_action
+from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
@@ -33,13 +33,10 @@ class ScriptedRole:
 
     It follows the environment's expert, asks by templates, makes the mistakes of
     :class:`~swarm_ui.optim.adversary.ScriptedAdversary` with reasons in the same words, and grades
-    actions with the environment. Of questions and instructions it judges those that it wrote.
+    actions with the environment. Questions and instructions are right, because it wrote them.
     """
 
     name = "expert (scripted)"
-
-    def __init__(self) -> None:
-        self._wrote = set[tuple[str, str]]()
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
         """The action of the environment's expert, with a reason. Raises ``ConfigError`` if the
@@ -54,7 +51,6 @@ class ScriptedRole:
         questions = (*about_screen(screen), *about_elements(screen))
         items: list[Item | None] = [*(questions if level == 1 else one_step(screen, rng))]
         rng.shuffle(items)
-        self._wrote |= {_content(item) for item in items if item is not None}
         return items
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
@@ -65,8 +61,7 @@ class ScriptedRole:
         return reply_text(action, state.observation, random.Random(seed))
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """1.0 for what this role wrote; ``None`` for others."""
-        return [1.0 if _content(item) in self._wrote else None for item in items]
+        return [1.0] * len(items)
 
     async def score_actions(
         self, state: WalkState, replies: Sequence[Read], *, seed: int
@@ -149,12 +144,6 @@ def _acts(
         yield ("Tap {label}", "Press “{label}”", "Click on {label}"), here
     if element.value:
         yield ("What does {label} say?",), Action(action_type="answer", text=element.value)
-
-
-def _content(item: Item) -> tuple[str, str]:
-    """Question and answer; of a reply the action alone, because its reason may be worded anew."""
-    action = parse_action(item.answer)
-    return item.asked, action.json() if isinstance(action, Action) else item.answer
 
 
 def _words(observation: Observation) -> list[str]:

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment, Restorable
@@ -17,10 +17,8 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.checks import (
-    DropCounts,
     Read,
     Reason,
-    answer_fault,
     canonical,
     score_fault,
     written,
@@ -34,8 +32,9 @@ from swarm_ui.optim.stage1.roles import (
     answer_text,
     question_chat,
 )
-from swarm_ui.optim.stage1.samples import CorpusConfig, Job, Level, Origin, Sample, WalkResult
+from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
 from swarm_ui.prompts import format_named
+from swarm_ui.rollout import Job
 from swarm_ui.rollout.episode import SOLVED, WAIT
 
 NEIGHBOURS = ("agent_0", "agent_1", "agent_2", "agent_3")
@@ -68,35 +67,33 @@ class Walk:
     ) -> None:
         self.environment, self.roles, self.config = environment, roles, config
         self.task, self.seed = job
-        self.replies = list[str | None]()
-        """``None``: a random action was executed instead."""
-        self.samples, self.dropped = list[Sample](), DropCounts()
+        self.samples, self.dropped = list[Sample](), Counter[str]()
 
     async def run(self) -> WalkResult:
         """Play the walk and make the samples. Raises ``EnvironmentFault`` or ``ModelError``."""
         steps, success = await self._walk()
-        levels = self.config.levels
-        for state in self._distinct_screens(steps):
-            if 1 in levels:
-                await self._write(1, state, self.config.questions)
-            if 2 in levels:
-                await self._write(2, state, self.config.instructions)
-        for state in steps if 3 in levels else ():
-            dropped = await self._preference(state) if success else "the walk did not succeed"
+        for state in self._distinct_screens([state for state, _ in steps]):
+            for level in (1, 2):
+                if level in self.config.levels:
+                    await self._write(level, state)
+        for state, reply in steps if 3 in self.config.levels else ():
+            dropped: Reason | None = "the walk did not succeed"
+            if success:
+                dropped = await self._preference(state, reply)
             if dropped is not None:
-                self.dropped.note(3, dropped)
+                self.dropped[f"level 3: {dropped}"] += 1
         return WalkResult(
             task=self.task, seed=self.seed, success=success, steps=len(steps),
             samples=tuple(self.samples), dropped=dict(self.dropped),
         )  # fmt: skip
 
     def _seed(self, *purpose: str | int) -> int:
-        """A seed for the random choice with this purpose."""
         return derive(self.config.seed, self.task, self.seed, *purpose)
 
-    async def _walk(self) -> tuple[list[WalkState], bool]:
-        """The steps, and whether the task was solved."""
-        environment, steps = self.environment, list[WalkState]()
+    async def _walk(self) -> tuple[list[tuple[WalkState, str | None]], bool]:
+        """The steps, each with the agent's reply, or ``None`` where a random action was executed
+        instead; and whether the task was solved."""
+        environment, steps = self.environment, list[tuple[WalkState, str | None]]()
         observation = await environment.reset(task=self.task, seed=self.seed)
         while True:
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
@@ -105,8 +102,7 @@ class Walk:
             reply = await self.roles.agent.act(state, seed=seed, temperature=0.0)
             rng, action = random.Random(self._seed("stray", state.number)), parse_action(reply)
             stray = random_action(observation, rng) if rng.random() < self.config.stray else None
-            steps.append(state)
-            self.replies.append(None if stray else reply)
+            steps.append((state, None if stray else reply))
             step = await environment.step(stray or (action if isinstance(action, Action) else WAIT))
             if step.fault is not None:
                 raise EnvironmentFault(step.fault)
@@ -127,41 +123,33 @@ class Walk:
             found = sorted(rng.sample(found, most), key=lambda step: step.number)
         return found
 
-    async def _write(self, level: Level, state: WalkState, most: int) -> None:
-        """Keep at most ``most`` questions or instructions that the critic finds right."""
-        seed = self._seed("questions" if level == 1 else "instructions", state.number)
+    async def _write(self, level: Level, state: WalkState) -> None:
+        """Keep questions or instructions that the critic finds right."""
+        config, critic = self.config, self.roles.critic
+        what, most = ("questions", config.questions)
+        if level == 2:
+            what, most = ("instructions", config.instructions)
         items, ends = list[Item](), Counter[str]()
+        seed = self._seed(what, state.number)
         for item in await self.roles.agent.write(state, level, seed=seed):
             checked = _checked(level, item, state.observation, ends)
             if isinstance(checked, str):
-                self.dropped.note(level, checked)
+                self.dropped[f"level {level}: {checked}"] += 1
             else:
                 items.append(checked)
-        self.dropped.note(level, "more than asked for", max(0, len(items) - most))
-        items, critic = items[:most], self.roles.critic
+        if len(items) > most:
+            self.dropped[f"level {level}: more than asked for"] += len(items) - most
+        items = items[:most]
         scores: list[float | None] = [None] * len(items)
         if critic is not None and items:
             scores = await critic.score_answers(state, items)
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score)
             if fault is None:
-                self._keep_answer(level, state, item, score)
+                chat, response = _lesson(level, item, state.observation, config)
+                self._keep(level, state, chat, response, score=score)
             else:
-                self.dropped.note(level, fault)
-
-    def _keep_answer(self, level: Level, state: WalkState, item: Item, score: float | None) -> None:
-        config, form = self.config, self.config.prompt_format
-        screen = msgspec.structs.replace(state.observation, goal="", history=())
-        if level == 1:
-            chat = question_chat(screen, item.asked, form)
-            response = answer_text(screen, item.answer, form)
-        else:
-            screen = msgspec.structs.replace(screen, goal=item.asked)
-            chat = format_named(form).chat(Decision(observation=screen))
-            action = parse_action(item.answer)
-            assert isinstance(action, Action)  # items are in canonical form
-            response = written(item.answer, action, screen, config)
-        self._keep(level, state, chat, response, score=score)
+                self.dropped[f"level {level}: {fault}"] += 1
 
     def _keep(
         self, level: Level, state: WalkState, chat: Chat, response: str, **others: Any
@@ -179,11 +167,9 @@ class Walk:
             )
         )  # fmt: skip
 
-    async def _preference(self, state: WalkState) -> Reason | None:
-        """Keep a preference pair of a step: the agent's reply, and one that the adversary wrote.
-        Returns why there is none."""
+    async def _preference(self, state: WalkState, reply: str | None) -> Reason | None:
+        """Keep the agent's reply against one that the adversary wrote, or say why not."""
         config, screen = self.config, state.observation
-        reply = self.replies[state.number]
         if reply is None:
             return "the act was not executed"
         read = canonical(reply, screen)
@@ -225,8 +211,7 @@ class Walk:
                 return read, None, None
             seed = rng.getrandbits(31)
             good, bad = await critic.score_actions(state, [chosen, read], seed=seed)
-            fault = score_fault(good)
-            if fault is not None:
+            if (fault := score_fault(good)) is not None:
                 return f"chosen: {fault}"
             if bad is not None and bad < 0.5:
                 return read, good, bad
@@ -238,15 +223,14 @@ class Walk:
     ) -> tuple[Heard, ...]:
         """Messages of other agents about this screen: some are samples of the agent itself, correct
         or wrong; the others are the adversary's."""
-        heard: list[Heard] = []
-        form, agent = self.config.prompt_format, self.roles.agent
+        heard, form, roles = list[Heard](), self.config.prompt_format, self.roles
         for sender in sorted(rng.sample(NEIGHBOURS, rng.randint(1, _MOST_HEARD))):
             seed, wrong = rng.getrandbits(31), rng.random() < _WRONG
             reply: str | None
             if wrong:
-                reply = await self.roles.adversary.oppose(state, good, seed=seed)
+                reply = await roles.adversary.oppose(state, good, seed=seed)
             else:
-                reply = await agent.act(state, seed=seed, temperature=TEMPERATURE)
+                reply = await roles.agent.act(state, seed=seed, temperature=TEMPERATURE)
             read = "nothing" if reply is None else canonical(reply, state.observation)
             if not isinstance(read, str):
                 said = written(*read, state.observation, self.config)
@@ -254,6 +238,19 @@ class Walk:
                     Heard(sender=sender, round=0, content=said, action=read[1], prompt_format=form)
                 )
         return tuple(heard)
+
+
+def _lesson(
+    level: Level, item: Item, observation: Observation, config: CorpusConfig
+) -> tuple[Chat, str]:
+    """The prompt and the response of a question or an instruction."""
+    form, screen = config.prompt_format, replace(observation, goal="", history=())
+    if level == 1:
+        return question_chat(screen, item.asked, form), answer_text(screen, item.answer, form)
+    screen, action = replace(screen, goal=item.asked), parse_action(item.answer)
+    assert isinstance(action, Action)  # items are in canonical form
+    chat = format_named(form).chat(Decision(observation=screen))
+    return chat, written(item.answer, action, screen, config)
 
 
 def _checked(
@@ -265,7 +262,7 @@ def _checked(
         return "malformed"
     asked, answer = item.asked.strip(), item.answer.strip()
     if level == 1:
-        return answer_fault(screen, asked, answer) or Item(asked, answer)
+        return Item(asked, answer) if asked and answer else "empty"
     read = canonical(answer, screen)
     if isinstance(read, str) or not asked:
         return read if isinstance(read, str) else "empty"

@@ -69,8 +69,7 @@ def synthesize(arguments: flags.Arguments) -> int:
     most = sorted(totals.dropped.items(), key=lambda pair: -pair[1])[:8]
     output.show(table(f"corpus of {totals.walks} walks", ["", "number"], [
         ("solved walks", totals.successes), ("walks with a fault", totals.faults),
-        *totals.samples.items(), ("calls to models", totals.calls),
-        ("their tokens", totals.tokens), *((f"dropped, {why}", number) for why, number in most),
+        *totals.samples.items(), *((f"dropped, {why}", number) for why, number in most),
     ]))  # fmt: skip
     output.command("next", "swarm-ui", "finetune", "MODEL", str(out), "OUT")
     return output.done(corpus=str(out), **msgspec.to_builtins(totals))
@@ -87,9 +86,9 @@ def synthesize(arguments: flags.Arguments) -> int:
 def finetune(arguments: flags.Arguments) -> int:
     """Train a language model on a corpus: SFT on each level in order, then DPO on level 3.
 
-    OUT/final holds the adapter (or with finetune.method=full the model), and the prompt format
-    it was trained with. Repeat the command to continue after an interruption. Every field of the
-    class FinetuneConfig is a setting in the section \\[finetune]; see docs/training.md.
+    OUT/final holds the adapter, and the prompt format it was trained with. Repeat the command to
+    continue after an interruption. Every field of the class FinetuneConfig is a setting in the
+    section \\[finetune]; see docs/training.md.
 
     Example: [bold]swarm-ui finetune smollm2 corpus base-agent finetune.epochs=0.5[/]
     """
@@ -116,8 +115,7 @@ def finetune(arguments: flags.Arguments) -> int:
         output.warn(f"{skipped} samples have more than {config.max_length} tokens and were left "
                     "out")  # fmt: skip
     final = out / "final"
-    tuned = [model, "--adapters", str(final)] if config.method == "lora" else [str(final)]
-    output.command("next", "swarm-ui", "eval", "phone", "--model", *tuned)
+    output.command("next", "swarm-ui", "eval", "phone", "--model", model, "--adapters", str(final))
     return output.done(final=str(final), stages=msgspec.to_builtins(results))
 
 

@@ -87,7 +87,7 @@ class Critic(Section):
     kind: str = ""
     """``scripted``, ``llm``, ``learned``, ``outcome``, a plug-in or ``module:name``; empty:
     scripted where the environment has one, else outcome."""
-    teacher: Literal["scripted", "llm", "none"] = "none"
+    teacher: Literal["scripted", "none"] = "none"
     """Who shows a right action where no agent proposed one."""
     trust: bool = False
     """Whether the critic is weighed against the outcome, with a learned weight."""

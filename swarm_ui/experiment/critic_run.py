@@ -190,9 +190,8 @@ async def _played(
 ) -> list[LabelledReply]:
     """Play jobs, and label the replies by the solver or by the outcome."""
     from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
-    from swarm_ui.optim.credit.critic import Outcome
+    from swarm_ui.optim.credit.critic import Outcome, ScriptedCritic
     from swarm_ui.optim.credit.learned import labelled_replies
-    from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.guidance import Guidance
 
     solver, guidance = ScriptedCritic(make) if graded else None, None

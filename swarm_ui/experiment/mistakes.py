@@ -95,7 +95,7 @@ def critic_mistakes(config: Config) -> Iterator[Finding]:
     section, kind = config.critic, critic_kind(config)
     if kind not in CRITICS and (problem := unknown("critics", kind, CRITICS)):
         yield "critic.kind", problem
-    for name, expected in (("kind", "llm, learned or outcome"), ("teacher", "llm or none")):
+    for name, expected in (("kind", "llm, learned or outcome"), ("teacher", "none")):
         if getattr(section, name) == "scripted" and config.env.solver() is None:
             lacks = f"'{config.env.name}' has no solver for it; expected {expected}"
             yield f"critic.{name}", lacks
@@ -124,5 +124,5 @@ def critic_kind(config: Config) -> str:
 
 
 def asks_model(config: Config) -> bool:
-    """Whether a role asks a language model questions."""
-    return "llm" in (critic_kind(config), config.critic.teacher)
+    """Whether the critic asks a language model questions."""
+    return critic_kind(config) == "llm"

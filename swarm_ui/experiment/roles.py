@@ -20,14 +20,13 @@ from swarm_ui.experiment.stored import spending
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, adapter_folder
 from swarm_ui.optim.adversary import (
     Adversary,
-    LLMTeacher,
     ScriptedAdversary,
     ScriptedTeacher,
     Teacher,
 )
+from swarm_ui.optim.credit.critic import ScriptedCritic
 from swarm_ui.optim.credit.learned import learned_critic
 from swarm_ui.optim.credit.llm import LLMCritic
-from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
@@ -71,10 +70,7 @@ async def open_critics(
             critic = ScriptedCritic(solving)
         elif kind != "outcome":
             critic = LLMCritic(other) if kind == "llm" else _UserCritic(kind)
-        teacher: Teacher | None = None
-        if section.teacher != "none":
-            asks = section.teacher == "llm"
-            teacher = LLMTeacher(other) if asks else ScriptedTeacher(solving)
+        teacher = ScriptedTeacher(solving) if section.teacher == "scripted" else None
         if section.trust and critic is not None:
             yield TrainingRoles(Trust(critic), critic, teacher=teacher)
         else:

@@ -10,13 +10,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swarm_ui.budget import Budget
 from swarm_ui.environment import Graded
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.recorded.benchmark import Demonstrations
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS, held_out_rule, opened
-from swarm_ui.experiment.model_settings import Agent, AnyModel, Endpoint
+from swarm_ui.experiment.model_settings import Agent, AnyModel
 from swarm_ui.experiment.models import describe_model, open_model, silence_transformers
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
@@ -42,9 +41,9 @@ async def make_corpus(
     """Make a corpus, or complete one that was interrupted.
 
     ``model`` plays all roles; if it is the embedded agent that nobody named, scripts do, in an
-    environment that can solve its tasks. Its budget is that of all attempts together. ``walks``:
-    their number; ``None``: 100, or all recordings. Raises ``ConfigError`` for wrong settings or a
-    full disk, and what ``optim.stage1.synthesize`` raises."""
+    environment that can solve its tasks. ``walks``: their number; ``None``: 100, or all recordings.
+    Raises ``ConfigError`` for wrong settings or a full disk, and what ``optim.stage1.synthesize``
+    raises."""
     from swarm_ui.optim.stage1 import synthesize
 
     first = True
@@ -70,8 +69,6 @@ async def make_corpus(
         try:
             return await synthesize(
                 environment.make, models, jobs, out, held_out=rule, config=config,
-                budget=Budget(model.max_calls, model.max_tokens_total)
-                if isinstance(model, Endpoint) else None,
                 parallel=min(parallel, environment.max_concurrency or parallel), report=report,
             )  # fmt: skip
         except OSError as error:

@@ -133,13 +133,7 @@ def _learned_edges(file: Path, names: Sequence[str]) -> tuple[Edge, ...]:
     if set(distribution.names) != set(names):
         raise ConfigError(f"'{file}' has the edges of {', '.join(distribution.names)}; expected "
                           f"the edges of the team, {', '.join(names)}")  # fmt: skip
-    edges = tuple(distribution.mode().edges)
-    if late := [edge for edge in edges if edge in distribution.delays]:
-        raise ConfigError(  # settings name no delays, and without them it would be another team
-            f"'{file}' has the edge {' -> '.join(late[0])} with a delay, which only Python can "
-            "play: CollabGraph.with_edges(edges, delays=...)"
-        )
-    return edges
+    return tuple(distribution.mode().edges)
 
 
 def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:

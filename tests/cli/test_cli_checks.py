@@ -44,18 +44,3 @@ def test_what_was_written_is_kept(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("swarm_ui.cli.act.evaluate_run", evaluate)
     assert shell(f"{RIGHT} --out r").code == 2
     assert (shell.folder / "r/config.json").exists()
-
-
-def test_learned_edges_that_deliver_later_are_not_played_at_once(shell: Shell) -> None:
-    pytest.importorskip("torch")
-    from swarm_ui.optim.edges.distribution import EdgeDistribution
-
-    back, forth = ("agent_1", "agent_0"), ("agent_0", "agent_1")
-    learned = EdgeDistribution(
-        ["agent_0", "agent_1"], candidates=[back, forth], delays={back: 1}, density=0.9
-    )
-    (shell.folder / "learned" / "edges").mkdir(parents=True)
-    learned.save(shell.folder / "learned" / "edges" / "distribution.safetensors")
-    done = shell(f"{RIGHT} -a 2 -r 2 --edges learned --out r")
-    assert done.code == 2 and "agent_1 -> agent_0 with a delay" in done.err, done.err
-    assert not (shell.folder / "r").exists()

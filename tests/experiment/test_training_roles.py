@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 
 import pytest
-from graph_fakes import HashModel
 from random_critic import save_random_critic
 from tiny_causal import save_llama
 
@@ -15,7 +14,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import ENVIRONMENTS
 from swarm_ui.experiment.config import Config, Critic
 from swarm_ui.experiment.mistakes import critic_mistakes
-from swarm_ui.experiment.model_settings import Endpoint, Language
+from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.models import check_adapters
 from swarm_ui.experiment.roles import open_critics
 from swarm_ui.optim.credit.critic import name_of
@@ -64,11 +63,3 @@ async def test_a_scripted_teacher_is_of_the_environment() -> None:
             assert roles.teacher is not None and roles.teacher.name == "scripted teacher"
             sent = pickle.loads(pickle.dumps(roles.teacher))  # to workers
             assert sent.name == roles.teacher.name
-
-
-async def test_a_language_model_can_be_critic_and_teacher() -> None:
-    section = Critic(teacher="llm", kind="llm")
-    config = Config(model=Endpoint(name="gpt", url="http://localhost:1/v1"), critic=section)
-    assert not list(critic_mistakes(config))
-    async with open_critics(config, HashModel()) as roles:
-        assert roles.teacher is not None and roles.teacher.name.startswith("LLM teacher")

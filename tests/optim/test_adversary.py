@@ -1,22 +1,19 @@
-"""Adversaries write possible, different and wrong actions; teachers show possible ones."""
+"""Adversaries write possible, different and wrong actions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_fakes import screen
+from msgspec.structs import replace
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import (
     LLMAdversary,
-    LLMTeacher,
     ScriptedAdversary,
     fits,
 )
@@ -38,27 +35,16 @@ MILK = Action(action_type="input_text", target="Title", index=0, text="Milk")
 
 labels = st.text(alphabet="abc 1", max_size=6)
 elements = st.builds(
-    lambda role, text, flags: (role, text, flags),
-    st.sampled_from(["button", "field", "text", "checkbox"]),
-    labels,
-    st.tuples(st.booleans(), st.booleans(), st.booleans()),
-)
+    Element, index=st.just(0), role=st.sampled_from(["button", "field", "text", "checkbox"]),
+    text=labels, clickable=st.booleans(), editable=st.booleans(), enabled=st.booleans(),
+)  # fmt: skip
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Decision, Action]:
     """A random screen and any action that points at one of its elements or at none."""
-    shown = tuple(
-        Element(
-            index=k,
-            role=role,
-            text=text,
-            clickable=flags[0],
-            editable=flags[1],
-            enabled=flags[2],
-        )
-        for k, (role, text, flags) in enumerate(draw(st.lists(elements, min_size=1, max_size=8)))
-    )
+    drawn = draw(st.lists(elements, min_size=1, max_size=8))
+    shown = tuple(replace(element, index=k) for k, element in enumerate(drawn))
     observation = Observation(goal=draw(labels), elements=shown)
     kind = draw(st.sampled_from(ACTION_TYPES))
     pointing = kind in ("click", "double_tap", "long_press", "input_text", "select")
@@ -114,48 +100,3 @@ async def test_a_model_that_repeats_the_right_action_is_asked_again_then_given_u
     assert model.requests[0].seed != model.requests[1].seed
     stubborn = LLMAdversary(ScriptedModel([right] * 2))
     assert await stubborn.oppose(DECISION, SAVE, seed=1) is None
-
-
-# -- teachers ---------------------------------------------------------------------------------
-
-
-class Saying:
-    """A model that always says the same."""
-
-    name = "saying"
-
-    def __init__(self, text: str, prompt_format: str) -> None:
-        self.text, self.prompt_format = text, prompt_format
-        self.asked: list[Request] = []
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        self.asked += requests
-        return [
-            Completion(text=self.text, prompt="", prompt_format=self.prompt_format)
-            for _ in requests
-        ]
-
-
-@pytest.mark.parametrize(
-    ("text", "prompt_format", "shown"),
-    [
-        ('{"action_type": "click", "index": 1}', "json", 1),
-        ("click Back [1]", "compact", 1),
-        ('{"action_type": "click", "index": 99}', "json", None),
-        ('{"action_type": "click", "x": 3, "y": 4}', "json", None),
-        ("I do not know", "json", None),
-    ],
-)
-async def test_a_language_model_acts_as_an_agent_would(
-    text: str, prompt_format: str, shown: int | None
-) -> None:
-    model = Saying(text, prompt_format)
-    decision = Decision(observation=screen())
-    action = await LLMTeacher(model).show(decision, None, seed=7)
-    if shown is None:
-        assert action is None
-    else:
-        label = decision.observation.elements[shown].label
-        assert action == Action(action_type="click", index=shown, target=label)
-    (request,) = model.asked
-    assert (request.decision, request.seed, request.adapter) == (decision, 7, None)

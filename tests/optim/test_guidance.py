@@ -96,19 +96,6 @@ async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided
     assert [n.action.index for n in found.negatives] == [right]
 
 
-class Showing:
-    """Always shows the same action."""
-
-    name = "showing"
-
-    def __init__(self, action: Action | None) -> None:
-        self.action, self.seeds = action, list[int]()
-
-    async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
-        self.seeds.append(seed)
-        return self.action
-
-
 async def test_the_teacher_shows_a_right_action_only_where_no_agent_has_one() -> None:
     environment, right, wrong = await world()
     bad, good = click(wrong[0]), click(right)
@@ -116,25 +103,9 @@ async def test_the_teacher_shows_a_right_action_only_where_no_agent_has_one() ->
     for rows, shown in (([[bad, bad]], [right]), ([[bad, good]], []), ([[None, bad]], [right])):
         found = await judged(rows, environment, teacher=scripted)
         assert [(s.action.index, s.credit) for s in found.shown] == [(k, 1.0) for k in shown]
-        assert found.negatives == []
-
-
-async def test_what_the_judge_finds_wrong_is_not_shown() -> None:
-    environment, _, wrong = await world()
-    for action in (click(wrong[1]), None):
-        found = await judged([[click(wrong[0])]], environment, teacher=Showing(action), guide=1.0)
-        assert found.shown == [] and found.guidance.execute is None
-
-
-async def test_guidance_executes_what_the_teacher_showed() -> None:
-    environment, right, wrong = await world()
-    rows = [[click(wrong[0])]]
-    for guide, executed in ((1.0, click(right)), (0.0, None)):
-        teacher = Showing(click(right))
-        guidance = (await judged(rows, environment, teacher=teacher, guide=guide)).guidance
-        assert guidance.execute == executed
-        await judged(rows, environment, teacher=teacher)
-        assert teacher.seeds[0] == teacher.seeds[1]  # equal decisions, equal seeds
+        assert found.negatives == [] and found.guidance.execute is None
+    guided = await judged([[bad]], environment, teacher=scripted, guide=1.0)
+    assert guided.guidance.execute.key == good.key
 
 
 class Lenient:
@@ -161,7 +132,6 @@ async def test_negatives_are_graded_only_if_wanted() -> None:
 @pytest.mark.parametrize(
     ("proposed", "guide", "share"),
     [
-        (click(1), 0.0, 0.0),
         (None, 0.0, 0.0),  # without a decision the team waits
         (None, 1.0, 1.0),  # the teacher's action is executed
         (Action(action_type="answer", text="x" * 10_001), 0.0, 0.0),  # too long to be executed

@@ -1,4 +1,4 @@
-"""Training in this process while a server acts: a stand-in for vLLM that dies and comes back."""
+"""Training in this process while a server acts, a stand-in for vLLM."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from learning_fakes import ButtonWorld
 from sent_rollouts import SentRollouts
 from served_training import NAMES, Server, spoken, trained
 
-from swarm_ui.optim import playing
-
 # Copies that would end with their worker's process hold connections here.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True)
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(playing, "LONGEST_PAUSE", 0.2)
 
 
 async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> None:

@@ -15,18 +15,16 @@ import msgspec
 import pytest
 import torch
 from forked import Child
-from learning_fakes import ButtonWorld, TinyAgent, TinyModel, precise
+from learning_fakes import ButtonWorld, Contrary, TinyAgent, TinyModel, precise
 from learning_run import CONFIG, run, run_until, trainer
 from process_group import Work, in_processes, started
 from same_run import checkpoints, equal, lines, same_run, weights
 from sent_rollouts import SentRollouts
-from trainer_child import config, train
 
 from swarm_ui import CollabGraph, Completion, ConfigError, Episode, LearningError, Request
 from swarm_ui.files import append_line
-from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
+from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, Trust, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
-from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.trainer import TeamResult
 
 LESS = replace(
@@ -48,6 +46,10 @@ def resumed(folder: Path, **other: Any) -> tuple[TinyModel, TeamResult]:
 
 
 # -- interrupted ------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    """Ends a run in the middle of an iteration."""
 
 
 def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
@@ -89,29 +91,6 @@ def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
     assert checkpoints(folder) == ["iteration-0003"]
 
 
-def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
-    quiet, ours = TinyModel(), TinyModel()
-    expected = run(quiet, beside, config=config(seed), warn=lambda _: None)
-    ours.load_adapters(folder / "adapters")
-    saved = folder / "run" / "checkpoints" / "iteration-0012" / "edges.safetensors"
-    assert ours.versions == quiet.versions and equal(weights(ours), weights(quiet))
-    assert torch.equal(EdgeDistribution.load(saved).logits, expected.edges.logits)
-    assert len(lines(folder / "run")) == 12
-
-
-@pytest.mark.slow
-def test_a_full_disk_ends_it_and_the_same_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    # state.json, with the history in it, grows with every iteration: some checkpoints fit.
-    child = Child(lambda: train(7, tmp_path, largest=16_000), tmp_path / "stderr.txt")
-    assert child.wait() == 1
-    said = (tmp_path / "stderr.txt").read_text().strip().splitlines()[-1]
-    assert "ConfigError: cannot write the checkpoint" in said and "File too large" in said
-    assert len(list((tmp_path / "run" / "checkpoints").glob("iteration-*"))) == 1
-    assert not (tmp_path / "adapters").exists()
-    assert Child(lambda: train(7, tmp_path)).wait() == 0
-    assert_as_if_quiet(tmp_path, tmp_path / "quiet", 7)
-
-
 def test_a_loss_that_is_no_number_loses_nothing(tmp_path: Path) -> None:
     class Breaks(TinyModel):
         def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,8 +113,6 @@ def test_a_finished_run_does_nothing_and_is_not_mixed_with_another(tmp_path: Pat
         run(TinyModel(), folder, config=LESS)
     with pytest.raises(ConfigError, match=r"guide: None then, 0\.1 now"):
         resumed(folder, config=replace(LESS, guide=0.1))
-    with pytest.raises(ConfigError, match="grade_negatives: True then, False now"):
-        resumed(folder, config=replace(LESS, grade_negatives=False))
 
 
 def test_a_resumed_run_has_the_state_of_its_edge_optimiser(tmp_path: Path) -> None:
@@ -151,8 +128,22 @@ def test_a_resumed_run_has_the_state_of_its_edge_optimiser(tmp_path: Path) -> No
     assert torch.equal(found.edges.scores, expected.edges.scores)
 
 
-class Stop(Exception):
-    """Ends a run in the middle of an iteration."""
+def test_a_resumed_run_trusts_its_critic_as_the_whole_one_does(tmp_path: Path) -> None:
+    def trusted() -> dict[str, Any]:
+        critic = Trust(Contrary(ButtonWorld, 0.03))
+        scores = [1.0, 0.0] * 24 + [1.0, 0.0] * 6
+        critic.learn([[s, s] for s in scores], [1.0, 0.0] * 24 + [0.0, 1.0] * 6, ["t"] * 60)
+        return {"critic": critic, "config": replace(LESS, edge_credit=0.1)}
+
+    def stop(iteration: int, episodes: object) -> None:
+        if iteration == 2:
+            raise Stop
+
+    expected = whole(tmp_path, **trusted())
+    assert len({tuple(m["critic_weights"]) for m in expected[1].history}) == 3
+    with pytest.raises(Stop):
+        resumed(tmp_path / "parts", on_episodes=stop, **trusted())
+    same_run(*resumed(tmp_path / "parts", **trusted()), *expected)
 
 
 def test_lines_of_others_stay_and_those_of_an_iteration_that_did_not_end_go(
@@ -216,19 +207,15 @@ def published(*, sent: bool = False, **other: Any) -> tuple[TinyModel, TeamResul
 
 @pytest.mark.parametrize("method", ["grpo", "dpo"])
 def test_episodes_played_elsewhere_teach_what_those_played_here_teach(method: Any) -> None:
-    settings = replace(LESS, update=replace(LESS.update, method=method))
-    same_run(*published(config=settings, sent=True), *published(config=settings))
-
-
-def test_episodes_name_the_version_that_played() -> None:
-    versions: list[set[str | None]] = []
+    settings, versions = replace(LESS, update=replace(LESS.update, method=method)), []
 
     def note(iteration: int, episodes: Sequence[Episode]) -> None:
         calls = [c for e in episodes for s in e.steps for c in s.trace.calls]
         versions.append({c.adapter for c in calls if c.node == "agent_0"})
 
-    published(sent=True, on_episodes=note)
+    there = published(config=settings, sent=True, on_episodes=note)
     assert versions == [{f"agent_0@{number}"} for number in range(3)]
+    same_run(*there, *published(config=settings))
 
 
 # -- in several processes ---------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any
 
-from loopback import Loopback, Reply, failing
+from loopback import Loopback, Reply
 
 AGENTS = ("agent_0", "agent_1", "agent_2")
 
@@ -15,29 +15,18 @@ AGENTS = ("agent_0", "agent_1", "agent_2")
 class Mortal(Loopback):
     """Answers well, but for an outage: every answer is decided by the words of the question."""
 
-    def __init__(self, *, dies_at: int = 0, seconds: float = 0.0, how: str = "gone") -> None:
-        """
-        Args:
-            dies_at: the request at which the outage begins; 0: never.
-            seconds: how long it lasts; infinite: until :meth:`revive`.
-            how: ``gone``: connections are cut and refused; ``busy``: HTTP 503; ``mute``: no answer.
-        """
+    def __init__(self, *, dies_at: int = 0) -> None:
+        """``dies_at``: the request at which connections are cut and refused, until :meth:`revive`;
+        0: never."""
         super().__init__(self._reply, models=("critic", "adversary", "agent"))
-        self.dies_at, self.seconds, self.how = dies_at, seconds, how
-        self.asked = 0
-        self.dead = False
-        self.refused = 0
-        """Requests that came in the outage and reached us."""
+        self.dies_at, self.asked, self.dead = dies_at, 0, False
 
     def _reply(self, body: dict[str, Any]) -> Reply:
         self.asked += 1
         if self.asked == self.dies_at:
             self._die()
         if self.dead:
-            self.refused += 1
-            if self.how == "mute":
-                return Reply(delay=3600.0)
-            return failing(503, "back in a minute") if self.how == "busy" else Reply(cut=True)
+            return Reply(cut=True)
         words = json.dumps(body["messages"])
         if body["model"] == "critic":
             return Reply(json.dumps({name: _draw(words, name) % 2 for name in AGENTS}))
@@ -45,21 +34,16 @@ class Mortal(Loopback):
 
     def _die(self) -> None:
         self.dead = True
-        if self.seconds < float("inf"):
-            loop = asyncio.get_running_loop()
-            loop.call_later(self.seconds, lambda: loop.create_task(self.revive()))
-        if self.how == "gone":
-            assert self._server is not None
-            self.port = self._server.sockets[0].getsockname()[1]
-            self._server.close()
-            for task in self._tasks - {asyncio.current_task()}:
-                task.cancel()
+        assert self._server is not None
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._server.close()
+        for task in self._tasks - {asyncio.current_task()}:
+            task.cancel()
 
     async def revive(self) -> None:
         """Answer again, at the same address."""
         self.dead = False
-        if self.how == "gone":
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
 
 
 def _draw(words: str, name: str) -> int:

@@ -1,9 +1,8 @@
-"""Training in this process while a server acts, a stand-in for vLLM that may die."""
+"""Training in this process while a server acts, a stand-in for vLLM."""
 
 from __future__ import annotations
 
 import json
-import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +19,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, OpenAIModel
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.credit.critic import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Rollouts
 from swarm_ui.trace.records import Episode
@@ -28,23 +27,17 @@ from swarm_ui.trace.records import Episode
 NAMES = ("agent_0", "agent_1")
 SMALL = replace(
     CONFIG, iterations=2, shared_iterations=1, episodes=4, edges="fixed", graphs=1,
-    patience=30.0, update=UpdateConfig(method="dpo", steps=2, batch_size=4, lr=1e-3),
+    update=UpdateConfig(method="dpo", steps=2, batch_size=4, lr=1e-3),
 )  # fmt: skip
 
 
 class Server(StandIn):
-    """Decides every answer by the words of the question; at one of them it is killed, and comes
-    back without its adapters."""
+    """Decides every answer by the words of the question."""
 
-    def __init__(self, dies_at: int = 0) -> None:
+    def __init__(self) -> None:
         super().__init__("base", reply=self._choose)
-        self.dies_at, self.deaths = dies_at, 0
 
     def _choose(self, body: Mapping[str, Any]) -> str:
-        if len(self.asked) == self.dies_at:
-            self.deaths += 1
-            self.dead = True
-            threading.Timer(0.4, self.restart).start()
         words = zlib.crc32(json.dumps(body["messages"]).encode())
         return f"click it [{words % 4}]"
 

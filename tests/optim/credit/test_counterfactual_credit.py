@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any
 
 import msgspec
@@ -31,7 +31,6 @@ from swarm_ui import (
 )
 from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.optim import LeaveOneOut, ScriptedCritic, Shapley
-from swarm_ui.optim.credit.counterfactual import shapley_values
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.rollout import rollout
 
@@ -197,16 +196,3 @@ async def test_a_judge_that_needs_it_gets_the_state_of_each_decision() -> None:
 
 
 # -- Shapley values of any game ---------------------------------------------------------------
-
-
-def test_the_glove_game() -> None:
-    """Two left gloves and one right: a pair is worth 1."""
-    players = ["l", "m", "right"]
-    coalitions = [frozenset(c) for n in range(4) for c in combinations(players, n)]
-    values = shapley_values(players, {c: float("right" in c and len(c) >= 2) for c in coalitions})
-    assert values == pytest.approx({"l": 1 / 6, "m": 1 / 6, "right": 4 / 6})
-
-
-def test_a_team_with_too_many_coalitions_is_refused() -> None:
-    with pytest.raises(ConfigError, match="at most 8 agents"):
-        Shapley(vote_on(*range(9)), Fraction())

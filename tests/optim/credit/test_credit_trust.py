@@ -25,20 +25,6 @@ def learn(trust: Trust, scores: list[list[float | None]], outcomes: list[float |
     trust.learn(scores, outcomes, [""] * len(scores))
 
 
-def draw(
-    slope: float, n: int, seed: int = 0, rounds: int = 1
-) -> tuple[list[list[float | None]], list[float | None]]:
-    """Scores of which the last round's say something about the outcome, as ``slope`` has it."""
-    rng = random.Random(seed)
-    scores: list[list[float | None]] = [[rng.random() for _ in range(rounds)] for _ in range(n)]
-    outcomes: list[float | None] = []
-    for row in scores:
-        last = row[-1]
-        assert last is not None
-        outcomes.append(float(rng.random() < 0.5 + slope * (last - 0.5)))
-    return scores, outcomes
-
-
 def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
     trust = trust_of()
     scores: list[list[float | None]] = [[0.0], [0.0], [1.0], [1.0], [1.0], [0.0]]
@@ -71,19 +57,6 @@ def test_a_critic_that_only_knows_which_tasks_are_hard_earns_nothing() -> None:
     single = trust_of()
     single.learn(scores, outcomes, [f"{k}" for k in range(400)])
     assert single.weight(0) == 0.0 and single.rounds[0][0] == 0.0
-
-
-def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
-    trust = trust_of()
-    learn(trust, *draw(1.0, 200))
-    assert trust.weight(0) > 0.4
-    for seed in range(30):
-        learn(trust, *draw(0.0, 200, seed=seed + 1))
-    assert trust.weight(0) < 0.1
-    learn(trust, *draw(1.0, 200))
-    for _ in range(200):  # nothing but failures: no evidence either way, and the old one fades
-        learn(trust, [[0.5]] * 20, [0.0] * 20)
-    assert trust.weight(0) == 0.0
 
 
 class Says:

@@ -38,17 +38,9 @@ def said(agent: str, round: int, content: str = "Reason: x", error: str | None =
 
 
 def trace(*messages: Message, rounds: int = 1) -> Trace:
-    return Trace(
-        run="r",
-        seed=0,
-        observation=SCREEN,
-        agents=AGENTS,
-        rounds=rounds,
-        calls=tuple(
-            Call(message=message)
-            for message in messages or (said("agent_0", 0), said("agent_1", 0, "Reason: y"))
-        ),
-    )
+    heard = messages or (said("agent_0", 0), said("agent_1", 0, "Reason: y"))
+    calls = tuple(Call(message=message) for message in heard)
+    return Trace(run="r", seed=0, observation=SCREEN, agents=AGENTS, rounds=rounds, calls=calls)
 
 
 def episode(*traces: Trace) -> Episode:
@@ -84,19 +76,13 @@ async def test_one_call_a_round_sees_everything_and_fills_the_table() -> None:
         assert f"in {round + 1}" not in text
 
 
-async def test_an_unreadable_verdict_is_asked_for_once_more() -> None:
-    model = ScriptedModel(["they did well", verdict(agent_0=1, agent_1=0)])
-    assert (await credit_by(LLMCritic(model), trace())).values[0] == ((1.0, 0.0),)
-    assert model.requests[1].chat is not None
-    assert model.requests[1].chat[-2].content == "they did well"
-
-
 async def test_after_two_unreadable_verdicts_the_round_is_unscored_and_not_kept() -> None:
     model = ScriptedModel(["no", "still no", verdict(agent_0=1, agent_1=1)])
     critic = LLMCritic(model)
     table = await credit_by(critic, trace())
     assert table.values[0] == ((None, None),)
     assert "still no" in table.rationale[0][0]
+    assert model.requests[1].chat is not None and model.requests[1].chat[-2].content == "no"
     assert (await credit_by(critic, trace())).values[0] == ((1.0, 1.0),)
 
 
@@ -134,10 +120,6 @@ async def test_a_model_that_fails_is_an_error_and_not_a_zero() -> None:
         replies = [verdict(agent_0=1, agent_1=0), error]
         with pytest.raises(type(error)):
             await LLMCritic(ScriptedModel(replies))([episode(trace(), other)])
-
-
-async def test_a_question_that_the_model_refuses_is_unscored_with_the_reason() -> None:
-    other = trace(said("agent_0", 0, "Reason: other"), said("agent_1", 0))
     model = ScriptedModel([verdict(agent_0=1, agent_1=0), ModelError("too long")])
     (found,) = await credit_of(LLMCritic(model), [episode(trace(), other)])
     assert found.values == (((1.0, 0.0),), ((None, None),))
@@ -166,11 +148,8 @@ async def test_single_actions_are_judged_in_one_call() -> None:
         ('{"agent_0": 1}', (1.0, None)),
         ('{"agent_0": 7, "agent_1": -0.1}', (None, None)),
         ('{"agent_0": NaN, "agent_1": Infinity}', (None, None)),
-        ('{"agent_0": null, "agent_1": [1]}', (None, None)),
         ('{"agent_0": 0, "agent_1": 0} no: {"agent_0": 1, "agent_1": 1}', (1.0, 1.0)),
         ('{"agent_0": 1, "agent_1": 0} and {"note": 3}', (1.0, 0.0)),
-        ("agent_0: 1", (None, None)),
-        ('{"agent_0": 1e999, "agent_1": "inf"}', (None, None)),
         ("", (None, None)),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from corpus_fakes import FEW, scripted_corpus, tiny_llama
 from msgspec.structs import replace
 
-from swarm_ui.action import Action, parse_action
+from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import Sample, export, read_corpus
@@ -61,15 +61,6 @@ def test_trl_reads_its_export(corpus: Path, samples: list[Sample], tmp_path: Pat
                 assert said["rejected"] == f"{sample.rejected}</s>"
 
 
-async def test_several_corpora(corpus: Path, samples: list[Sample], tmp_path: Path) -> None:
-    more = tmp_path / "more"
-    await scripted_corpus(more, 4)
-    written = export([corpus, more], tmp_path / "both")
-    count = sum(len(path.read_text().splitlines()) for path in written[:3])
-    union = {s.id for s in samples} | {s.id for s in read_corpus(more)}
-    assert count == len(union) < len(samples) + len(list(read_corpus(more)))
-
-
 # -- formats ----------------------------------------------------------------------------------
 
 SHORT = replace(FEW, prompt_format="compact", reasons=False, messages=1.0)
@@ -104,20 +95,6 @@ def test_every_level_is_written_in_the_format(short: Path) -> None:
             assert isinstance(action, Action), text
             assert "\n" not in text  # no reasons
             assert sample.level > 1 or action.action_type == "answer"
-
-
-def test_reasons_can_be_kept_or_left_out(tmp_path: Path) -> None:
-    for name, config in (
-        ("short", replace(SHORT, reasons=True, levels=(3,))),
-        ("long", replace(FEW, reasons=False, levels=(3,))),
-    ):
-        asyncio.run(scripted_corpus(tmp_path / name, 1, config))
-    with_reason = next(iter(read_corpus(tmp_path / "short"))).response.splitlines()
-    assert len(with_reason) == 2
-    assert isinstance(FORMATS["compact"].parse(with_reason[1], Observation(goal="", elements=())),
-                      Action) or "[" in with_reason[1]  # fmt: skip
-    bare = next(iter(read_corpus(tmp_path / "long"))).response
-    assert bare.startswith("{") and isinstance(parse_action(bare), Action)
 
 
 def test_corpora_of_two_formats_are_not_mixed(short: Path, tmp_path: Path) -> None:

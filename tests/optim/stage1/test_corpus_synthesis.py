@@ -36,7 +36,7 @@ def everyone(model: Ventriloquist) -> Models:
 async def test_three_levels_with_their_provenance(tmp_path: Path) -> None:
     done = await scripted_corpus(tmp_path / "c", 6)
     samples = list(read_corpus(tmp_path / "c"))
-    assert done.walks == done.successes == 6 and done.calls == 0
+    assert done.walks == done.successes == 6
     assert Counter(f"level {s.level}" for s in samples) == done.samples
     assert {s.level for s in samples} == {1, 2, 3}
     assert len({s.id for s in samples}) == len(samples)
@@ -72,7 +72,6 @@ async def test_language_models_play_all_parts(tmp_path: Path) -> None:
     model = Ventriloquist()
     done = await synthesize(Bare, everyone(model), NOTES, tmp_path / "c", held_out=HeldOut())
     assert done.successes == 3 and set(done.samples) == {"level 1", "level 2", "level 3"}
-    assert done.calls == model.calls > 0
     samples = list(read_corpus(tmp_path / "c"))
     assert all(s.origin.agent == "ventriloquist" for s in samples)
     pair = next(s for s in samples if s.level == 3)
@@ -81,21 +80,6 @@ async def test_language_models_play_all_parts(tmp_path: Path) -> None:
         == 'Reason: It looks finished.\nAction: {"action_type":"status","goal_status":"complete"}'
     )
     assert (pair.score, pair.rejected_score) == (1.0, 0.0)
-
-
-class Lost(Ventriloquist):
-    """Never gets anywhere."""
-
-    def _reply(self, request):  # type: ignore[no-untyped-def]
-        if request.chat[0].content.startswith("You operate"):
-            return 'Reason: waiting.\nAction: {"action_type": "wait"}'
-        return super()._reply(request)
-
-
-async def test_failed_walks_give_no_preferences(tmp_path: Path) -> None:
-    done = await synthesize(Bare, everyone(Lost()), NOTES, tmp_path / "c", held_out=HeldOut())
-    assert done.successes == 0 and "level 3" not in done.samples and "level 2" in done.samples
-    assert done.dropped["level 3: the walk did not succeed"] == 18
 
 
 async def test_bad_replies_are_counted_not_kept(tmp_path: Path) -> None:
@@ -202,7 +186,6 @@ SCREEN = Observation(
         ('Because.\n{"action_type": "click", "index": 0, "target": "Note"}',
          "label and number of different elements"),
         ('Action: {"action_type": "click", "index": 0}', "no reason given"),
-        ('As an AI language model, I do.\n{"action_type": "click", "index": 0}', "a refusal"),
     ],
 )  # fmt: skip
 def test_replies_that_teach_nothing(reply: str, why: str) -> None:

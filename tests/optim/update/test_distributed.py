@@ -98,7 +98,6 @@ def together(folder: Path, config: TeamConfig, processes: int) -> list[UpdateSta
     ("method", "processes", "batch_size"),
     [
         ("dpo", 3, 5), ("gspo", 2, 5), ("dpo", 3, 1),  # unequal shares, and empty ones
-        pytest.param("ipo", 2, 5, marks=pytest.mark.slow),
         pytest.param("rft", 3, 4, marks=pytest.mark.slow),
     ],
 )  # fmt: skip

@@ -17,7 +17,6 @@ from swarm_ui.optim.preferences import (
     PreferencePair,
     ScoredAction,
     preference_pairs,
-    scored_replies,
 )
 from swarm_ui.prompts import FORMATS
 from swarm_ui.trace.records import Episode, StepRecord, Trace
@@ -39,13 +38,9 @@ def made(
 def test_own_right_action_beats_a_colleagues_mistake_and_the_mistake_is_corrected() -> None:
     trace = decided([[click(0), click(1)]])
     right, corrected = made(graded(trace, [[1.0, 0.0]]))
-    assert (right.node, right.chosen, right.rejected) == (
-        "agent_0", click(0), click(1),
-    )  # fmt: skip
+    assert (right.node, right.chosen, right.rejected) == ("agent_0", click(0), click(1))
     assert right.source == "own > mistake"
-    assert (corrected.node, corrected.chosen, corrected.rejected) == (
-        "agent_1", click(0), click(1),
-    )  # fmt: skip
+    assert (corrected.node, corrected.chosen, corrected.rejected) == ("agent_1", click(0), click(1))
     assert corrected.source == "colleague > own"
 
 
@@ -76,20 +71,16 @@ def test_a_teachers_action_corrects_every_wrong_agent_that_sees_its_element() ->
     assert made(graded(trace, [[0.0, 0.0, 0.0]]), teacher=(doubted,)) == []
 
 
-def test_unscored_is_not_wrong() -> None:
+def test_unscored_is_not_wrong_and_a_fault_gives_nothing() -> None:
     trace = decided([[click(0), click(1), click(2)]])
     assert made(graded(trace, [[None, None, None]])) == []
+    step = graded(trace, [[1.0, 0.0, 0.0]])
+    assert preference_pairs([episode(msgspec.structs.replace(step, credit=None))]) == []
+    dead = Failure(kind="environment", message="browser died")
+    assert preference_pairs([episode(step, fault=dead)]) == []
     pairs = made(graded(trace, [[1.0, None, None]]))
     assert [(p.node, p.rejected) for p in pairs] == [("agent_0", None)]
     assert {p.node for p in made(graded(trace, [[1.0, None, 0.0]]))} == {"agent_0", "agent_2"}
-
-
-def test_steps_without_credit_and_masked_episodes_give_nothing() -> None:
-    step = graded(decided([[click(0), click(1)]]), [[1.0, 0.0]])
-    bare = msgspec.structs.replace(step, credit=None)
-    assert preference_pairs([episode(bare)]) == []
-    dead = Failure(kind="environment", message="browser died")
-    assert preference_pairs([episode(step, fault=dead)]) == []
 
 
 def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
@@ -100,15 +91,6 @@ def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
     assert {p.rejected for p in pairs} == {click(2)}
     assert {p.source for p in pairs} == {"own > adversary"}
     assert {p.rejected for p in made(easy, adversary=(right,))} == {None}
-
-
-def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
-    trace = decided([[click(0), None]])
-    pairs = made(graded(trace, [[1.0, 0.0]]))
-    assert [(p.node, p.chosen, p.rejected) for p in pairs] == [
-        ("agent_0", click(0), None),
-        ("agent_1", click(0), None),
-    ]
 
 
 actions = st.one_of(st.none(), st.integers(0, 3).map(click))
@@ -190,21 +172,15 @@ SAID = {
 
 
 def talk() -> StepRecord:
-    trace = decided(
-        [[click(0), click(1)]], orders=SHUFFLED, said=SAID, prompt_format="compact"
-    )  # fmt: skip
+    trace = decided([[click(0), click(1)]], orders=SHUFFLED, said=SAID, prompt_format="compact")
     return graded(trace, [[1.0, 0.0]])
 
 
-def test_the_own_side_is_the_exact_reply() -> None:
+def test_sides_are_exact_replies_or_written_in_the_own_view_and_format_with_their_reason() -> None:
     right, corrected = made(talk())
     assert right.chosen_text == SAID["agent_0:0"]
     assert corrected.rejected_text == SAID["agent_1:0"]
     assert {right.prompt_format, corrected.prompt_format} == {"compact"}
-
-
-def test_a_colleagues_side_is_written_in_the_own_view_and_format_with_its_reason() -> None:
-    right, corrected = made(talk())
     assert right.rejected_text == "Back is safe.\nclick Back [1]"
     assert corrected.chosen_text == "It asks to save.\nclick Save [1]"
     for pair in (right, corrected):
@@ -236,11 +212,3 @@ def test_an_unparsable_reply_is_rejected_by_models_that_can_say_it() -> None:
         task = encode(Speaks(unparsed), [corrected], "one")
         assert [len(each.rows) for each in task] == sides
     assert bytes(task[0].chosen[1]).decode() == corrected.chosen_text
-
-
-def test_a_failed_call_is_no_reply() -> None:
-    trace = decided([[click(0), None]], errors={"agent_1:0": "timed out"})
-    _, corrected = made(graded(trace, [[1.0, 0.0]]))
-    assert corrected.rejected_text is None
-    played = msgspec.structs.replace(episode(graded(trace, [[1.0, 0.0]])), success=True)
-    assert [r.node for r in scored_replies([played])] == ["agent_0"]

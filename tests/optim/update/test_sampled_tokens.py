@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from statistics import fmean
 
-import msgspec
 import pytest
-from learning_fakes import fitted
 from local_models import disturb
 from tiny_causal import screen, text_model
 
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import encode, with_reference
 from swarm_ui.optim.preferences import PreferencePair, scored_replies
 from swarm_ui.trace.records import Call, Episode, StepRecord
@@ -24,9 +20,8 @@ def played(
 ) -> tuple[list[PreferencePair], list[Call]]:
     """Replies of two agents with one adapter, every other one praised, and their calls."""
     graph = CollabGraph.collaborative(
-        2, 2, model=model, adapters=["one", "one"], temperature=temperature,
+        2, 2, model=model, adapters=["one", "one"], temperature=temperature, views="shuffle",
         max_tokens=max_tokens,
-        views="shuffle",
     )  # fmt: skip
     steps = []
     for seed in range(runs):
@@ -78,18 +73,3 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
             if c.completion and (c.node, c.reply) == (reply.node, reply.chosen_text)
         ]
         assert any(found == pytest.approx(value, abs=1e-3) for value in said)
-
-
-def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -> None:
-    replies, _ = played(model, 1.0)
-    lesson = [msgspec.structs.replace(r, advantage=1.0) for r in replies]
-    examples = encode(model, lesson, "one")
-
-    def likelihood() -> float:
-        return fmean(e.reference[0] for e in with_reference(model, examples))
-
-    before = likelihood()
-    config = UpdateConfig(method="gspo", steps=6, batch_size=8, lr=1e-3, clip=0.5)
-    stats = fitted(model, "one", lesson, config)
-    assert stats.examples == len(replies)
-    assert likelihood() > before + 0.1
