@@ -19,7 +19,7 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder
 from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
 from swarm_ui.optim.settings import begin
-from swarm_ui.optim.stage1.corpus import PARTS, Folders, conversational, gather, parts
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, Row, conversational, gather, parts
 from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.storage.run_directory import installed
 
@@ -67,11 +67,9 @@ def finetune(
     sft.load_tokenizer(model)  # its error comes before anything is written
     group = sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    work = {STAGES[PARTS.index(part)]: some for part, some in parts(samples).items()}
-    if not settings.preferences:
-        work.pop(STAGES[-1], None)
+    work = _stages(samples, settings)
     before, results = adapter, list[Result]()
-    for number, (stage, some) in enumerate(work.items()):
+    for number, (stage, rows) in enumerate(work.items()):
 
         def told(step: int, steps: int, loss: float, stage: str = stage, at: int = number) -> None:
             done = (at + step / max(1, steps)) / len(work)
@@ -79,7 +77,6 @@ def finetune(
 
         place = out / stage
         if not (place / "stage.json").exists():
-            rows = [conversational(sample, pair=stage == STAGES[-1]) for sample in some]
             how: Any = {"config": settings, "about": about, "report": told}
             if sft.train_stage(model, before, place, rows, **how) is None:
                 continue
@@ -89,6 +86,17 @@ def finetune(
         raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
     _finish(out / results[-1].stage, out / FINAL, group)
     return results
+
+
+def _stages(samples: Sequence[Sample], config: FinetuneConfig) -> dict[str, list[Row]]:
+    """The rows of each stage."""
+    found = {STAGES[PARTS.index(part)]: some for part, some in parts(samples).items()}
+    if not config.preferences:
+        found.pop(STAGES[-1], None)
+    return {
+        stage: [conversational(sample, pair=stage == STAGES[-1]) for sample in some]
+        for stage, some in found.items()
+    }
 
 
 def _finish(last: Path, final: Path, group: Any) -> None:
