@@ -217,8 +217,6 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     render_mode = None
 
     def __init__(self, make: Callable[[], Environment], *, agents: int = 4, **options: Any) -> None:
-        if agents < 1:
-            raise ConfigError(f"TeamView: 'agents' must be >= 1, got {agents}")
         self.possible_agents = [f"agent_{i}" for i in range(agents)]
         self.agents: list[str] = []
         self._view = view = GymView(make, **options)

@@ -13,7 +13,6 @@ from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks
 from swarm_ui.environments.web.acting import unknown_key
 from swarm_ui.environments.web.browser import Chromium
-from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
@@ -69,8 +68,6 @@ class MiniWobEnvironment(Episodic):
             budget: maximum number of actions in an episode.
             screenshots: add a ``png`` to observations.
         """
-        if budget < 1:
-            raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
         self.tasks, self.budget = all_html_tasks(), budget
         self._open_page = open_page
         self._screenshots = screenshots
@@ -150,8 +147,6 @@ class MiniWobBrowser(Chromium):
     """
 
     def __init__(self, pages: int = 4, **options: Any) -> None:
-        if pages < 1:
-            raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
         super().__init__()
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
             MiniWobEnvironment(self.open_page, **options) for _ in range(pages)

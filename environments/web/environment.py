@@ -16,8 +16,8 @@ from swarm_ui.environments.web.browser import Rejected
 from swarm_ui.environments.web.hosts import origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
 from swarm_ui.environments.web.session import MOST_TABS, Session, Tab, WebBrowser
-from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
-from swarm_ui.errors import ConfigError
+from swarm_ui.environments.web.task import Reward, Visit, WebTask, result
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation
 
 WEB_ACTIONS: tuple[ActionType, ...] = (
@@ -89,8 +89,7 @@ class WebEnvironment(Episodic):
             url: the page that is open when an episode starts; its host is allowed.
             task: the goal; it is also the name of the task.
             reward: returns whether an episode succeeded.
-            tasks: several tasks by name, instead of ``url``, ``task``
-                and ``reward``.
+            tasks: several tasks by name, instead of ``url``, ``task`` and ``reward``.
             allowed: further hosts, see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
             browser: a browser that other environments may share; its own allowed hosts apply. By
                 default the environment starts a separate browser.
@@ -101,13 +100,10 @@ class WebEnvironment(Episodic):
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
         """
-        if (tasks is None) != bool(url and task and reward):
-            raise ConfigError("WebEnvironment: give 'url', 'task' and 'reward', or only 'tasks'")
-        if tasks is None:
-            assert reward is not None  # checked above
+        if not tasks and url and task and reward:
             tasks = {task: WebTask(url=url, goal=task, reward=reward)}
-        if budget < 1 or not tasks:
-            raise ConfigError("WebEnvironment: expected at least one task and 'budget' >= 1")
+        if not tasks:
+            raise ConfigError("WebEnvironment: give 'url', 'task' and 'reward', or 'tasks'")
         starts = [web_url(one.url) for one in tasks.values()]
         self._own = browser is None
         self._browser = browser or WebBrowser([*starts, *allowed])
@@ -140,7 +136,8 @@ class WebEnvironment(Episodic):
     async def begin(self, task: str, rng: random.Random) -> str:
         self._task, self._answer = self._tasks[task], None
         await self._end_session()
-        await prepared(self._task, self.seed)
+        if self._task.prepare is not None:
+            await result(self._task, self._task.prepare, self.seed)
         state, home = self._task.storage_state, web_url(self._task.url)
         self._session = session = await self._browser.session(self._view.size, state)
         await session.open(home)
@@ -191,7 +188,12 @@ class WebEnvironment(Episodic):
         if action.goal_status == "infeasible" or self._task.infeasible:
             return float(self._task.infeasible and action.goal_status == "infeasible")
         await session.keep_tab()
-        return await judged(self._task, Visit(session, self._answer))
+        value = await result(self._task, self._task.reward, Visit(session, self._answer))
+        if value not in (0, 1):
+            raise EnvironmentFault(
+                f"the reward of {self._task.goal!r} must be True, False, 0 or 1, got {value!r}"
+            )
+        return float(value)
 
     async def _act(self, session: Session, action: Action) -> str:
         """Do an action; return why it failed, or ``""``."""

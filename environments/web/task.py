@@ -87,30 +87,11 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     """Called with the seed before each episode, for example to reset the site's data base."""
 
 
-async def prepared(task: WebTask, seed: int) -> None:
-    """Prepare an episode. Raises ``EnvironmentFault`` if that fails."""
-    if task.prepare is not None:
-        await _result(f"{task.goal!r} cannot be prepared", task.prepare, seed)
-
-
-async def judged(task: WebTask, visit: Visit) -> float:
-    """The reward of an episode, 0 or 1.
-
-    Raises:
-        EnvironmentFault: the task's reward function fails or returns another value. Such an
-            episode does not count as one with reward 0.
-    """
-    value = await _result(f"the reward function of {task.goal!r} failed", task.reward, visit)
-    if value not in (0, 1):
-        raise EnvironmentFault(
-            f"the reward of {task.goal!r} must be True, False, 0 or 1, got {value!r}"
-        )
-    return float(value)
-
-
-async def _result(failure: str, function: Callable[[Any], Any], given: object) -> Any:
+async def result(task: WebTask, function: Callable[[Any], Any], given: object) -> Any:
+    """The result of a function of a task. Raises ``EnvironmentFault`` if it fails, since that says
+    nothing about the agents."""
     try:
-        result = function(given)
-        return await result if inspect.isawaitable(result) else result
+        value = function(given)
+        return await value if inspect.isawaitable(value) else value
     except Exception as error:
-        raise EnvironmentFault(f"{failure}: {error}") from error
+        raise EnvironmentFault(f"a function of the task {task.goal!r} failed: {error}") from error

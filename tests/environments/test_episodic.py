@@ -155,18 +155,3 @@ def test_where_each_object_has_its_own_tasks_they_are_passed():
     assert {task for task, _ in Rooms.test_jobs(3, tasks=Rooms().tasks)} == {"kitchen"}
     with pytest.raises(ConfigError):
         Rooms.test_jobs(3)
-
-
-async def test_an_environment_may_cut_an_episode_off():
-    env = Slow()
-    await env.reset(task="wait", seed=0)
-    env.number = 5000
-    step = await env.step(Action(action_type="wait"))
-    assert step.truncated and not step.terminated
-
-
-async def test_a_snapshot_of_another_environment_is_refused():
-    counter = Counter()
-    await counter.reset(task="three", seed=0)
-    with pytest.raises(EnvironmentFault):
-        counter.restore("no snapshot")

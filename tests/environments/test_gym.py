@@ -114,14 +114,6 @@ def test_a_screen_is_rendered_as_text_or_picture() -> None:
     env.close()
 
 
-def test_vectors_of_views() -> None:
-    many = gymnasium.vector.SyncVectorEnv([lambda: GymView(Notebook, **WRITE)] * 3)
-    observation, info = many.reset(seed=1)
-    assert len(observation["goal"]) == 3 and info["action_mask"].shape == (3, 1024)
-    assert many.step(np.array([0, 0, 0]))[1].tolist() == [0.0, 0.0, 0.0]
-    many.close()
-
-
 @pytest.mark.parametrize("view", [GymView, TeamView])
 def test_nothing_to_draw_from_is_refused_and_closed(view: Any) -> None:
     def broken() -> Environment:

@@ -9,7 +9,7 @@ from miniwob_browser import needs_browser
 
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, all_html_tasks, blind_tasks
 from swarm_ui.environments.miniwob.benchmark import MiniWob
-from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state, split_of
+from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
 from swarm_ui.errors import MissingExtra
 
 pytestmark = [pytest.mark.browser, needs_browser()]
@@ -28,18 +28,6 @@ def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"swarm-ui\[web\]"):
         html_folder()
-
-
-@pytest.mark.parametrize(
-    ("tasks", "split"),
-    [((), "reference"), (("click-test", "enter-text"), "reference"), (("use-slider",), "blind"),
-     (("use-slider", "click-test"), "all")],
-)  # fmt: skip
-def test_results_of_chosen_tasks_are_labelled_with_their_split(
-    tasks: tuple[str, ...], split: str
-) -> None:
-    assert MiniWob(tasks=tasks).test_split() == split
-    assert split_of(blind_tasks()) == "blind"
 
 
 def test_a_task_outside_the_split_is_refused() -> None:

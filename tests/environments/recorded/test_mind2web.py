@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from mind2web_samples import always, on, play, record, task, write
 from PIL import Image
 
-from swarm_ui import Action, ConfigError, EnvironmentFault, MissingExtra
+from swarm_ui import Action, ConfigError, EnvironmentFault
 from swarm_ui.environments.recorded.mind2web import (
     SPLITS,
     Mind2Web,
@@ -120,15 +119,6 @@ def test_rows_and_pictures_of_parquet(tmp_path: Path) -> None:
     assert Mind2Web(path, "test_website").load(ours.tasks[0])[0].observation.png is None
     with pytest.raises(ConfigError, match="screenshot"):
         Mind2Web(synthetic(), "test_website", screenshots=True).load(ours.tasks[0])
-
-
-def test_parquet_without_datasets_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "train-0.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=r"swarm-ui\[mind2web\]"):
-        _ = Mind2Web(tmp_path, "train").tasks
 
 
 @pytest.mark.parametrize(

@@ -294,17 +294,6 @@ async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another(sho
         assert await process_of(browser) != first
 
 
-async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
-    with pytest.raises(ConfigError, match="give 'url', 'task' and 'reward'"):
-        WebEnvironment("http://a.example", "do it")
-    with pytest.raises(ConfigError, match="not the address"):
-        WebEnvironment("file:///etc/passwd", "do it", reward=lambda visit: True)
-    with pytest.raises(ConfigError, match="does not allow"):
-        WebEnvironment(
-            "http://b.example", "x", reward=lambda v: True, browser=WebBrowser(["a.example"])
-        )
-
-
 @pytest.mark.slow
 async def test_the_environment_contract(shop: Site) -> None:
     def make() -> WebEnvironment:
