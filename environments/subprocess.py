@@ -65,9 +65,8 @@ class ProcessEnvironment:
         arguments: keyword arguments of the function, as far as JSON can hold them.
         name: name of the environment in results; default: ``factory``.
         python: the Python to run; default: this one.
-        step_timeout: time limit of a step in seconds. After that, the process is killed and
-            the step raises a fault. The next reset starts a new process. Time in which this
-            process was too busy to look for the answer does not count.
+        step_timeout: seconds after which a step's process is killed and the step raises a fault;
+            the next reset starts another. Time in which this process was busy does not count.
         log: file to which the process's output is appended; ``None`` drops the output.
     """
 

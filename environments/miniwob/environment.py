@@ -28,11 +28,9 @@ _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", 
 class MiniWobEnvironment(Episodic):
     """Episodes on one page, one at a time. :class:`MiniWobBrowser` makes these objects.
 
-    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0. The page's
-    clock, which sets upstream's time limit and discounts its reward, is off. ``input_text``
-    replaces the text of a field. The agent need not declare success: most pages end by themselves,
-    and ``status`` ends an episode with reward 0. Scores are not comparable with published ones: the
-    observation differs from upstream's, there is no clock, and the reward is the raw one.
+    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0; ``status``
+    ends it with 0. The page's clock, which limits upstream's time and discounts its reward, is off.
+    Scores are not comparable with published ones: observation, clock and reward differ.
 
     AndroidWorld's actions on a page:
 
@@ -44,12 +42,9 @@ class MiniWobEnvironment(Episodic):
     - ``long_press`` moves the mouse to the place and leaves it there (hover).
     - ``keyboard_enter`` with a ``keycode`` presses that key (``web.acting.KEYS``), with an
       ``index`` on that element, such as an arrow key on a slider.
-    - ``input_text`` with ``clear_text=False`` appends to the text of a field. It sets a slider to a
-      number.
-    - ``select`` selects the option with that text.
-    - ``scroll`` scrolls to the end in a direction, or to the next part of a list of elements that
-      was cut.
-    - ``wait`` waits half a second.
+    - ``input_text`` sets a field or a slider; with ``clear_text=False`` it appends.
+    - ``scroll`` scrolls to the end in a direction, or to the next part of a list that was cut.
+    - ``select`` selects the option with that text; ``wait`` waits half a second.
     """
 
     name = "miniwob++ (real pages)"

@@ -94,9 +94,8 @@ class AutoWebBench(RecordedBenchmark):
     """One split of the user's copy of AutoWebBench.
 
     The data has no task ids. Steps with the same ``#Task:`` form one task, which is named by split
-    and number, such as ``"en/ind/012"``. The file shuffles the steps of a task; here they are
-    sorted by their number of previous commands. The file (2 MB) is read when the first task is
-    needed. One instance can serve any number of environments.
+    and number, such as ``"en/ind/012"``; they are sorted by their number of previous commands. The
+    file is read when it is needed. One instance can serve any number of environments.
 
     Args:
         root: a folder with ``en/ind/test.json`` … anywhere below it, or one such file.

@@ -18,8 +18,7 @@ for select, type_string, scroll_page, go, jump_to and switch_tab. The wording of
 user_input is free. Task success: all steps of a task.
 
 For ``param``, the official scorer splits texts into words with jieba; pass ``words=jieba.cut`` for
-the same numbers. The default splits Chinese into single characters. It also passes replies to
-``eval``; here they are parsed, and only literals are accepted, so no code from a reply is run.
+the same numbers. Its ``eval`` of replies is a parser of literals here, so none of them is run.
 """
 
 from __future__ import annotations

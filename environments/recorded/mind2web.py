@@ -1,25 +1,20 @@
 """Mind2Web offline: next-action prediction on recorded web pages, from your copy of the data.
 
-Get the data yourself; none of it is in this package. https://huggingface.co/datasets/osunlp/Mind2Web
-(raw JSON, CC BY 4.0; the test splits come as a password-protected zip, see the data card) or
-.../osunlp/Multimodal-Mind2Web (flattened rows as parquet, OpenRAIL; ``pip install
-'swarm-ui[mind2web]'``). **Do not redistribute unzipped test files**, nor traces of episodes on
-them: the authors want to keep them out of training data. docs/howto/mind2web.md has an example.
+Get the data yourself, raw or as parquet; docs/howto/mind2web.md says where, and has an example.
+**Do not redistribute unzipped test files**, nor traces of episodes on them.
 
 Agents answer with ``click``, ``input_text`` or ``select`` on one of the shown candidates, or with
 ``wait`` for "none of these".
 
-The metrics are computed by the official formulas. Source: OSU-NLP-Group/Mind2Web,
-``action_prediction/metric.py``, reimplemented from its behaviour. The special cases of the
-official scorer are kept, because numbers are comparable only with them:
+The metrics are those of OSU-NLP-Group/Mind2Web, ``action_prediction/metric.py``, reimplemented from
+its behaviour, with its special cases:
 
 - A step counts 0 for the element, the operation and the step if the pruning removed all right
   elements, if there is no answer, or if the answer is "none of these".
 - Any right element is accepted. An ancestor of it is right if the data list it as right.
 - Operation F1 compares the *sets* of whitespace-separated words of ``"OP value"``, with case. Only
   the first line of the value counts. Two empty sets have F1 1.0. A click has no value.
-- Macro is the mean over tasks of each task's mean. The paper reports macro. Upstream's keys spell
-  it ``marco``.
+- Macro, which the paper reports, is the mean over tasks of each task's mean (``marco`` in keys).
 - Task success is the share of tasks without a wrong step: upstream's ``error_ratio`` of 0.
 
 One difference changes the numbers: upstream asks in groups of five candidates and then among the
@@ -142,17 +137,15 @@ def step_score(
 class Mind2Web(RecordedBenchmark):
     """One split of the user's copy of Mind2Web.
 
-    Nothing is read before the first task is needed, and then one task at a time is decoded. One
-    instance can serve any number of environments.
+    Tasks are read when they are needed. One instance can serve any number of environments.
 
     Args:
         root: a file, or a folder with the split's files anywhere below it.
         split: ``"test_task"``, ``"test_website"``, ``"test_domain"`` or ``"train"``.
         top_k: number of candidates that an agent sees of each page; ``None`` for all (hundreds).
         ranks: the ranks for the pruning: from a step, ``"<annotation_id>_<action_uid>"``,
-            to ranks by node, 0 the best. ``None``: by words shared with the goal, much worse than
-            Mind2Web's own. Those are the ``"ranks"`` in its ``scores_all_data.pkl``; a pickle can
-            run any code when it is opened, so open it yourself if you trust its source.
+            to ranks by node, 0 the best, such as the ``"ranks"`` in Mind2Web's
+            ``scores_all_data.pkl``. ``None``: by words shared with the goal, which is much worse.
         screenshots: put a PNG into every observation (multimodal copy only).
 
     Raises:

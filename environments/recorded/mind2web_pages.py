@@ -243,10 +243,7 @@ def _ranks_by_words(
     goal: str, candidates: Sequence[Candidate], texts: Mapping[str, str]
 ) -> dict[str, int]:
     """Ranks of nodes by the words that a candidate shares with the goal, weighted by rarity.
-
-    They are much worse than those of Mind2Web's trained ranker: they prune many right elements,
-    and those steps count as wrong. Neither the recorded action nor the right elements are used.
-    """
+    Neither the recorded action nor the right elements are used."""
     asked = set(_words(goal))
     read = [
         _words(" ".join([texts.get(c.node, ""), *map(c.get, _TEXT_ATTRIBUTES)])) for c in candidates

@@ -179,11 +179,11 @@ class Chromium:
     """A Chromium, which starts when it is needed, and again when it has died.
 
     It ends with this process, however that ends: Playwright's driver waits for the end of a pipe.
-    ``binary`` is by default :func:`find_browser`; ``flags`` are added to its command line.
+    ``flags`` are added to the command line of :func:`find_browser`.
     """
 
-    def __init__(self, binary: Path | None = None, *, flags: Sequence[str] = ()) -> None:
-        self._binary, self._flags = binary, flags
+    def __init__(self, *, flags: Sequence[str] = ()) -> None:
+        self._flags = flags
         self._driver: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
@@ -222,7 +222,7 @@ class Chromium:
             return self._browser
 
     async def _launched(self) -> Browser:
-        binary = self._binary or find_browser()
+        binary = find_browser()
         if binary is None:
             raise ConfigError(INSTALL_HINT)
         try:

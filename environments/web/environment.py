@@ -63,9 +63,9 @@ class WebEnvironment(Episodic):
     - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
     - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
 
-    The reward function is called once, when the agent declares ``complete``. An episode whose
-    budget is used up has reward 0. A site that is down, a page that crashes or hangs, or a reward
-    function that fails is a fault. A refused host is not a fault: a note tells the agent about it.
+    The reward function is called once, when the agent declares ``complete``; without it, the reward
+    is 0. A site that is down, a page that crashes or hangs, or a reward function that fails is a
+    fault; a refused host is only told in a note.
     """
 
     name = "web (real sites)"

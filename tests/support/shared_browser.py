@@ -27,7 +27,7 @@ class SharedBrowser:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
         self._thread.start()
-        self._chromium = Chromium(binary)
+        self._chromium = Chromium()
         self._sessions: dict[str, CDPSession] = {"": self._there(self._root()).result()}
 
     def close(self) -> None:
