@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.engine.tasks import run_blocking
 from swarm_ui.environment import Environment, Graded, Restorable, Step, check_factory
-from swarm_ui.environments.action_lists import choices
 from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
+from swarm_ui.prompts.possible_actions import OPEN, possible_actions
 
 RULES = {
     "members": "it has a name, unique task names, and the methods reset, step and close",
@@ -344,6 +345,20 @@ class _Trial:
                 await self.one.close()
         after = self.one.step(BACK)
         await self.refuses("close", after, EnvironmentFault, "a step after close")
+
+
+def choices(screen: Observation, texts: Sequence[str] = ()) -> Iterator[Action]:
+    """Every action that the screen offers, except ``open_app``; ``status`` comes last. Each of
+    ``texts`` is typed into each field, selected, and given as an answer."""
+    for action in possible_actions(Decision(observation=screen)):
+        if not isinstance(action, Action) or action.app_name is not None:
+            continue
+        if action.text == OPEN:
+            yield from (replace(action, text=text) for text in texts)
+            continue
+        element = screen.element(action.index)
+        if element is None or element.clickable:
+            yield action
 
 
 def _pictureless(step: Step) -> Step:

@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, check_factory
-from swarm_ui.environments.action_lists import choices, phrases
 from swarm_ui.environments.base import Done, Episodic, as_png
+from swarm_ui.environments.check import choices
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
 from swarm_ui.observation import Element, Observation, render
 
@@ -40,6 +40,7 @@ MOST_TEXT = 65_536
 """Maximum number of characters of a goal or a screen. Characters outside ASCII are written as
 ``\\u20ac``."""
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
+_WORD = re.compile(r"\w(?:[\w@.,:/'-]*\w)?")
 _WAIT = Action(action_type="wait")
 _COLOURED = re.compile(r"\x1b\[[\d;]+m(.*?)\x1b\[0m")
 """A coloured part of a terminal's text, such as the place of the player."""
@@ -156,7 +157,7 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
     ) -> tuple[dict[str, Any], Infos]:
         """A screen in the spaces of Gymnasium, and its infos."""
         self._screen = screen
-        self._offered = [] if over else choices(screen, phrases(screen.goal))
+        self._offered = [] if over else list(choices(screen, _phrases(screen.goal)))
         count, room = len(self._offered), int(self.action_space.n)  # type: ignore[attr-defined]
         if count > room:
             raise ConfigError(
@@ -187,6 +188,14 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def _phrases(goal: str) -> list[str]:
+    """Texts that a goal may ask to type: its quoted parts, then its runs of up to three words."""
+    quoted, words = re.findall(r"[\"“‘']([^\"”’']+)[\"”’']", goal), _WORD.findall(goal)
+    starts = range(len(words))
+    runs = [" ".join(words[k : k + n]) for n in (1, 2, 3) for k in starts if k + n <= len(words)]
+    return list(dict.fromkeys((*quoted, *runs)))
 
 
 async def _made(make: Callable[[], Environment]) -> Environment:
