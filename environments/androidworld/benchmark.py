@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import ClassVar, Literal
 
-from swarm_ui.environments.androidworld.suite import suite
+from swarm_ui.environments.androidworld.environment import suite
 from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Opened
 from swarm_ui.rollout import Job
 

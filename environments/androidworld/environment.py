@@ -15,8 +15,9 @@ import socket
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal, TypeVar
 from unittest import mock
 
@@ -27,6 +28,7 @@ from swarm_ui.environments.androidworld.screen import read_screen
 from swarm_ui.environments.base import Acted, Done, Episodic, as_png, missing
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
+from swarm_ui.rollout import Job
 
 INSTALL_HINT = (
     "AndroidWorld needs the module '{module}', which is not installed and is not on the package "
@@ -263,6 +265,24 @@ class AndroidWorldEnvironment(Episodic):
         task, self._task = self._task, None
         if task is not None and self._device is not None:
             task.tear_down(self._device)
+
+
+def suite(tasks: Iterable[str], *, combinations: int = 1, seed: int = 30) -> list[Job]:
+    """Upstream's suite for a seed: the same tasks with the same parameters, in the same order.
+
+    Args:
+        tasks: names of the tasks.
+        combinations: number of instances of each task, with different parameters.
+        seed: seed of the suite.
+    """
+    return [
+        (name, instance_seed(seed, name, k)) for name in sorted(tasks) for k in range(combinations)
+    ]
+
+
+def instance_seed(seed: int, task: str, number: int) -> int:
+    """Upstream's seed of an instance of a task."""
+    return int(sha256(f"{seed}_{task}_{number}".encode()).hexdigest(), 16) % 2**32
 
 
 def _parameters(kind: Any, seed: int) -> dict[str, Any]:

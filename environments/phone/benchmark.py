@@ -34,10 +34,14 @@ class _Phones(Benchmark):
     """Episodes that are drawn evenly from all tasks."""
 
     trains_on: ClassVar[str | None] = "train"
+    kind: ClassVar[type[PhoneEnvironment]] = PhoneEnvironment
 
     def phone(self, split: str) -> Callable[..., PhoneEnvironment]:
         """Makes a phone of a split."""
-        raise NotImplementedError
+        return self.kind
+
+    def known_tasks(self) -> Sequence[str] | None:
+        return self.kind.tasks
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
@@ -69,12 +73,6 @@ class Phone(_Phones):
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
 
-    def phone(self, split: str) -> Callable[..., PhoneEnvironment]:
-        return PhoneEnvironment
-
-    def known_tasks(self) -> Sequence[str]:
-        return PhoneEnvironment().tasks
-
     def split_tasks(self, split: str) -> Sequence[str]:
         if split == "templates":
             return tasks("new_templates")
@@ -82,7 +80,7 @@ class Phone(_Phones):
 
     def held_out_tasks(self) -> Sequence[str]:
         known = tasks("train")
-        return [name for name in self.known_tasks() if name not in known]
+        return [name for name in self.kind.tasks if name not in known]
 
 
 class Invented(_Phones):
@@ -105,6 +103,9 @@ class Invented(_Phones):
     """Wordings of each kind of goal."""
     screenshots: bool = False
     """A PNG in every observation, for models with vision."""
+
+    def known_tasks(self) -> None:
+        return None
 
     def phone(self, split: str) -> Callable[..., InventedPhone]:
         first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(split, self.first)
@@ -141,13 +142,8 @@ class SplitScreen(_Phones):
     )
     splits: ClassVar[tuple[str, ...]] = ("parameters", "templates", "validation", "train")
 
+    kind: ClassVar[type[PhoneEnvironment]] = SplitPhone
     name: Literal["phone-split"] = "phone-split"
-
-    def phone(self, split: str) -> Callable[..., SplitPhone]:
-        return SplitPhone
-
-    def known_tasks(self) -> Sequence[str]:
-        return SplitPhone().tasks
 
     def split_tasks(self, split: str) -> Sequence[str]:
         """The templates of a split; those of ``parameters`` are the training templates."""

@@ -109,17 +109,15 @@ class Copy(msgspec.Struct, frozen=True, gc=False):
         device.toast = "copied"
 
 
-class Search(msgspec.Struct, frozen=True, gc=False):
-    """Open the record of ``table`` whose ``field`` equals the text in the field of that name."""
+class Search(msgspec.Struct, frozen=True):
+    """Open the record whose title equals the text in the field of that name."""
 
-    app: str
-    table: str
-    field: str
+    table: Table
 
     def apply(self, device: Device) -> None:
-        wanted = device.draft.get(self.field, "")
-        for key, row in device.tables[self.table].items():
-            if same_text(row[self.field], wanted):
-                device.show((*device.stack, Screen(self.app, "detail", self.table, key)))
+        table, wanted = self.table, device.draft.get(self.table.title, "")
+        for key, row in device.tables[table.name].items():
+            if same_text(row[table.title], wanted):
+                device.show((*device.stack, table.screen("detail", key)))
                 return
-        device.show((*device.stack, Screen(self.app, "missing", wanted.casefold())))
+        device.show((*device.stack, Screen(table.app, "missing", wanted.casefold())))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from swarm_ui.environments.phone.effects import (
     Back,
     Choose,
@@ -87,9 +85,9 @@ def listing(device: Device, table: Table) -> list[Widget]:
     """The rows of a table, or a search for one, and the button that adds a record."""
     add = Widget("button", table.add, effect=Go(table.screen("new")))
     if table.search:
-        search = Search(table.app, table.name, table.title)
-        box = search_field(device, search, f"{table.title} of the {table.name}")
-        return [box, Widget("button", table.search, effect=search), add]
+        label, text = f"{table.title} of the {table.name}", device.draft.get(table.title, "")
+        search = Widget("button", table.search, effect=Search(table))
+        return [Widget("field", label, text, field=table.title), search, add]
     if not table.checklist:
         return [*record_list(device, table, "detail"), add]
     field = table.switches[0].name
@@ -126,21 +124,15 @@ def last_page_of(rows: int) -> int:
     return 0 if rows <= UNPAGED_ROWS else -(-rows // PAGE_ROWS) - 1
 
 
-def copyable(values: Mapping[str, str]) -> list[Widget]:
-    """A list of named values; a tap copies one."""
-    return [Widget("item", name, value, effect=Copy(name, value)) for name, value in values.items()]
-
-
-def switch(table: Table, identity: int, row: Row, field: str) -> Widget:
-    """The switch of a record."""
-    return Widget("switch", field, None, row[field] == "on", Flip(table, identity, field))
-
-
 def detail(table: Table, identity: int, row: Row) -> list[Widget]:
     """One record: its values, its switches, and the buttons that edit or delete it."""
     values = {field.name: row[field.name] for field in table.form}
-    widgets = copyable(values)
-    widgets.extend(switch(table, identity, row, field.name) for field in table.switches)
+    widgets = [
+        Widget("item", name, value, effect=Copy(name, value)) for name, value in values.items()
+    ]
+    for field in table.switches:
+        flip = Flip(table, identity, field.name)
+        widgets.append(Widget("switch", field.name, None, row[field.name] == "on", flip))
     if table.edit:
         go = Go(table.screen("edit", identity), values)
         widgets.append(Widget("button", table.edit, effect=go))
@@ -163,9 +155,3 @@ def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
     widgets.append(Widget("button", table.save, effect=save))
     widgets.append(Widget("button", table.cancel, effect=Back()))
     return widgets
-
-
-def search_field(device: Device, search: Search, label: str) -> Widget:
-    """A field whose text is searched among the titles of a table."""
-    text = device.draft.get(search.field, "")
-    return Widget("field", label, text, field=search.field, submit=search)

@@ -11,6 +11,8 @@ from swarm_ui.environments.phone.goal import Difference, Goal, check
 from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
 from swarm_ui.environments.phone.view import widgets
 
+_FOUND = ("detail", "missing")
+"""Kinds of screens that a search opens."""
 UNREACHABLE = 60
 """The distance if the solver does not reach the end."""
 
@@ -172,17 +174,15 @@ def _reach(now: Device, effect: Effect) -> Intent:
 def _search(now: Device, shown: list[Widget], effect: Go) -> Intent | None:
     """The intent towards a record that only a search opens."""
     target = effect.screen
-    for position, widget in enumerate(shown):
-        search = widget.submit
-        if isinstance(search, Search) and search.app == target.app:
-            if target.kind not in ("detail", "missing"):
-                return None
-            row = now.tables[search.table].get(target.row)
-            wanted = row[search.field] if row is not None else target.of
-            if same_text(now.draft.get(search.field, ""), wanted):
-                return Intent("tap", _find(shown, search) or 0)
-            return Intent("type", position, wanted)
-    return None
+    search = next((one.effect for one in shown if isinstance(one.effect, Search)), None)
+    if search is None or search.table.app != target.app or target.kind not in _FOUND:
+        return None
+    table = search.table
+    row = now.tables[table.name].get(target.row)
+    wanted = row[table.title] if row is not None else target.of
+    if same_text(now.draft.get(table.title, ""), wanted):
+        return Intent("tap", _find(shown, search) or 0)
+    return Intent("type", [one.field for one in shown].index(table.title), wanted)
 
 
 def _find(shown: list[Widget], effect: Effect) -> int | None:

@@ -124,8 +124,6 @@ class Widget(msgspec.Struct, frozen=True, gc=False):
     field: str | None = None
     """Name of the field of the form that typing fills; ``None``: not editable."""
     scrollable: bool = False
-    submit: Effect | None = None
-    """The effect of the enter key in this field, on devices that have one."""
     description: str = ""
     """What a picture without text shows."""
 
@@ -246,7 +244,7 @@ class Device:
     def clone(self) -> Self:
         """An independent copy."""
         copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
+        copy.__dict__ = self.__dict__.copy()
         return copy
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from cli_world import Lamp, Shell
 
 from swarm_ui.environments.androidworld import process
-from swarm_ui.environments.androidworld.suite import suite
+from swarm_ui.environments.androidworld.environment import suite
 from swarm_ui.environments.recorded.autowebbench import SPLITS, synthetic
 
 

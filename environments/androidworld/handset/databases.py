@@ -26,9 +26,6 @@ class HasFiles(Protocol):
 
     files: FileSystem
 
-    def make_folder(self, path: str) -> None: ...
-    def write(self, path: str, data: bytes) -> None: ...
-
 
 class Database(msgspec.Struct, frozen=True):
     """A database file."""
@@ -96,8 +93,8 @@ class Database(msgspec.Struct, frozen=True):
             yield connection
             connection.commit()
             if connection.total_changes:
-                handset.make_folder(parent(self.path))
-                handset.write(self.path, connection.serialize())
+                handset.files.make(parent(self.path))
+                handset.files.write(self.path, connection.serialize())
 
 
 @cache

@@ -1,11 +1,8 @@
-"""The errors of commands for the simulated device, and its file system in memory.
-
-The file system is immutable, so copies of a device can share it.
-"""
+"""The errors of commands for the simulated device, and its file system in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -68,75 +65,92 @@ def name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-class FileSystem(msgspec.Struct, frozen=True):
-    """All files and folders by path. Every method takes canonical paths."""
+class FileSystem:
+    """All files and folders. Its methods take any path."""
 
-    entries: Mapping[str, Entry]
+    def __init__(self, clock: Callable[[], int]) -> None:
+        """``clock`` gives the time of a change, in seconds since 1970."""
+        self.entries: dict[str, Entry] = {}
+        self._clock = clock
 
     def get(self, path: str) -> Entry | None:
-        return self.entries.get(path)
+        return self.entries.get(canonical(path))
 
     def is_folder(self, path: str) -> bool:
-        entry = self.entries.get(path)
-        return path == "/" or (entry is not None and entry.data is None)
+        entry = self.get(path)
+        return canonical(path) == "/" or (entry is not None and entry.data is None)
 
     def is_file(self, path: str) -> bool:
-        entry = self.entries.get(path)
+        entry = self.get(path)
         return entry is not None and entry.data is not None
 
     def children(self, path: str) -> list[str]:
         """Paths of the files and folders directly in a folder, sorted by name."""
-        return sorted(p for p in self.entries if parent(p) == path)
+        place = canonical(path)
+        return sorted(p for p in self.entries if parent(p) == place)
 
     def walk(self, path: str) -> Iterator[str]:
         """``path`` and everything below it. A folder comes before its contents."""
-        prefix = path.rstrip("/") + "/"
-        yield path
-        yield from sorted(p for p in self.entries if p.startswith(prefix))
+        place = canonical(path)
+        yield place
+        yield from sorted(p for p in self.entries if p.startswith(place.rstrip("/") + "/"))
 
-    def write(self, path: str, data: bytes, time: int) -> FileSystem:
-        """Create or replace a file. Returns the new file system.
+    def read(self, path: str) -> bytes:
+        """Contents of a file.
+
+        Raises:
+            AdbFailure: there is no such file.
+        """
+        entry = self.get(path)
+        if entry is None:
+            raise AdbFailure(f"{path}: No such file or directory")
+        if entry.data is None:
+            raise AdbFailure(f"{path}: Is a directory")
+        return entry.data
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file.
 
         Raises:
             AdbFailure: its folder does not exist, or the path is a folder.
         """
-        if not self.is_folder(parent(path)):
+        place = canonical(path)
+        if not self.is_folder(parent(place)):
             raise AdbFailure(f"{path}: No such file or directory")
-        if self.is_folder(path):
+        if self.is_folder(place):
             raise AdbFailure(f"{path}: Is a directory")
-        return FileSystem({**self.entries, path: Entry(data, time)})
+        self.entries[place] = Entry(data, self._clock())
 
-    def make(self, path: str, time: int) -> FileSystem:
-        """Create a folder and those above it, where they do not exist. Returns the new file system.
+    def make(self, path: str) -> None:
+        """Create a folder and those above it, where they do not exist.
 
         Raises:
             AdbFailure: a file has that name.
         """
-        new = dict(self.entries)
-        while path != "/" and path not in new:
-            new[path] = Entry(None, time)
-            path = parent(path)
-        if path != "/" and new[path].data is not None:
+        place = canonical(path)
+        if self.is_file(place):
             raise AdbFailure(f"mkdir: '{path}': Not a directory")
-        return FileSystem(new)
+        if not self.is_folder(place):
+            self.make(parent(place))
+            self.entries[place] = Entry(None, self._clock())
 
-    def remove(self, path: str) -> FileSystem:
-        """Remove a file, or a folder with its contents. Returns the new file system."""
-        gone = set(self.walk(path))
-        return FileSystem({p: e for p, e in self.entries.items() if p not in gone})
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with its contents."""
+        for place in list(self.walk(path)):
+            self.entries.pop(place, None)
 
-    def move(self, source: str, target: str) -> FileSystem:
-        """Move a file or a folder. Returns the new file system.
+    def move(self, source: str, target: str) -> None:
+        """Move a file or a folder to a path that does not exist yet."""
+        self.copy(source, target)
+        self.remove(source)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file or a folder to a path that does not exist yet.
 
         Raises:
             AdbFailure: ``source`` or the parent folder of ``target`` does not exist.
         """
-        if source not in self.entries:
-            raise AdbFailure(f"mv: {source}: No such file or directory")
-        if not self.is_folder(parent(target)):
-            raise AdbFailure(f"mv: {target}: No such file or directory")
-        moved: dict[str, Entry] = {}
-        for path, entry in self.entries.items():
-            inside = path == source or path.startswith(source + "/")
-            moved[target + path[len(source) :] if inside else path] = entry
-        return FileSystem(moved)
+        if self.get(source) is None or not self.is_folder(parent(canonical(target))):
+            raise AdbFailure(f"cp: {source}: No such file or directory")
+        for path in list(self.walk(source)):
+            self.entries[canonical(target) + path[len(canonical(source)) :]] = self.entries[path]

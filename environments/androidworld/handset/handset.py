@@ -14,8 +14,6 @@ import msgspec
 
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.file_system import (
-    AdbFailure,
-    Entry,
     FileSystem,
     canonical,
     parent,
@@ -126,24 +124,24 @@ class Handset(Device):
         """Scroll page and form of each screen below the current one."""
         self.recents: tuple[str, ...] = ()
         """Names of the opened apps, the last one first."""
-        self.files = FileSystem({})
+        self.files = FileSystem(lambda: self.now)
         for folder in FOLDERS:
-            self.make_folder(f"/sdcard/{folder}")
+            self.files.make(f"/sdcard/{folder}")
         for path in ("/data/data", "/data/local/tmp"):
-            self.make_folder(path)
+            self.files.make(path)
         for app in apps:
             self.settings = {**self.settings, **app.settings}
-            self.make_folder(f"/data/data/{app.package}")
+            self.files.make(f"/data/data/{app.package}")
             for folder in app.folders:
-                self.make_folder(folder)
+                self.files.make(folder)
             self.create_databases(app)
 
     def create_databases(self, app: AppSpec) -> None:
         """Create the missing database files of an app."""
         for database in app.databases:
             if self.files.get(database.path) is None:
-                self.make_folder(parent(database.path))
-                self.files = self.files.write(database.path, database.empty(), self.now)
+                self.files.make(parent(database.path))
+                self.files.write(database.path, database.empty())
 
     @property
     def front_app(self) -> AppSpec | None:
@@ -206,59 +204,14 @@ class Handset(Device):
         """End an app and reset its data to those of a new installation."""
         self.close(app.name)
         for database in app.databases:
-            self.files = self.files.remove(database.path)
+            self.files.remove(database.path)
         self.settings = {**self.settings, **app.settings}
         self.create_databases(app)
 
-    def read(self, path: str) -> bytes:
-        """Contents of a file.
-
-        Raises:
-            AdbFailure: there is no such file.
-        """
-        place = canonical(path)
-        entry = self.files.get(place)
-        if entry is None:
-            raise AdbFailure(f"{path}: No such file or directory")
-        if entry.data is None:
-            raise AdbFailure(f"{path}: Is a directory")
-        return entry.data
-
-    def write(self, path: str, data: bytes) -> None:
-        """Create or replace a file.
-
-        Raises:
-            AdbFailure: its folder does not exist, or an app could not read its database.
-        """
-        place = canonical(path)
-        database = self.database(place)
-        if database is not None:
-            database.check(data)
-        self.files = self.files.write(place, data, self.now)
-
-    def copy(self, source: str, target: str) -> None:
-        """Copy a file or a folder. Both paths are canonical."""
-        for path in list(self.files.walk(source)):
-            place = target + path[len(source) :]
-            if self.files.is_folder(path):
-                self.make_folder(place)
-            else:
-                self.write(place, self.read(path))
-
-    def delete(self, path: str) -> None:
-        """Remove a file, or a folder with its contents."""
-        self.files = self.files.remove(canonical(path))
-
-    def make_folder(self, path: str) -> None:
-        self.files = self.files.make(canonical(path), self.now)
-
-    def entry(self, path: str) -> Entry | None:
-        return self.files.get(canonical(path))
-
-    def database(self, place: str) -> Database | None:
-        """The database whose file has this canonical path."""
+    def database(self, path: str) -> Database | None:
+        """The database whose file has this path."""
         found = (database for app in self.apps.values() for database in app.databases)
-        return next((one for one in found if one.path == place), None)
+        return next((one for one in found if one.path == canonical(path)), None)
 
     def when(self) -> datetime:
         """Date and time of the device."""

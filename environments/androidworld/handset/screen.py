@@ -257,8 +257,6 @@ def _enter(handset: Handset) -> None:
         type_text(handset, "\n")
     elif widget is not None:
         _touched(handset)
-        if widget.submit is not None:
-            widget.submit.apply(handset)
 
 
 def _delete(handset: Handset) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
@@ -32,10 +32,6 @@ def item(text: str, value: str | None, effect: Does, long_press: Effect | None =
     return Control("item", text, value, effect=_effect(effect), long_press=long_press)
 
 
-def cell(text: str, effect: Effect, description: str) -> Widget:
-    return Control("cell", text, effect=effect, description=description)
-
-
 def checkbox(text: str, ticked: bool, effect: Effect) -> Widget:
     """A ticked or unticked row; a long press does the same as a tap."""
     return Control("checkbox", text, checked=ticked, effect=effect, long_press=effect)
@@ -48,11 +44,6 @@ def radio(text: str, chosen: bool, effect: Effect) -> Widget:
 def text_row(text: str, value: str | None = None) -> Widget:
     """A row of text that does not react to touches."""
     return Control("text", text, value)
-
-
-def text_rows(lines: Iterable[str], otherwise: str) -> Sequence[Widget]:
-    """Rows of text; ``otherwise`` if there are none."""
-    return [text_row(line) for line in lines] or [text_row(otherwise)]
 
 
 def heading(text: str) -> Widget:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,43 +21,43 @@ _FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighin
 """Kind of value -> a phrase with the value that does not name its field."""
 
 
-class _Goal(NamedTuple):
-    """A drawn goal that is to be put in words. Each method but the first three gives its text."""
+class _Goal(Voice):
+    """A drawn goal that is to be put in words. The methods without arguments give its text."""
 
-    voice: Voice
-    about: About
-    words: Words
+    def __init__(
+        self, wordings: ClauseSet, rng: random.Random, part: bool, about: About, words: Words
+    ) -> None:
+        super().__init__(wordings, rng, part=part)
+        self.about, self.words = about, words
 
     def text(self, kind: str, words: Words | None = None, **options: Any) -> str:
         """The plain text of a kind, also with other words; for the options see
         :meth:`Voice.phrase`."""
         slots = _slots(self.about, self.words if words is None else words)
-        return self.voice.phrase(kind, slots, **{"mention": _nameless(self.about), **options})
+        return self.phrase(kind, slots, **{"mention": _nameless(self.about), **options})
 
-    def listed(self, fields: Words, *, alone: bool = False) -> str:
+    def fields(self, fields: Words, *, alone: bool = False) -> str:
         """Fields and their values; ``alone``: some values may stand without their names."""
         form, bare = self.about.records.form, {}
         if alone:
             kinds_of = {field.name: VALUE_OF.get(field.name, "") for field in form}
             bare = {name: _FORMS[kind] for name, kind in kinds_of.items() if kind in _FORMS}
             bare |= {field.name: "{}" for field in form if field.kind == "choice"}
-        free = [field.name for field in form if field.kind == "text"]
-        return self.voice.listed(fields, free=free, alone=bare)
+        return self.listed(fields, free=[f.name for f in form if f.kind == "text"], alone=bare)
 
     def titles(self) -> str:
-        titles = [word for name, word in self.words.items() if name.startswith("title")]
-        return self.voice.several(titles)
+        return self.several([word for key, word in self.words.items() if key.startswith("title")])
 
     def create(self) -> str:
         title = self.about.records.title
         others = {name: value for name, value in self.words.items() if name != title}
-        fields = self.listed(self.words, alone=True)
-        rest = self.voice.rest(self.listed(others, alone=True))
+        fields = self.fields(self.words, alone=True)
+        rest = self.rest(self.fields(others, alone=True))
         return self.text("create", {"fields": fields, "title": self.words[title], "rest": rest})
 
     def edit(self) -> str:
         kind = "edit"
-        if self.voice.varied and self.voice.rng.random() < 0.3:
+        if self.varied and self.rng.random() < 0.3:
             field = next(f for f in self.about.records.fields if f.name == self.words["field"])
             dated = VALUE_OF.get(field.name) in ("time", "date")
             kind = "classify" if field.kind == "choice" else "reschedule" if dated else "edit"
@@ -65,16 +66,16 @@ class _Goal(NamedTuple):
     def edit_two(self) -> str:
         words = self.words
         pairs = {words["field"]: words["value"], words["field2"]: words["value2"]}
-        return self.text("edit2", {**words, "fields": self.listed(pairs)})
+        return self.text("edit2", {**words, "fields": self.fields(pairs)})
 
     def delete_two(self) -> str:
         return self.text("delete", {"title": self.titles()}, free=())
 
     def toggle(self) -> str:
-        kind, chance = "toggle", self.voice.rng.random()
-        if self.voice.varied and chance < 0.3:
+        kind, chance = "toggle", self.rng.random()
+        if self.varied and chance < 0.3:
             kind = "mark" if self.words["state"] == "on" else "unmark"
-        elif self.voice.varied and chance < 0.6 and len(self.about.records.switches) == 1:
+        elif self.varied and chance < 0.6 and len(self.about.records.switches) == 1:
             kind = "toggle_only"
         return self.text(kind)
 
@@ -91,22 +92,24 @@ class _Goal(NamedTuple):
                 possible += ["read"] + ["edit"] * bool(table.edit)
             if table.switches:
                 possible.append("toggle")
-        chosen = possible[int(self.voice.rng.random() * len(possible))]
+        chosen = possible[int(self.rng.random() * len(possible))]
         return self.text(chosen, {**self.words, "titles": self.words["title"]})
 
     def setting(self) -> str:
         place = self.about.app.name
-        if self.voice.varied and self.voice.rng.random() < 0.4:
+        if self.varied and self.rng.random() < 0.4:
             place = self.place(self.words["switch"])
         return self.text("setting", {**self.words, "app": place})
 
     def settings(self) -> str:
         """Two switches; only the first text names the app."""
-        half, words = self._replace(voice=self.voice.half()), self.words
+        words, whole, self.part = self.words, self.part, True
         told = {"switch": words["switch"], "state": words["state"]}
-        first = half.text("setting", told, mention=True)
+        first = self.text("setting", told, mention=True)
         told = {"switch": words["switch2"], "state": words["state2"]}
-        return self.voice.both(first, half.text("setting", told, mention=False))
+        second = self.text("setting", told, mention=False)
+        self.part = whole
+        return self.both(first, second)
 
     def absent(self) -> str:
         told = {**self.words, "app": self.place(self.words["known"])}
@@ -154,8 +157,8 @@ def draw_of(kind: str, about: About, wordings: ClauseSet, *, part: bool = False)
 
     def make(sampler: Sampler, device: Device) -> Drawn:
         found = draw(about, sampler, device)
-        voice = Voice(wordings, sampler.rng, part=part)
-        return Drawn(goal=found.goal, words={"text": say(_Goal(voice, about, found.words))})
+        goal = _Goal(wordings, sampler.rng, part, about, found.words)
+        return Drawn(goal=found.goal, words={"text": say(goal)})
 
     return make
 
@@ -166,8 +169,8 @@ def joined(first: Callable[..., Draw], second: Callable[..., Draw], wordings: Cl
 
     def make(sampler: Sampler, device: Device) -> Drawn:
         found = together(sampler, device)
-        voice = Voice(wordings, sampler.rng)
-        return Drawn(goal=found.goal, words={"text": voice.both(*found.words.values())})
+        text = Voice(wordings, sampler.rng).both(*found.words.values())
+        return Drawn(goal=found.goal, words={"text": text})
 
     return make
 
@@ -176,14 +179,11 @@ def crossed(
     kind: str, origin: About, into: About, wordings: ClauseSet, sampler: Sampler, device: Device
 ) -> Drawn:
     """Copy a value of a record into a new record, or an existing one, of another app."""
-    voice, more = Voice(wordings, sampler.rng), dict[str, str]()
-    if kind == "copy":
-        title = into.records.title
-        giving = msgspec.structs.replace(into, fields=(title,))
-        found = kinds.copy(origin, giving, sampler, device)
-        more["fields"] = _Goal(voice, into, found.words).listed({title: found.words[title]})
-    else:
-        found = kinds.copy(origin, into, sampler, device, existing=True)
+    title, new = into.records.title, kind == "copy"
+    into = msgspec.structs.replace(into, fields=(title,) if new else ())
+    found = kinds.copy(origin, into, sampler, device, existing=not new)
+    goal = _Goal(wordings, sampler.rng, False, into, found.words)
+    more = {"fields": goal.fields({title: found.words[title]})} if new else {}
     one, two = _slots(origin, {}), _slots(into, {})
     slots = {**one, **{f"{name}2": text for name, text in two.items()}}
     slots |= {"edit": two["edit"], "add_verb": two["add_verb"]}
@@ -191,7 +191,7 @@ def crossed(
     slots["from_app"] = f" in {one['app']}" if _nameless(origin) else ""
     slots["in_app2"] = f" in {two['app']}" if _nameless(into) else ""
     slots |= {**found.words, **more, "title": found.words["source"]}
-    return Drawn(goal=found.goal, words={"text": voice.phrase(kind, slots, mention=False)})
+    return Drawn(goal=found.goal, words={"text": goal.phrase(kind, slots, mention=False)})
 
 
 def _open(about: About, sampler: Sampler, device: Device) -> Drawn:

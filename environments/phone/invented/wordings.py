@@ -92,10 +92,6 @@ class Voice:
         self.wordings, self.rng, self.part = wordings, rng, part
         self.varied = wordings == "many"
 
-    def half(self) -> Voice:
-        """The same voice for goals that are part of a compound goal."""
-        return Voice(self.wordings, self.rng, part=True)
-
     def phrase(
         self,
         kind: str,

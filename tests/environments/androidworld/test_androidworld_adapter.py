@@ -15,8 +15,12 @@ import pytest
 
 from swarm_ui.action import Action
 from swarm_ui.environments import check_environment
-from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment, Emulator
-from swarm_ui.environments.androidworld.suite import instance_seed, suite
+from swarm_ui.environments.androidworld.environment import (
+    AndroidWorldEnvironment,
+    Emulator,
+    instance_seed,
+    suite,
+)
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")

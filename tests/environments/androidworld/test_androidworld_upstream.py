@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from swarm_ui.action import Action
+from swarm_ui.environments.androidworld.environment import instance_seed, suite
 from swarm_ui.environments.androidworld.process import PYTHON, AndroidWorldProcess
-from swarm_ui.environments.androidworld.suite import instance_seed, suite
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.prompts.compact_format import CompactFormat
 

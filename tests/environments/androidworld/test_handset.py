@@ -115,7 +115,7 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     press(handset, "ENTER")
     type_text(handset, "two")
     press(handset, "BACK")
-    assert handset.read(f"{MARKOR}/plan.md") == b"one\ntwo"
+    assert handset.files.read(f"{MARKOR}/plan.md") == b"one\ntwo"
     long_press(handset, *place(handset, "plan.md"))
     touch(handset, "Rename")
     long_press(handset, *place(handset, "Name"))
@@ -123,7 +123,7 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     touch(handset, "OK")
     assert handset.files.children(MARKOR) == [f"{MARKOR}/done.txt"]
     touch(handset, "done.txt")
-    handset.delete(f"{MARKOR}/done.txt")
+    handset.files.remove(f"{MARKOR}/done.txt")
     press(handset, "HOME")  # an open note whose file was removed does not come back
     assert handset.files.children(MARKOR) == []
 

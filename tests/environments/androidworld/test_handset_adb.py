@@ -100,11 +100,11 @@ def test_files_are_made_listed_and_removed(adb: Adb) -> None:
     ],
 )
 def test_what_is_wrong_fails_as_on_a_device(adb: Adb, handset: Handset, words: str) -> None:
-    before = handset.settings, handset.files
+    before = handset.settings, dict(handset.files.entries)
     with pytest.raises(AdbFailure) as failure:
         sh(adb, words)
     assert not isinstance(failure.value, UnsupportedCommand)
-    assert (handset.settings, handset.files) == before
+    assert (handset.settings, handset.files.entries) == before
 
 
 @pytest.mark.parametrize(

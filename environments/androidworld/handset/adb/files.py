@@ -63,25 +63,25 @@ def _long(handset: Handset, place: str, shown: str) -> str:
     entry = handset.files.get(place)
     when = datetime.fromtimestamp(entry.time if entry else handset.now, UTC)
     folder = entry is None or entry.data is None
-    size = 3452 if folder else len(handset.read(place))
+    size = 3452 if folder else len(handset.files.read(place))
     mode = "drwxrws---" if folder else "-rw-rw----"
     stamp = f"{when:%Y-%m-%d %H:%M:%S}.000000000 +0000"
     return f"{mode} 1 u0_a158 media_rw {size} {stamp} {shown}"
 
 
 def _cat(handset: Handset, args: list[str], data: bytes) -> bytes:
-    return b"".join(map(handset.read, args)) if args else data
+    return b"".join(map(handset.files.read, args)) if args else data
 
 
 def _rm(handset: Handset, args: list[str], data: bytes) -> str:
     flags, paths = _flags(args, "rRf")
     for path in paths:
-        if "f" in flags and handset.entry(path) is None:
+        if "f" in flags and handset.files.get(path) is None:
             continue
         place = _found(handset, "rm", path)
         if handset.files.is_folder(place) and not flags & {"r", "R"}:
             raise AdbFailure(f"rm: {path}: is a directory")
-        handset.delete(place)
+        handset.files.remove(place)
     return ""
 
 
@@ -89,7 +89,7 @@ def _mkdir(handset: Handset, args: list[str], data: bytes) -> str:
     if args[:1] != ["-p"]:
         raise UnsupportedArguments("expected -p and folders")
     for path in args[1:]:
-        handset.make_folder(path)
+        handset.files.make(path)
     return ""
 
 
@@ -122,7 +122,7 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
         if handset.files.is_folder(path) and handset.files.children(path):
             full.append(f"find: {found[path]}: Directory not empty")
         else:
-            handset.delete(path)
+            handset.files.remove(path)
     if full:
         raise AdbFailure("\n".join(full))
     return ""
@@ -133,7 +133,7 @@ def _test(handset: Handset, args: list[str], data: bytes) -> str:
     match args:
         case [("-d" | "-f") as kind, path, "]"]:
             is_one = handset.files.is_folder if kind == "-d" else handset.files.is_file
-            if not is_one(canonical(path)):
+            if not is_one(path):
                 raise AdbFailure("")
             return ""
     raise UnsupportedArguments("expected one of the tests -d and -f")
@@ -157,7 +157,7 @@ def _chmod(handset: Handset, args: list[str], data: bytes) -> str:
     if not paths:
         raise UnsupportedArguments("a path is missing")
     for path in paths:
-        if handset.entry(path) is None:
+        if handset.files.get(path) is None:
             raise AdbFailure(f"'{path}': No such file or directory")
     return ""
 

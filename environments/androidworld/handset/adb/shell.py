@@ -56,18 +56,21 @@ class Adb:
                 self._push(local, remote)
                 return b"1 file pushed, 0 skipped.\n"
             case ["pull", remote, local]:
-                Path(local).write_bytes(self.handset.read(remote))
+                Path(local).write_bytes(self.handset.files.read(remote))
                 return b"1 file pulled, 0 skipped.\n"
             case ["emu", *rest]:
                 return console(self.handset, rest).encode()
         raise UnsupportedCommand(" ".join(args), "expected one of shell, push, pull, emu")
 
     def _push(self, local: str, remote: str) -> None:
-        entry = self.handset.entry(remote)
+        entry = self.handset.files.get(remote)
         folder = entry is not None and entry.data is None
         target = canonical(f"{remote}/{Path(local).name}" if folder else remote)
-        self.handset.make_folder(parent(target))  # as adb does
-        self.handset.write(target, Path(local).read_bytes())
+        data, database = Path(local).read_bytes(), self.handset.database(target)
+        if database is not None:
+            database.check(data)
+        self.handset.files.make(parent(target))  # as adb does
+        self.handset.files.write(target, data)
 
 
 class Token(NamedTuple):
@@ -165,7 +168,7 @@ class Shell:
         if not target:
             return output, 0
         if target != ["/dev/null"]:
-            self._handset.write(target[0], output)
+            self._handset.files.write(target[0], output)
         return b"", 0
 
     def _expand(self, word: Token) -> list[str]:
@@ -175,7 +178,7 @@ class Shell:
         folder, _, pattern = word.text.rpartition("/")
         if any(char in folder for char in "*?"):
             self._refuse("a pattern in the name of a folder")
-        names = [name(path) for path in self._handset.files.children(canonical(folder or "/"))]
+        names = [name(path) for path in self._handset.files.children(folder or "/")]
         return [
             f"{folder}/{one}"
             for one in names

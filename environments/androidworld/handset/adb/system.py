@@ -21,7 +21,6 @@ from swarm_ui.environments.androidworld.handset.file_system import (
     AdbFailure,
     UnsupportedArguments,
     UnsupportedCommand,
-    canonical,
 )
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
 from swarm_ui.environments.androidworld.handset.screen import HEIGHT, SCALE, WIDTH
@@ -264,7 +263,7 @@ def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) != 2:
         raise UnsupportedArguments("expected sqlite3 FILE STATEMENTS")
-    database = handset.database(canonical(args[0]))
+    database = handset.database(args[0])
     if database is None:
         raise AdbFailure(f'Error: unable to open database "{args[0]}": no app has this database')
     return database.run(handset, args[1])
@@ -280,7 +279,7 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
         return _query(handset, uri, columns.split(":") if columns else [])
     if args[:1] == ["delete"] and uri == "content://media/external/downloads":
         for path in handset.files.children(f"{SHARED}/Download"):
-            handset.delete(path)
+            handset.files.remove(path)
         return ""
     raise UnsupportedArguments("expected a query of sms or contacts, or a delete of downloads")
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
-from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Control, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen, Widget
 
 APP = "simple calendar pro"
@@ -69,7 +69,8 @@ def _month(handset: Handset, first: date) -> Page:
 
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
     events = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events" if inside else ""
-    return ui.cell(str(day.day), ui.open_screen(APP, "day", day.isoformat()), events)
+    show = ui.open_screen(APP, "day", day.isoformat())
+    return Control("cell", str(day.day), effect=show, description=events)
 
 
 def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:

@@ -110,7 +110,7 @@ def _pick_all(handset: Handset, paths: Iterable[str]) -> None:
 
 def _delete(handset: Handset) -> str:
     for path in handset.picked:
-        handset.delete(path)
+        handset.files.remove(path)
     handset.picked = frozenset()
     handset.back()
     return "Deleted"
@@ -123,7 +123,7 @@ def _rename(handset: Handset, folder: str) -> str:
     new = f"{folder}/{typed}"
     if new != old and handset.files.get(new) is not None:
         return "File already exists"
-    handset.files = handset.files.move(old, new)
+    handset.files.move(old, new)
     handset.picked = frozenset()
     handset.back()
     return "Renamed"
@@ -137,9 +137,9 @@ def _put(handset: Handset, kind: str, to: str) -> str:
             if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
                 return "It is there already"
             if kind == "move":
-                handset.files = handset.files.move(path, target)
+                handset.files.move(path, target)
             else:
-                handset.copy(path, target)
+                handset.files.copy(path, target)
     except AdbFailure:
         return "It did not work"
     handset.picked = frozenset()
@@ -205,7 +205,7 @@ KINDS = {"Markdown (.md)": ".md", "Plain text (.txt)": ".txt", "No extension": "
 
 
 def _open_note(handset: Handset, path: str) -> None:
-    text = handset.read(path).decode("utf-8", "replace")
+    text = handset.files.read(path).decode("utf-8", "replace")
     handset.show((*handset.stack, Screen("markor", "edit", path)), {"text": text})
 
 
@@ -246,10 +246,10 @@ def _create_note(handset: Handset, folder: str, as_folder: bool) -> str:
         return "File already exists"
     handset.back()
     if as_folder:
-        handset.make_folder(path)
+        handset.files.make(path)
     else:
-        handset.make_folder(folder)
-        handset.write(path, b"")
+        handset.files.make(folder)
+        handset.files.write(path, b"")
         _open_note(handset, path)
     return ""
 
@@ -264,8 +264,8 @@ def _write_typed_text(handset: Handset, screen: Screen) -> None:
     if screen.kind != "edit" or not handset.files.is_file(screen.of):
         return
     data = handset.draft.get("text", "").encode()
-    if data != handset.read(screen.of):
-        handset.write(screen.of, data)
+    if data != handset.files.read(screen.of):
+        handset.files.write(screen.of, data)
 
 
 MARKOR = AppSpec(

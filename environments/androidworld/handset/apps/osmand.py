@@ -79,7 +79,7 @@ def _place(name: str) -> Page:
 def _tree(handset: Handset) -> ET.Element:
     if handset.files.is_file(FAVORITES):
         try:
-            return ET.fromstring(handset.read(FAVORITES))
+            return ET.fromstring(handset.files.read(FAVORITES))
         except ET.ParseError as error:
             raise AdbFailure(f"{FAVORITES}: not a GPX file: {error}") from error
     return ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
@@ -91,8 +91,8 @@ def _point(above: ET.Element, tag: str, place: str) -> ET.Element:
 
 
 def _write(handset: Handset, path: str, tree: ET.Element) -> None:
-    handset.make_folder(path.rpartition("/")[0])
-    handset.write(path, ET.tostring(tree, "utf-8"))
+    handset.files.make(path.rpartition("/")[0])
+    handset.files.write(path, ET.tostring(tree, "utf-8"))
 
 
 def _add_favorite(handset: Handset, place: str) -> str:

@@ -63,12 +63,8 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
         return [entry for entry in entries if entry[self.owner] == row]
 
     def _playlist(self, handset: Handset, row: int, title: str) -> Page:
-        names = [self.name(handset, entry) for entry in self.files(handset, row)]
-        return Page(
-            title=title,
-            rows=ui.text_rows(names, "No files"),
-            bottom=self.bottom(row),
-        )
+        rows = [ui.text_row(self.name(handset, entry)) for entry in self.files(handset, row)]
+        return Page(title=title, rows=rows or [ui.text_row("No files")], bottom=self.bottom(row))
 
     def _create(self, handset: Handset, paths: str) -> str:
         typed = ui.typed_file_name(handset)
@@ -130,7 +126,7 @@ def _seconds(song: Row) -> int:
 
 def _song(handset: Handset, path: str) -> Row:
     title = name(path).removesuffix(".mp3")
-    return {"title": title, "data": path, "duration": milliseconds(handset.read(path))}
+    return {"title": title, "data": path, "duration": milliseconds(handset.files.read(path))}
 
 
 def _save(handset: Handset, row: int) -> str:
@@ -139,7 +135,7 @@ def _save(handset: Handset, row: int) -> str:
     for song in SONG_LISTS.files(handset, row):
         lines += [f"#EXTINF:{_seconds(song)},{song['title']}", song["data"]]
     title = PLAYLISTS.rows(handset, "PlaylistEntity")[row]["playlist_name"]
-    handset.write(f"{SHARED}/Download/{title}.m3u", "\n".join(lines).encode())
+    handset.files.write(f"{SHARED}/Download/{title}.m3u", "\n".join(lines).encode())
     return f"Saved playlist to Download/{title}.m3u"
 
 

@@ -131,7 +131,7 @@ def _stamp(handset: Handset) -> str:
 
 
 def _photo(handset: Handset) -> str:
-    handset.write(f"{SHARED}/Pictures/IMG_{_stamp(handset)}.jpg", _stamp(handset).encode())
+    handset.files.write(f"{SHARED}/Pictures/IMG_{_stamp(handset)}.jpg", _stamp(handset).encode())
     return "Photo saved"
 
 
@@ -147,7 +147,7 @@ def _running(handset: Handset) -> list[Line]:
 
 def _stop(handset: Handset) -> str:
     handset.draft = {}
-    handset.write(f"{SHARED}/Movies/VID_{_stamp(handset)}.mp4", _stamp(handset).encode())
+    handset.files.write(f"{SHARED}/Movies/VID_{_stamp(handset)}.mp4", _stamp(handset).encode())
     return "Video saved"
 
 
@@ -172,7 +172,7 @@ def _end_record(handset: Handset) -> None:
 
 
 def _save_record(handset: Handset) -> str:
-    handset.make_folder(RECORDS)
+    handset.files.make(RECORDS)
     return _save(handset, RECORDS, "m4a", "Record saved")
 
 
@@ -202,7 +202,7 @@ def _save(handset: Handset, folder: str, suffix: str, toast: str) -> str:
     typed = ui.typed_file_name(handset)
     if not typed:
         return "Invalid name"
-    handset.write(f"{folder}/{typed}.{suffix}", _stamp(handset).encode())
+    handset.files.write(f"{folder}/{typed}.{suffix}", _stamp(handset).encode())
     handset.back()
     return toast
 
