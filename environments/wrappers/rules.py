@@ -105,7 +105,7 @@ def _rule(name: str, words: str) -> Rule:
 
 PAYMENT = _rule(
     "payment",
-    "pay, pays, payment*, buy, purchas*, check out, order now, place order, confirm order, "
+    "pay, pays, payment*, buy, purchas*, checkout, order now, place order, confirm order, "
     "subscribe, donat*, transfer money, send money, top up, book now, rent now, add card, "
     "withdraw*, 💳, 💸, 💰",
 )
@@ -196,7 +196,7 @@ class ActionFilter(_Refusing):
     """Refuses actions by rules. A refused action does not reach the environment; the step is lost.
 
     The note of the step names the rule and the reason. Words match in any spelling (case,
-    accents, look-alike letters, invisible characters). Names of allowed apps must be
+    accents, look-alike letters, spacing, invisible characters). Names of allowed apps must be
     exact, so a look-alike of an allowed name is not allowed. Clicks by pixels and Enter
     are judged by the elements that they would press. Only text can be judged: a picture of the
     word “Pay” without a text is not recognized.

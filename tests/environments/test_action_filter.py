@@ -86,13 +86,18 @@ async def test_a_task_the_rules_forbid_is_a_wrong_setting() -> None:
 
 TRICKS = [
     "delete", "DELETE", "Delete all 3 notes", "Deleting…", "delete_note", "btn-delete",
-    "noteDelete", "d\u200be\u200cl\u200de\ufeffte", "de\u00adle\u00adte", "d\u2060elete",
-    "de\u034flete", "dеlеtе", "ԁelete", "DΕLΕΤΕ", "dеlеtе nоw", "ᎠᎬᏞᎬᎢᎬ", "ꓓꓰꓡꓰꓔꓰ",
+    "noteDelete", "d e l e t e",
+    "D.E.L.E.T.E", "d-e-l-e-t-e", "de lete", "d  e\tl\ne  t  e", "deleeete",
+    "Ddelete",
+    "d\u200be\u200cl\u200de\ufeffte", "de\u00adle\u00adte", "d\u2060elete", "de\u034flete",
+    "dеlеtе", "ԁelete", "DΕLΕΤΕ", "dеlеtе nоw", "ᎠᎬᏞᎬᎢᎬ", "ꓓꓰꓡꓰꓔꓰ",
     "ｄｅｌｅｔｅ", "𝐝𝐞𝐥𝐞𝐭𝐞", "𝕕𝕖𝕝𝕖𝕥𝕖", "ⓓⓔⓛⓔⓣⓔ", "🅳🅴🅻🅴🆃🅴", "🇩🇪🇱🇪🇹🇪", "ᴅᴇʟᴇᴛᴇ", "ᵈᵉˡᵉᵗᵉ",
-    "délété", "d̶e̶l̶e̶t̶e̶", "d̲e̲l̲e̲t̲e̲", "đelete", "ɗelete", "delete!", "delete2",
-    "🗑", "🗑️ empty", "Clear all", "clear  ALL", "clearall", "Factory\u00a0reset", "UNINSTALL",
+    "délété", "d̶e̶l̶e̶t̶e̶", "d̲e̲l̲e̲t̲e̲", "đelete", "ɗelete",
+    "de1ete", "d3l3t3", "de|ete", "de!ete", "deIete", "delet€", "d€lete", "delete!", "delete2",
+    "\u202eeteled", "\u2067eteled\u2069", "🗑", "🗑️ empty", "Clear all", "clear  ALL", "clearall",
+    "c l e a r a l l", "Factory\u00a0reset", "UNINSTALL",
     "Pay now", "pаy", "PayPal", "Buy it", "Check out", "💳", "Checkout (2)", "Place   order",
-    "Send", "Ѕend", "✉️", "Reply all",
+    "0rder n0w", "Send", "Ѕend", "✉️", "Reply all", "5hare",
 ]  # fmt: skip
 
 
@@ -128,6 +133,13 @@ def test_folding_takes_any_text(text: str) -> None:
     assert isinstance(contains_word("delete", text), bool)
     if text.strip("*") and any(c.isalpha() for c in text):
         assert isinstance(contains_word(text, "delete"), bool)
+
+
+@pytest.mark.timeout(20)
+def test_very_long_labels_are_read_without_getting_lost() -> None:
+    for text in ("d " * 20_000, "d" * 40_000, "delet " * 8_000, "d_e_l_e_t_" * 4_000):
+        assert not contains_word("delete", text)
+    assert contains_word("delete", "d" * 40_000 + " delete")
 
 
 # -- what an action would press ---------------------------------------------------------------
