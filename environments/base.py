@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
@@ -41,6 +41,13 @@ from swarm_ui.rollout import Job, spread_jobs
 TRAIN_SEEDS = range(10_000_000)
 VALIDATION_SEEDS = range(10_000_000, 20_000_000)
 TEST_SEEDS = range(20_000_000, 30_000_000)
+
+Split = Literal["train", "validation", "test"]
+SPLIT_SEEDS: Mapping[Split, range] = {
+    "train": TRAIN_SEEDS,
+    "validation": VALIDATION_SEEDS,
+    "test": TEST_SEEDS,
+}
 
 T = TypeVar("T")
 Shown = Sequence[Element] | Observation
@@ -357,6 +364,21 @@ def as_png(pixels: Any) -> bytes:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "PNG")
     return out.getvalue()
+
+
+def split_of(seed: int) -> Split:
+    """The split whose range a seed is in.
+
+    Raises:
+        ConfigError: the seed is in none of the three ranges.
+    """
+    for split, seeds in SPLIT_SEEDS.items():
+        if seed in seeds:
+            return split
+    raise ConfigError(
+        f"seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: TRAIN_SEEDS, "
+        "VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.base"
+    )
 
 
 def at_once(call: Coroutine[Any, Any, T]) -> T:

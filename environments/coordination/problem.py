@@ -36,7 +36,7 @@ from itertools import product
 from math import log, pi, sqrt
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.base import SPLIT_SEEDS, split_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Element, Observation
@@ -54,8 +54,6 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 SMALL = (4, 8, 16)
 """Numbers of agents of the small tasks, which are those of AgentsNet's main comparison."""
 LARGE = (50, 100)
-
-_SEEDS = (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS)
 
 _SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
 _NAMES = tuple((a + b).capitalize() for a in _SYLLABLES for b in _SYLLABLES if a != b)
@@ -207,9 +205,8 @@ def parts_of(task: str) -> tuple[Kind, Family, int]:
     Raises:
         ConfigError: there is no such task.
     """
-    kind, _, rest = task.partition("-")
-    family, _, size = rest.partition("-")
     if task in task_names():
+        kind, family, size = task.split("-")
         return cast(Kind, kind), cast(Family, family), int(size)
     sizes = ", ".join(map(str, (*SMALL, *LARGE)))
     raise ConfigError(
@@ -224,13 +221,8 @@ def names_of(seed: int) -> tuple[str, ...]:
     Raises:
         ConfigError: the seed is in none of the three ranges.
     """
-    for part, seeds in enumerate(_SEEDS):
-        if seed in seeds:
-            return _NAMES[part :: len(_SEEDS)]
-    raise ConfigError(
-        f"coordination: seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: "
-        "TRAIN_SEEDS, VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.coordination"
-    )
+    part = list(SPLIT_SEEDS).index(split_of(seed))
+    return _NAMES[part :: len(SPLIT_SEEDS)]
 
 
 def draw_network(family: Family, size: int, rng: random.Random) -> networkx.Graph[int]:

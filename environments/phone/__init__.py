@@ -16,7 +16,6 @@ from __future__ import annotations
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.apps import TEST_APPS, TRAIN_APPS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.sampling import parameter_split
 from swarm_ui.environments.phone.splits import (
     jobs,
     tasks,
@@ -33,7 +32,6 @@ __all__ = [
     "VALIDATION_SEEDS",
     "PhoneEnvironment",
     "jobs",
-    "parameter_split",
     "tasks",
     "training_jobs",
     "vocabulary",

@@ -17,7 +17,6 @@ from swarm_ui.environments.phone.solver import UNREACHABLE, perform, solve
 from swarm_ui.environments.phone.state import Device
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.environments.phone.view import View, last_page, view
-from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
@@ -79,9 +78,6 @@ class PhoneEnvironment(Stateful):
         wanted = "train" if split == "train" else "new_templates"
         return tuple(name for name, one in TEMPLATES.items() if one.split == wanted)
 
-    def knows(self, task: str) -> bool:
-        return True  # ``assign`` refuses others
-
     def episode_rng(self, task: str) -> random.Random:
         return _UNUSED  # ``assign`` has generators of its own
 
@@ -125,10 +121,7 @@ class PhoneEnvironment(Stateful):
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task; equal arguments give equal assignments."""
-        template = TEMPLATES.get(task)
-        if template is None:
-            raise ConfigError(f"phone: no task {task!r}; expected one of {', '.join(TEMPLATES)}")
-        return draw(template, seed)
+        return draw(TEMPLATES[task], seed)
 
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import msgspec
 
+from swarm_ui.environments.base import split_of
 from swarm_ui.environments.phone.apps import PHONE, TRAIN_APPS
 from swarm_ui.environments.phone.goal import (
     Change,
@@ -24,7 +25,7 @@ from swarm_ui.environments.phone.goal import (
     Source,
     Want,
 )
-from swarm_ui.environments.phone.sampling import Sampler, parameter_split
+from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import App, Catalogue, Device, Field, Row, Screen, Table
 
 TemplateSplit = Literal["train", "validation", "new_templates", "new_apps", "twins", "invented"]
@@ -103,7 +104,7 @@ def draw(template: Template, seed: int, *, number: int | None = None) -> Assignm
     """
     number = seed if number is None else number
     salt = crc32(template.name.encode(), number & 0xFFFFFFFF)
-    sampler = Sampler(random.Random(salt << 32 | number), parameter_split(seed))
+    sampler = Sampler(random.Random(salt << 32 | number), split_of(seed))
     device = template.install(sampler) if template.install else _device(template, sampler)
     drawn = template.draw(sampler, device)
     return Assignment(

@@ -12,43 +12,21 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from importlib.resources import files
-from typing import Literal, TypeVar
+from typing import TypeVar
 from zlib import crc32
 
-from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.errors import ConfigError
+from swarm_ui.environments.base import Split
 
-ParameterSplit = Literal["train", "validation", "test"]
 T = TypeVar("T")
 
-_SEEDS: dict[ParameterSplit, range] = {
-    "train": TRAIN_SEEDS,
-    "validation": VALIDATION_SEEDS,
-    "test": TEST_SEEDS,
-}
-_BUCKETS: dict[ParameterSplit, frozenset[int]] = {
+_BUCKETS: dict[Split, frozenset[int]] = {
     "train": frozenset(range(5)),
     "validation": frozenset((5, 6)),
     "test": frozenset((7, 8, 9)),
 }
 
 
-def parameter_split(seed: int) -> ParameterSplit:
-    """The split that a seed's parameters come from.
-
-    Raises:
-        ConfigError: the seed is in none of the three ranges.
-    """
-    for split, seeds in _SEEDS.items():
-        if seed in seeds:
-            return split
-    raise ConfigError(
-        f"phone: seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: "
-        "TRAIN_SEEDS, VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.phone"
-    )
-
-
-def owner(value: str) -> ParameterSplit:
+def owner(value: str) -> Split:
     """The split a value belongs to."""
     bucket = crc32(value.encode()) % 10
     return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
@@ -67,7 +45,7 @@ FIRST, LAST, NOUNS, VERBS = (POOLS[name] for name in ("first", "last", "nouns", 
 class Sampler:
     """Draws random values of one split, each at most once."""
 
-    def __init__(self, rng: random.Random, split: ParameterSplit) -> None:
+    def __init__(self, rng: random.Random, split: Split) -> None:
         self.rng = rng
         self.values: set[str] = set()
         """Everything drawn so far."""

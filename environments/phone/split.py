@@ -23,6 +23,7 @@ from zlib import crc32
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.environments.base import split_of
 from swarm_ui.environments.phone.apps import (
     ALARM,
     CONTACT,
@@ -38,7 +39,7 @@ from swarm_ui.environments.phone.apps import (
 from swarm_ui.environments.phone.environment import PhoneEnvironment, act
 from swarm_ui.environments.phone.goal import Create
 from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, draw, drawn
-from swarm_ui.environments.phone.sampling import Sampler, parameter_split
+from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table
 from swarm_ui.environments.phone.view import View
 from swarm_ui.errors import ConfigError
@@ -194,10 +195,7 @@ def _assign(task: str, seed: int, agents: int) -> Assignment:
     The assignment is kept, because a study plays one episode with many graphs. Episodes change only
     clones of its device.
     """
-    spec = SPLIT_TEMPLATES.get(task)
-    if spec is None:
-        known = ", ".join(SPLIT_TEMPLATES)
-        raise ConfigError(f"phone-split: no task {task!r}; expected one of {known}")
+    spec = SPLIT_TEMPLATES[task]
     template = Template(
         name=spec.name,
         split=spec.split,
@@ -229,7 +227,7 @@ def _draw(spec: SplitTemplate, seed: int, sampler: Sampler, device: Device) -> D
     form = {field.name: field for field in spec.into.form}
     given = {name: form[name].random_value(sampler) for name in spec.given}
     salt = crc32(spec.name.encode(), seed >> 1 & 0xFFFFFFFF)
-    hidden = Sampler(random.Random(salt << 33 | seed), parameter_split(seed))
+    hidden = Sampler(random.Random(salt << 33 | seed), split_of(seed))
     hidden.values = sampler.values
     values = _hide(spec, names, device, hidden)
     words = {**given, **dict(zip(NAMES, names, strict=False))}
@@ -323,7 +321,7 @@ class SplitPhone(PhoneEnvironment):
         """Draw the parameters of a task; equal arguments give the same assignment.
 
         Raises:
-            ConfigError: the task does not exist, or the seed belongs to no split.
+            ConfigError: the seed belongs to no split.
         """
         return _assign(task, seed, self._agents)
 

@@ -230,6 +230,9 @@ class InventedPhone(PhoneEnvironment):
         """Whether a task exists, on one of these devices or on another device."""
         return task in _templates(task, self._wordings)
 
+    def knows(self, task: str) -> bool:
+        return True  # ``assign`` refuses others
+
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task. It may belong to any device, or be the phone's own.
 

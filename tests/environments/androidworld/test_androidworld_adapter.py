@@ -122,17 +122,6 @@ async def test_success_is_checked_when_the_agent_declares(
     assert device.calls[-2:] == ["check", "tear down"]
 
 
-async def test_without_a_declaration_the_budget_ends_it_unchecked(
-    env: AndroidWorldEnvironment, device: Any
-) -> None:
-    await env.reset(task="WifiOn", seed=1)  # complexity 0.35: 3 steps
-    steps = [await env.step(CLICK) for _ in range(3)]
-    assert [step.truncated for step in steps] == [False, False, True]
-    assert steps[-1].reward == 0.0
-    assert "check" not in device.calls
-    assert device.calls[-1] == "tear down"
-
-
 async def test_equal_seeds_give_equal_goals_and_leave_our_generator_alone(
     env: AndroidWorldEnvironment, device: Any
 ) -> None:

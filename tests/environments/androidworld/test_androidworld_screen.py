@@ -65,15 +65,6 @@ def test_app_and_title_are_no_elements_and_neither_are_status_bar_and_keyboard()
     assert read(title="").app == "contacts"
 
 
-def test_icons_of_the_home_screen_are_apps() -> None:
-    screen = read(text(300, "Clock", clickable=True), title="Quickstep", package="com.x.launcher")
-    assert (screen.app, screen.elements[0].role, screen.elements[0].label) == (
-        "home",
-        "app",
-        "Clock",
-    )
-
-
 def test_fields_have_a_name_and_contents() -> None:
     label = text(300, "Phone")
     assert shown(

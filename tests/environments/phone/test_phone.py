@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
 
-import msgspec
 import pytest
-from graph_fakes import FixedModel
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from swarm_ui import Action, CollabGraph, GraphPolicy, read_jsonl, write_jsonl
-from swarm_ui.environment import Step, checker_version
+from swarm_ui import Action
+from swarm_ui.environment import Step
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.goal import CHECKER
 from swarm_ui.environments.phone.solver import UNREACHABLE
 from swarm_ui.environments.phone.templates import CORE, TEMPLATES
 from swarm_ui.environments.phone.view import HEIGHT, WIDTH
-from swarm_ui.environments.wrappers import ActionFilter
-from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.playing import compare_runs
 from swarm_ui.observation import Element, Observation
-from swarm_ui.rollout import rollout
 
 COMPLETE = Action(action_type="status", goal_status="complete")
 INFEASIBLE = Action(action_type="status", goal_status="infeasible")
@@ -204,17 +196,3 @@ def test_giving_up_is_graded_right_only_after_looking() -> None:
     at_once(phone.step(phone.expert()))
     assert phone.expert() == INFEASIBLE and phone.grade(INFEASIBLE) == 1.0
     assert at_once(phone.step(INFEASIBLE)).reward == 1.0
-
-
-async def test_an_episode_keeps_the_version_of_the_check(tmp_path: Path) -> None:
-    phone = ActionFilter(PhoneEnvironment())
-    assert checker_version(phone) == CHECKER == 2
-    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: COMPLETE.json()})))
-    episode = await rollout(phone, policy, task="notes-create", seed=1)
-    old = msgspec.structs.replace(episode, checker=1)
-    for name, found in (("a", old), ("b", old), ("c", episode)):
-        write_jsonl(tmp_path / f"{name}.jsonl", [found])
-    assert [e.checker for e in read_jsonl(tmp_path / "c.jsonl")] == [CHECKER]
-    assert compare_runs(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    with pytest.raises(ConfigError):  # verdicts of two versions of the check
-        compare_runs(tmp_path / "a.jsonl", tmp_path / "c.jsonl")

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from swarm_ui.environments.base import at_once
+from swarm_ui.environments.base import at_once, split_of
 from swarm_ui.environments.phone import (
     TEST_APPS,
     TEST_SEEDS,
@@ -17,7 +17,6 @@ from swarm_ui.environments.phone import (
     VALIDATION_SEEDS,
     PhoneEnvironment,
     jobs,
-    parameter_split,
     tasks,
     vocabulary,
 )
@@ -65,7 +64,7 @@ def test_test_apps_are_nowhere_in_training() -> None:
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_values_of_one_split_never_occur_in_another(name: str) -> None:
     for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS):
-        split = parameter_split(seeds[0])
+        split = split_of(seeds[0])
         values: set[str] = set()
         for seed in (*seeds[:8], seeds[-1]):
             values |= PHONE.assign(name, seed).parameters

@@ -28,9 +28,11 @@ from swarm_ui.environments.androidworld.handset.screen import HEIGHT, SCALE, WID
 _FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
 _EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))
 _SWITCHES = frozenset(("-W", "-S", "-R", "--activity-clear-top", ""))
-_OVERLAYS = ("com.example.ACTION_UPDATE_OVERLAY", "com.example.ACTION_UPDATE_SCOREBOARD")
-"""Broadcasts to android_world's own app, which displays the goal."""
-_SCANS = ("android.intent.action.MEDIA_SCANNER_SCAN_FILE",)
+_HEARD_BY_NOBODY = (
+    "com.example.ACTION_UPDATE_OVERLAY", "com.example.ACTION_UPDATE_SCOREBOARD",
+    "android.intent.action.MEDIA_SCANNER_SCAN_FILE",
+)  # fmt: skip
+"""Broadcasts to android_world's own app, which displays the goal, and to what looks for songs."""
 
 
 def _am(handset: Handset, args: list[str], data: bytes) -> str:
@@ -105,7 +107,7 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
             handset.clipboard = intent.extras.get("text", "")
             return f'{sent}Broadcast completed: result=-1, data="Text is copied into clipboard."\n'
         return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
-    if intent.action in _OVERLAYS or intent.action in _SCANS:
+    if intent.action in _HEARD_BY_NOBODY:
         return f"{sent}Broadcast completed: result=0\n"
     raise UnsupportedArguments(
         f"the handset does not support the broadcast {intent.action}; it supports clipper.get, "
@@ -135,12 +137,10 @@ def _stack(handset: Handset) -> str:
 
 def _recents(handset: Handset) -> str:
     """The output of ``dumpsys activity recents``: the tasks."""
-    lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
-    for place, app in enumerate(handset.recents):
-        number = _number(handset, app)
-        lines.append(f"  * Recent #{place}: Task{{#{number} type=standard}}")
-        lines.append(f"    id={number} userId=0 component={handset.apps[app].component}")
-    return "\n".join(lines) + "\n"
+    return "".join(
+        f"  * Recent #{place}: id={_number(handset, app)} {handset.apps[app].component}\n"
+        for place, app in enumerate(handset.recents)
+    )
 
 
 def _pm(handset: Handset, args: list[str], data: bytes) -> str:
