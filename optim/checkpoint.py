@@ -23,10 +23,9 @@ import torch
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import append_line, replacing_folder, write_atomic
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, expect_same
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.settings import expect_same
 
 _MAY_CHANGE = {"iterations", "concurrency", "micro_batch_tokens", "checkpointing"}
 """Settings that a resumed run may change."""

@@ -1,16 +1,96 @@
-"""Settings of stage 2, the learning of a team.
+"""Settings of learning, with their ranges, and checks of work that is continued.
 
-The paper (arXiv 2502.14496) publishes none of these numbers; the defaults are those of this
-library and were found on the embedded phone.
+The paper (arXiv 2502.14496) publishes no numbers; the defaults are those of this library, and
+those of stage 2, the learning of a team, were found on the embedded phone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.settings import Amount, Count, Natural, Open, Positive, Seed, Share, check
+from swarm_ui.files import write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out
+
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Natural = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0.0)]
+Positive = Annotated[float, Meta(gt=0.0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Open = Annotated[float, Meta(gt=0.0, lt=1.0)]
+
+
+def check(settings: object, where: str) -> None:
+    """Raise ``ConfigError`` that names every setting whose value its type does not allow."""
+    wrong = []
+    for name, kind in get_type_hints(type(settings), include_extras=True).items():
+        value = getattr(settings, name)
+        if is_dataclass(kind):
+            if not isinstance(value, kind):  # type: ignore[arg-type]
+                wrong.append(f"{name} must be {kind.__name__}(...), got {value!r}")  # type: ignore[union-attr]
+            continue
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            wrong.append(f"{name}: {error}, got {value!r}")
+    if wrong:
+        raise ConfigError(f"{where}: " + "; ".join(wrong))
+
+
+def begin(folder: Path, file: str, settings: Any, what: str, advice: str) -> None:
+    """Write the settings of new work (a record or a mapping) into an empty folder, or check that
+    they are those with which it was begun. ``advice``: what to do if not. Raises ``ConfigError``.
+    """
+    expect_no_links_out(folder)
+    path = folder / file
+    if path.exists():
+        try:
+            before = msgspec.json.decode(path.read_bytes(), type=type(settings))
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(f"'{path}' has no settings of a {what}: {error}") from error
+        expect_same(folder, before, settings, advice)
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(settings), indent=2))
+
+
+def expect_same(
+    folder: Path, then: object, now: object, advice: str, *, free: Collection[str] = ()
+) -> None:
+    """Raise ``ConfigError`` that names every setting in which the work in a folder was begun
+    otherwise, with the ``advice`` what to do. ``free``: last parts of the names of settings that
+    may differ."""
+    ours, theirs = (_flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
+    other = [
+        f"{name}: {_short(theirs.get(name))} then, {_short(ours.get(name))} now"
+        for name in {**theirs, **ours}
+        if name.rpartition(".")[2] not in free and theirs.get(name) != ours.get(name)
+    ]
+    if other:
+        told = "; ".join(other)
+        raise ConfigError(f"'{folder}' was begun with other settings ({told}); {advice}")
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        known = _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
+        found |= known or {f"{prefix}{name}": value}
+    return found
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]} …"
+
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
 POLICY_GRADIENT = ("grpo", "gspo")
@@ -129,3 +209,63 @@ class TeamConfig:
         filled = self.update.filled(model, shared=shared)
         progress = min(1.0, iteration / max(1, self.iterations - 1))
         return replace(filled, lr=(filled.lr or 0.0) * (1.0 - DECAY * progress))
+
+
+class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a training, in all stages. The paper gives none; every default here is ours."""
+
+    rank: Count = 16
+    """Rank of a new adapter; alpha is twice it."""
+    epochs: Positive = 1.0
+    """Number of epochs of each stage."""
+    max_steps: int = -1
+    """Optimiser steps of each stage; -1: as many as the epochs take."""
+    learning_rate: Positive = 1e-4
+    """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
+    zero."""
+    preference_learning_rate: Positive = 1e-5
+    """Learning rate of DPO."""
+    batch_size: Count = 4
+    """Samples in a batch of each process."""
+    accumulate: Count = 4
+    """Batches in one optimiser step."""
+    beta: Positive = 0.1
+    """The ``beta`` of DPO: strength of the constraint to stay close to the reference."""
+    preferences: bool = True
+    """Whether DPO on the preferences of level 3 ends the training."""
+    max_length: Count = 4096
+    """Maximum number of tokens of prompt and response together. Longer samples are left out and
+    counted, never truncated."""
+    bf16: bool | None = None
+    """Compute in bfloat16; the trained weights stay in float32. ``None``: if the processor has
+    instructions for it."""
+    checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+    seed: int = 0
+    save_steps: Count = 200
+    """Optimiser steps between checkpoints; an interrupted stage continues from the last one."""
+
+    def __post_init__(self) -> None:
+        check(self, "finetune")
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a stage: the samples, those that were too long, the optimiser steps, the mean
+    loss, and the wall time since it began or was continued."""
+
+    stage: str
+    samples: int
+    skipped: int
+    steps: int
+    loss: float
+    seconds: float
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a fine-tuning; ``done``: the share of all stages' steps, in [0, 1]."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float
+    done: float

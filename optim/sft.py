@@ -20,7 +20,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[att
 from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadata, write_metadata
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.files import replacing_folder
-from swarm_ui.optim.finetuning import FinetuneConfig, Result
+from swarm_ui.optim.config import FinetuneConfig, Result
 
 _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 _PLAIN = (

@@ -16,7 +16,7 @@ agents of this package were made in another way: see ``demos/base_agent``.
 
 from __future__ import annotations
 
-from swarm_ui.optim.finetuning import FinetuneConfig
+from swarm_ui.optim.config import FinetuneConfig
 from swarm_ui.optim.stage1.corpus import Totals, export, read_corpus, totals
 from swarm_ui.optim.stage1.finetune import finetune
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Origin, Sample

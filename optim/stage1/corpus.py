@@ -19,7 +19,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import LineFile, whole_lines, write_atomic
-from swarm_ui.optim.settings import begin
+from swarm_ui.optim.config import begin
 from swarm_ui.optim.stage1.samples import LEVELS, CorpusConfig, HeldOut, Sample, WalkResult
 from swarm_ui.rollout import Job
 

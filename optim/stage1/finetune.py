@@ -17,8 +17,7 @@ import msgspec
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder
-from swarm_ui.optim.finetuning import FinetuneConfig, Progress, Result
-from swarm_ui.optim.settings import begin
+from swarm_ui.optim.config import FinetuneConfig, Progress, Result, begin
 from swarm_ui.optim.stage1.corpus import PARTS, Folders, Row, conversational, gather, parts
 from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.storage.run_directory import installed

@@ -16,13 +16,6 @@ from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.stage1.checks import (
-    Read,
-    Reason,
-    canonical,
-    score_fault,
-    written,
-)
 from swarm_ui.optim.stage1.roles import (
     TEMPERATURE,
     Chat,
@@ -32,7 +25,18 @@ from swarm_ui.optim.stage1.roles import (
     answer_text,
     question_chat,
 )
-from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
+from swarm_ui.optim.stage1.samples import (
+    CorpusConfig,
+    Level,
+    Origin,
+    Read,
+    Reason,
+    Sample,
+    WalkResult,
+    canonical,
+    score_fault,
+    written,
+)
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout import Job
 from swarm_ui.rollout.episode import SOLVED, WAIT

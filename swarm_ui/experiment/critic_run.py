@@ -34,12 +34,12 @@ from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
-from swarm_ui.optim.settings import begin
+from swarm_ui.optim.config import begin
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.config import FinetuneConfig
     from swarm_ui.optim.credit.learned import CriticFigures, LabelledReply
-    from swarm_ui.optim.finetuning import FinetuneConfig
 
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
 _TEMPERATURES: dict[Seeds, tuple[float, ...]] = {

@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_fol
 from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.finetuning import Progress, Result
+    from swarm_ui.optim.config import Progress, Result
     from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig, HeldOut, Models, Totals
 
 DEFAULT_WALKS = 100

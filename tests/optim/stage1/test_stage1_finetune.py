@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from swarm_ui.errors import ConfigError, LearningError
-from swarm_ui.optim.finetuning import Progress
+from swarm_ui.optim.config import Progress
 from swarm_ui.optim.sft import load_tokenizer
 from swarm_ui.optim.stage1 import (
     CorpusConfig,
