@@ -20,10 +20,12 @@ from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
 from swarm_ui.optim.credit.llm import critic_chat, read_verdict
-from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Read
+from swarm_ui.optim.stage1.samples import CorpusConfig, Level
 from swarm_ui.prompts import context, decision_chat, format_named, said
 
 Chat = tuple[ChatMessage, ...]
+Read = tuple[str, Action]
+"""A reply in canonical form, and its action."""
 TEMPERATURE = 0.7
 """For questions, instructions, neighbours and adversary; of walks and verdicts it is 0."""
 _MOST_TOKENS = 1024

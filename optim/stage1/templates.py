@@ -17,8 +17,8 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.roles import Item, WalkState
-from swarm_ui.optim.stage1.samples import Level, Read
+from swarm_ui.optim.stage1.roles import Item, Read, WalkState
+from swarm_ui.optim.stage1.samples import Level
 
 _REASONS = (
     "{what} is the next thing to do for this goal.",

@@ -9,35 +9,26 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from swarm_ui.action import Action, parse_action
+from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
+from swarm_ui.optim.adversary import fits, with_label
 from swarm_ui.optim.stage1.roles import (
     TEMPERATURE,
     Chat,
     Item,
+    Read,
     Role,
     WalkState,
     answer_text,
     question_chat,
 )
-from swarm_ui.optim.stage1.samples import (
-    CorpusConfig,
-    Level,
-    Origin,
-    Read,
-    Reason,
-    Sample,
-    WalkResult,
-    canonical,
-    score_fault,
-    written,
-)
-from swarm_ui.prompts import format_named
+from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
+from swarm_ui.prompts import format_named, reason_of, utterance
 from swarm_ui.rollout import Job
 from swarm_ui.rollout.episode import SOLVED, WAIT
 
@@ -53,6 +44,10 @@ _FIRST_SCREEN = 0.2
 of all walks are similar. This and the next are the values in the method's released code."""
 _MOST = {"complete": 2, "answer": 1}
 """Maximum number of instructions for one screen that end with these."""
+
+
+Reason = str
+"""Why an item is dropped; reasons are counted."""
 
 
 class Roles(NamedTuple):
@@ -276,6 +271,53 @@ def _checked(
     if ends[end] > _MOST.get(end, ends[end]):
         return f"more than {_MOST[end]} with '{end}' on one screen"
     return Item(asked, text)
+
+
+def canonical(reply: str, observation: Observation) -> Read | Reason:
+    """A reply in canonical form, with its action; or the reason why it is dropped.
+
+    The canonical form is a reason, then the action with the label of its element. Good and bad
+    replies get the same form, so that they differ only in content.
+    """
+    action = parse_action(reply)
+    if isinstance(action, Unparsed):
+        return "no valid action"
+    if not observation.offers(action.action_type):
+        return "an act that means nothing here"
+    if not fits(action, observation):
+        return "impossible on this screen"
+    meant = observation.element(action.index)
+    label = "" if meant is None else _plain(meant.label)
+    if action.target and label not in ("", _plain(action.target)):
+        return "label and number of different elements"
+    action = with_label(action, observation)
+    text = utterance(reply, action)
+    reason = text.rpartition("\nAction:")[0].removeprefix("Reason:").strip()
+    if not reason:
+        return "no reason given"
+    return f"Reason: {' '.join(reason.split())}\nAction: {action.json()}", action
+
+
+def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
+    """What :func:`canonical` returned as written to the corpus: in its format, with or without
+    reason."""
+    if config.prompt_format == "json" and config.reasons:
+        return canonical_reply
+    reason = reason_of(canonical_reply) if config.reasons else ""
+    return format_named(config.prompt_format).write(action, screen, reason)
+
+
+def score_fault(score: float | None) -> Reason | None:
+    """Why an item with this score is dropped; ``None`` if it is not."""
+    if score is None:
+        return "the critic did not say"
+    if score > 0.5:
+        return None
+    return "judged wrong" if score < 0.5 else "the critic cannot tell"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def random_action(observation: Observation, rng: random.Random) -> Action | None:

@@ -23,7 +23,7 @@ from swarm_ui.optim.stage1 import (
     read_corpus,
     synthesize,
 )
-from swarm_ui.optim.stage1.samples import canonical
+from swarm_ui.optim.stage1.walk import canonical
 from swarm_ui.prompts import decision_chat
 
 NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
