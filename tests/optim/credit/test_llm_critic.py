@@ -108,8 +108,6 @@ async def test_a_failed_agent_is_unscored_and_an_unparsable_reply_is_judged() ->
     model = ScriptedModel([verdict(agent_0=1, agent_1=0)])
     table = await credit_by(LLMCritic(model), trace(failed, garbled))
     assert table.values[0] == ((None, 0.0),)
-    silent = await credit_by(LLMCritic(ScriptedModel([])), trace(failed))
-    assert silent.values[0] == ((None, None),)
 
 
 async def test_a_model_that_fails_is_an_error_and_not_a_zero() -> None:

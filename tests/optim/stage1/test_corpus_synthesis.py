@@ -155,10 +155,6 @@ async def test_other_settings_need_another_folder(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 1)
     with pytest.raises(ConfigError):
         await scripted_corpus(tmp_path / "c", 1, CorpusConfig(questions=4))
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "thesis.txt").write_text("mine")
-    with pytest.raises(ConfigError):
-        await scripted_corpus(tmp_path / "d", 1)
 
 
 # -- quality ----------------------------------------------------------------------------------
