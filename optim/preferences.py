@@ -25,7 +25,7 @@ from swarm_ui.credit import Credit, credited
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.critic import Groups, screen_key
-from swarm_ui.prompts import format_named
+from swarm_ui.prompts import format_named, reason_of
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 CreditMatrix = Sequence[Sequence[float | None]]
@@ -294,7 +294,7 @@ def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:
 
 def reason_given(message: Message) -> str:
     """The reason in a message that proposes an action; empty if it gives none."""
-    return format_named(message.prompt_format).reason(message.content)
+    return reason_of(message.content, message.prompt_format)
 
 
 def unparsed(call: Call) -> bool:

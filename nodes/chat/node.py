@@ -283,5 +283,5 @@ def _screen(observation: Observation) -> str:
     if not observation.elements and not observation.app:
         return ""
     front = f"(in front: {inside(observation.app)})\n" if observation.app else ""
-    rows = inside(render(one_line_each(observation)), keep_lines=True)
+    rows = without_tags(render(one_line_each(observation)))
     return f"On the screen:\n<screen>\n{front}{rows}\n</screen>"

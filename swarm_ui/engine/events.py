@@ -1,17 +1,14 @@
-"""Events of a run, and the stream of them that :meth:`CollabGraph.stream` returns.
+"""Events of a run.
 
 Times are seconds since the start of the run. Every event contains the name of its run.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-from swarm_ui.engine.tasks import cancelled
 from swarm_ui.trace.records import Call, Trace
 
 
@@ -56,21 +53,3 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 Event = CallStarted | Token | CallFinished | Finished
 OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
-
-
-async def stream_of(
-    begin: Callable[[OnEvent], Coroutine[Any, Any, Trace]],
-) -> AsyncGenerator[Event, None]:
-    """The events of a run, in the order they happen; see :meth:`CollabGraph.stream`.
-
-    ``begin``: starts the run with a function that is called with each event.
-    """
-    events: asyncio.Queue[Event | None] = asyncio.Queue()
-    running = asyncio.get_running_loop().create_task(begin(events.put_nowait))
-    running.add_done_callback(lambda _: events.put_nowait(None))
-    try:
-        while (event := await events.get()) is not None:
-            yield event
-        running.result()
-    finally:
-        await cancelled([running])

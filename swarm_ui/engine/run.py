@@ -85,7 +85,7 @@ async def run(
             finally:
                 session.close()
         if journal is not None:
-            journal.finish(run_id)
+            journal.write(run_id, None)
     finally:
         if journal is not None:
             journal.close(run_id)

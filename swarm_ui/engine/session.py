@@ -179,7 +179,7 @@ class Session:
             id=context.message_id,
             sender=context.node,
             round=context.round,
-            content=reply.content if reply.content.isascii() else encodable(reply.content),
+            content=encodable(reply.content),
             action=reply.action,
             error=reply.error if reply.error is None else encodable(reply.error),
             prompt_format=(made.completion or reply).prompt_format,
@@ -229,13 +229,11 @@ class Session:
         """Keep a question that waits for a person, also in the journal."""
         self.questions[question.id] = question
         if self._journal is not None:
-            self._journal.ask(self.run, question)
+            self._journal.write(self.run, question)
 
 
 def _generation(completion: Completion) -> Generation:
     """How a reply was made, without the reply, which the message holds."""
     found = msgspec.convert(completion, Generation, from_attributes=True)
-    if found.prompt.isascii() and found.model.isascii():
-        return found
     prompt, model = encodable(found.prompt), encodable(found.model)
     return msgspec.structs.replace(found, prompt=prompt, model=model)

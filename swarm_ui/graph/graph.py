@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Event, OnEvent, stream_of
+from swarm_ui.engine.events import Event
 from swarm_ui.engine.run import RunOptions, run
-from swarm_ui.engine.tasks import run_blocking
+from swarm_ui.engine.tasks import cancelled, run_blocking
 from swarm_ui.errors import GraphError
 from swarm_ui.graph import convert
 from swarm_ui.graph.check import function_name
@@ -77,7 +78,7 @@ class CollabGraph(Dag):
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
         return run_blocking(self.run(observation, **options))
 
-    def stream(
+    async def stream(
         self, observation: Observation | str, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[Event, None]:
         """The events of a run while it is running; the last is ``Finished``, with the trace::
@@ -87,14 +88,18 @@ class CollabGraph(Dag):
                     ...
 
         If the run fails, the events before are yielded first, and then the exception is raised.
-        Closing the stream cancels an unfinished run.
+        Closing the stream cancels an unfinished run. It takes the place of ``on_event``.
         """
-
-        def begin(tell: OnEvent) -> Coroutine[Any, Any, Trace]:
-            options["on_event"] = tell
-            return self.run(observation, **options)
-
-        return stream_of(begin)
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        options["on_event"] = events.put_nowait
+        running = asyncio.create_task(self.run(observation, **options))
+        running.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            running.result()
+        finally:
+            await cancelled([running])
 
     replay = recorded.replay
     """Replay a trace with changes; see :func:`swarm_ui.engine.replay.replay`."""

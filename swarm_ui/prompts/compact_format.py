@@ -104,10 +104,6 @@ class CompactFormat:
         wrong = unfit(action)
         return action if wrong is None else Unparsed(reason=wrong, text=reply)
 
-    def reason(self, reply: str) -> str:
-        """The lines before the action."""
-        return reason_of(reply, self.name)
-
     def replies(self, decision: Decision) -> list[Reply]:
         """The possible replies: every possible action, without a reason.
 

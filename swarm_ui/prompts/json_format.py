@@ -10,7 +10,7 @@ from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Observation, Past, render
-from swarm_ui.prompts.message_text import heard_messages, reason_of, utterance
+from swarm_ui.prompts.message_text import heard_messages, utterance
 from swarm_ui.prompts.possible_actions import opened, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat, inside, one_line_each, without_tags
@@ -131,7 +131,7 @@ def context(
         lines.insert(0, f"(the first {first} are left out)")
     done = "\n".join(lines) or "(nothing yet)"
     rows = render(one_line_each(observation), dropped=frozenset(dropped.elements))
-    screen = inside(rows, keep_lines=True) or "(nothing to act on)"
+    screen = without_tags(rows) or "(nothing to act on)"
     front = f"(in front: {inside(observation.app)})\n" if observation.app else ""
     return (
         f"Goal: {without_tags(observation.goal)}\n\n"
@@ -192,10 +192,6 @@ class JsonFormat:
     ) -> Action | Abstain | Unparsed:
         """The last JSON object of the reply."""
         return parse_reply(reply) if partial else parse_action(reply)
-
-    def reason(self, reply: str) -> str:
-        """The text before the action, without ``Reason:``."""
-        return reason_of(reply, self.name)
 
     def replies(self, decision: Decision) -> list[Reply]:
         """The possible replies: a reason of one line, then any possible action."""

@@ -38,7 +38,7 @@ class PromptFormat(Protocol):
         ...
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
-        """The text of a reply. :meth:`parse` reads its action, and :meth:`reason` its reason.
+        """The text of a reply. :meth:`parse` reads its action.
 
         Args:
             action: the action, in the indices of ``observation``.
@@ -55,10 +55,6 @@ class PromptFormat(Protocol):
         Its element may not exist: that is for the caller to check. With ``partial`` the agent sees
         only a part of the screen, and may abstain.
         """
-        ...
-
-    def reason(self, reply: str) -> str:
-        """The reply without its action; empty if it gives no reason."""
         ...
 
     def replies(self, decision: Decision) -> list[Reply]:

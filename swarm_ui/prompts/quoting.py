@@ -60,9 +60,9 @@ def cut(text: str) -> str:
     return f"{text[:half]} (… {left_out} characters are left out …) {text[-half:]}"
 
 
-def inside(text: str, *, keep_lines: bool = False) -> str:
-    """Text that cannot close the block that contains it."""
-    return without_tags(text if keep_lines else flat(text))
+def inside(text: str) -> str:
+    """Text on one line that cannot close the block that contains it."""
+    return without_tags(flat(text))
 
 
 def without_tags(text: str) -> str:

@@ -80,7 +80,7 @@ def tools_as_text(
     results in a turn of the user. A description that is already there is not written again.
     """
     offers = "\n".join(
-        f"- {tool.name}: {_one_line(tool.description)} {tool.parameters}" for tool in tools
+        f"- {tool.name}: {' '.join(tool.description.split())} {tool.parameters}" for tool in tools
     )
     turns: list[ChatMessage] = []
     names: dict[str, str] = {}
@@ -90,7 +90,8 @@ def tools_as_text(
             bare = [msgspec.structs.replace(call, id="") for call in turn.calls]
             turn = ChatMessage("assistant", written_calls(turn.content, bare), turn.images)
         elif turn.role == "tool":
-            shown = _result(names.get(turn.answers, "a tool"), turn.content)
+            name = inside(names.get(turn.answers, "a tool"))
+            shown = f"Result of {name}:\n<result>\n{without_tags(turn.content)}\n</result>"
             if turns and turns[-1].role == "user":
                 shown = f"{turns[-1].content}\n\n{shown}"
                 turns[-1] = msgspec.structs.replace(turns[-1], content=shown)
@@ -104,14 +105,6 @@ def tools_as_text(
         system = f"{turns[0].content}\n\n{instructions}".strip()
         return (msgspec.structs.replace(turns[0], content=system), *turns[1:])
     return (ChatMessage("system", instructions), *turns)
-
-
-def _result(name: str, text: str) -> str:
-    return f"Result of {inside(name)}:\n<result>\n{without_tags(text)}\n</result>"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _object(arguments: str) -> object:

@@ -61,17 +61,9 @@ def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> s
     [assistant]
     This.
     """
-    return "\n\n".join([*([_offered(tools)] if tools else []), *map(_written, chat)])
-
-
-def _offered(tools: Sequence[ToolSpec]) -> str:
-    lines = [
-        msgspec.json.encode(
-            [tool.name, tool.description, msgspec.Raw(tool.parameters.encode())]
-        ).decode()
-        for tool in tools
-    ]
-    return "\n".join(["[tools]", *lines])
+    offered = [[t.name, t.description, msgspec.Raw(t.parameters.encode())] for t in tools]
+    lines = ["[tools]", *(msgspec.json.encode(tool).decode() for tool in offered)]
+    return "\n\n".join([*(["\n".join(lines)] if tools else []), *map(_written, chat)])
 
 
 def _written(turn: ChatMessage) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -82,35 +81,28 @@ def ray_rollouts(
             f"rollouts: {workers} workers with {slots} slots; expected at least 1 of each"
         )
     # In a tuple, because Ray would read it again for every call.
-    fleet = _Fleet(
-        (_sendable(make_environment, "the environment", ray.put),),
-        lru_cache(_KEPT_WORKS)(
-            lambda work: (_sendable(work, "the policy, or its intervention,", ray.put),)
-        ),
-        slots, retries, losses, needs, patience, warn,
-    )  # fmt: skip
-    return Rollouts([RayWorker(k, fleet) for k in range(workers)], losses=losses)
-
-
-@dataclass(frozen=True)
-class _Fleet:
-    """What the workers have in common; see :func:`ray_rollouts`."""
-
-    make: tuple[Any]
-    send: Callable[[Work], tuple[Any]]
-    slots: int
-    retries: int
-    losses: int
-    needs: Mapping[str, float]
-    patience: float
-    warn: Callable[[str], None]
+    make = (_sendable(make_environment, "the environment", ray.put),)
+    send = lru_cache(_KEPT_WORKS)(
+        lambda work: (_sendable(work, "the policy, or its intervention,", ray.put),)
+    )
+    fleet = [
+        RayWorker(k, make, send, slots, retries, losses, needs, patience, warn)
+        for k in range(workers)
+    ]
+    return Rollouts(fleet, losses=losses)
 
 
 class RayWorker:
-    """A worker in the cluster, and those that replace it."""
+    """A worker in the cluster, and those that replace it; see :func:`ray_rollouts`."""
 
-    def __init__(self, number: int, fleet: _Fleet) -> None:
-        self.number, self.slots, self._fleet = number, fleet.slots, fleet
+    def __init__(
+        self, number: int, make: tuple[Any], send: Callable[[Work], tuple[Any]], slots: int,
+        retries: int, losses: int, needs: Mapping[str, float], patience: float,
+        warn: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.number, self.slots = number, slots
+        self._make, self._send, self._retries, self._losses = make, send, retries, losses
+        self._needs, self._patience, self._warn = needs, patience, warn
         self.pid: int | None = None
         """The id of its process; ``None`` while it does not run."""
         self._starting = asyncio.Lock()
@@ -126,7 +118,7 @@ class RayWorker:
             while self._actor is None:
                 if self._refused is not None:
                     raise self._refused
-                if self._row > self._fleet.losses:
+                if self._row > self._losses:
                     raise WorkerLost(self._last)
                 if self._row:
                     await asyncio.sleep(min(_LONGEST, 2.0 ** (self._row - 1)))
@@ -136,23 +128,22 @@ class RayWorker:
                     self._lose(loss)
                 except ConfigError as error:
                     self._refused = error
-                    self._fleet.warn(f"worker {self.number} does not play: {error}")
+                    self._warn(f"worker {self.number} does not play: {error}")
 
     async def _begin(self) -> Any:
         """A running actor. Raises ``ConfigError`` if there is no room for it."""
-        fleet = self._fleet
-        custom = dict(fleet.needs)
+        custom = dict(self._needs)
         kind = imported().remote(_Player).options(
             max_restarts=0, max_concurrency=self.slots + CONTROL_CALLS,
             num_cpus=custom.pop("CPU", 0), num_gpus=custom.pop("GPU", 0), resources=custom,
         )  # fmt: skip
-        actor = kind.remote(os.getcwd(), fleet.make, self.slots, fleet.retries)
+        actor = kind.remote(os.getcwd(), self._make, self.slots, self._retries)
         report = asyncio.get_running_loop().call_later(
-            REPORT, lambda: fleet.warn(missing(self.number, fleet.needs))
+            REPORT, lambda: self._warn(missing(self.number, self._needs))
         )
         try:
             hello = _answered(actor.hello.remote(), starting=True)
-            node, self.pid, version = await asyncio.wait_for(hello, fleet.patience)
+            node, self.pid, version = await asyncio.wait_for(hello, self._patience)
             if version != __version__:
                 raise ConfigError(
                     f"the worker on {node} has swarm-ui {version}, this process {__version__}; "
@@ -161,7 +152,7 @@ class RayWorker:
         except BaseException as error:
             _kill(actor)
             if isinstance(error, TimeoutError):
-                raise ConfigError(missing(self.number, fleet.needs)) from error
+                raise ConfigError(missing(self.number, self._needs)) from error
             raise
         finally:
             report.cancel()
@@ -173,7 +164,7 @@ class RayWorker:
         actor = self._actor
         if actor is None:  # another slot has noticed the loss
             raise WorkerLost(self._last, begun=False)
-        call = actor.play.remote(job, self._fleet.send(work))
+        call = actor.play.remote(job, self._send(work))
         try:
             data, notes = await _answered(call)
         except asyncio.CancelledError:
@@ -208,9 +199,9 @@ class RayWorker:
         self._row += 1
         self._last = f"worker {self.number}{self._where}: {loss}"
         end = "its episodes are played again elsewhere"
-        if self._row > self._fleet.losses:
+        if self._row > self._losses:
             end += "; it was lost too often and is not started again"
-        self._fleet.warn(f"{self._last}; {end}")
+        self._warn(f"{self._last}; {end}")
 
 
 class _Player:

@@ -27,12 +27,8 @@ Acting = Policy | CollabGraph
 """Who acts: a policy, or a graph, which stands for its :class:`GraphPolicy`."""
 
 
-class Attempt(Protocol):
-    """Plays one episode."""
-
-    def __call__(
-        self, environment: Environment, /, *, task: str, seed: int
-    ) -> Awaitable[Episode]: ...
+Attempt = Callable[..., Awaitable[Episode]]
+"""Plays one episode: ``await attempt(environment, task=..., seed=...)``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,23 +133,20 @@ class Journal:
                 raise
             return dict(record.calls)
 
-    def write(self, run: str, call: Call, inside: tuple[str, ...] = ()) -> None:
-        """Write a call that is not there yet. Raises ``ConfigError`` if that is not possible.
+    def write(self, run: str, what: Call | Question | None, inside: tuple[str, ...] = ()) -> None:
+        """Write a call, a question that waits for a person, or, with ``None``, that the run has
+        finished, unless it is there. Raises ``ConfigError`` if that is not possible.
 
-        ``inside``: ids of the calls inside it, in the order of the trace.
+        ``inside``: ids of the calls inside a call, in the order of the trace.
         """
-        if self._runs[run].calls.get(call.id) is not call:
-            self._write(_Line(run=run, call=call, inside=inside))
-
-    def ask(self, run: str, question: Question) -> None:
-        """Write that a call waits for a person."""
-        if self._runs[run].questions.get(question.id) != question:
-            self._write(_Line(run=run, question=question))
-
-    def finish(self, run: str) -> None:
-        """Write that a run has finished."""
-        if not self._runs[run].finished:
+        record = self._runs[run]
+        if isinstance(what, Call):
+            if record.calls.get(what.id) is not what:
+                self._write(_Line(run=run, call=what, inside=inside))
+        elif what is None and not record.finished:
             self._write(_Line(run=run, finished=True))
+        elif what is not None and record.questions.get(what.id) != what:
+            self._write(_Line(run=run, question=what))
 
     def close(self, run: str) -> None:
         """End the use of the file by a run; the last one closes and unlocks it."""

@@ -12,7 +12,7 @@ from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
-from swarm_ui.prompts import FORMATS, FreeText
+from swarm_ui.prompts import FORMATS, FreeText, reason_of
 
 COMPACT = FORMATS["compact"]
 both = pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
@@ -72,7 +72,7 @@ def test_an_action_and_its_reason_are_read_back(form, data) -> None:  # type: ig
     read = form.parse(reply, screen)
     assert isinstance(read, Action), read
     assert (read.key, read.text) == (action.key, action.text)
-    assert form.reason(reply) == reason
+    assert reason_of(reply, form.name) == reason
 
 
 @both
