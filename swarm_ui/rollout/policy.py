@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.observation import Observation
@@ -46,26 +45,15 @@ def as_policy(given: Policy | CollabGraph) -> Policy:
 class GraphPolicy:
     """A team decides: the same graph in all episodes, or one drawn for each."""
 
-    def __init__(
-        self,
-        graph: CollabGraph | Draw,
-        *,
-        name: str | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        """
-        Args:
-            graph: a graph, or a function that draws one for an episode.
-            name: the policy's name in tables; by default that of the graph.
-            limits: the limits of each decision.
-        """
+    def __init__(self, graph: CollabGraph | Draw, *, name: str | None = None) -> None:
+        """``graph``: a graph, or a function that draws one for an episode; ``name``: in tables; by
+        default that of the graph."""
         if not callable(graph):  # a graph is callable too, as a node of another graph
             raise ConfigError(
                 "GraphPolicy: expected a CollabGraph, or a function (task, seed) that draws one, "
                 f"got an object of type {type(graph).__name__}"
             )
         self._graph = graph
-        self._limits = limits
         self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
 
     def begin(self, *, task: str, seed: int) -> Decide:
@@ -73,8 +61,6 @@ class GraphPolicy:
         graph, logprob = (source, None) if isinstance(source, CollabGraph) else source(task, seed)
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            return await graph.run(
-                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits
-            )
+            return await graph.run(observation, seed=seed, run_id=run, edge_logprob=logprob)
 
         return decide

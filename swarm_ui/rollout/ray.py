@@ -22,8 +22,8 @@ from swarm_ui.rollout.worker import LocalWorker, PerWorker, Work, WorkerLost
 from swarm_ui.trace.records import Episode
 from swarm_ui.version import __version__
 
-REPORT = 10.0
-"""Seconds without resources after which the waiting is reported."""
+REPORT, PATIENCE = 10.0, 300.0
+"""Seconds without resources after which the waiting is reported, and after which it ends."""
 CONTROL_CALLS = 8
 """Calls that a worker accepts beside episodes."""
 CLOSING = 15.0
@@ -40,9 +40,7 @@ def ray_rollouts(
     workers: int | None = None,
     slots: int = 1,
     resources: Mapping[str, float] | None = None,
-    retries: int = 1,
     losses: int = 3,
-    patience: float = 300.0,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Rollouts:
     """Rollouts in a cluster, or, with a local one, in processes of this machine::
@@ -61,12 +59,11 @@ def ray_rollouts(
         resources: what Ray reserves for a worker, by Ray's names, such as ``{"CPU": 1, "GPU": 0.5,
             "emulator": 1}``; by default one CPU. Ray only counts them and limits no usage. A node
             declares its own with ``ray start --resources='{"emulator": 4}'``.
-        retries: how often an episode is played again in a worker after a fault.
         losses: how often a job is played again after the loss of its worker, before its episode
             has a fault; and how often a worker is replaced in a row without a finished episode.
-        patience: seconds that a worker waits for resources. Then the others play without it; if
-            there are none, the stream raises ``ConfigError``.
-        warn: called with one line when a worker is lost.
+        warn: called with one line when a worker is lost, or waits for resources. After
+            ``PATIENCE`` seconds the others play without it; if there are none, the stream raises
+            ``ConfigError``.
 
     Raises ``ConfigError`` if a number is below 1, the environment cannot be sent, or this process
     is not connected to a cluster.
@@ -85,10 +82,7 @@ def ray_rollouts(
     send = lru_cache(_KEPT_WORKS)(
         lambda work: (_sendable(work, "the policy, or its intervention,", ray.put),)
     )
-    fleet = [
-        RayWorker(k, make, send, slots, retries, losses, needs, patience, warn)
-        for k in range(workers)
-    ]
+    fleet = [RayWorker(k, make, send, slots, losses, needs, warn) for k in range(workers)]
     return Rollouts(fleet, losses=losses)
 
 
@@ -97,12 +91,11 @@ class RayWorker:
 
     def __init__(
         self, number: int, make: tuple[Any], send: Callable[[Work], tuple[Any]], slots: int,
-        retries: int, losses: int, needs: Mapping[str, float], patience: float,
-        warn: Callable[[str], None],
+        losses: int, needs: Mapping[str, float], warn: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.number, self.slots = number, slots
-        self._make, self._send, self._retries, self._losses = make, send, retries, losses
-        self._needs, self._patience, self._warn = needs, patience, warn
+        self._make, self._send = make, send
+        self._losses, self._needs, self._warn = losses, needs, warn
         self.pid: int | None = None
         """The id of its process; ``None`` while it does not run."""
         self._starting = asyncio.Lock()
@@ -137,13 +130,13 @@ class RayWorker:
             max_restarts=0, max_concurrency=self.slots + CONTROL_CALLS,
             num_cpus=custom.pop("CPU", 0), num_gpus=custom.pop("GPU", 0), resources=custom,
         )  # fmt: skip
-        actor = kind.remote(os.getcwd(), self._make, self.slots, self._retries)
+        actor = kind.remote(os.getcwd(), self._make, self.slots)
         report = asyncio.get_running_loop().call_later(
             REPORT, lambda: self._warn(missing(self.number, self._needs))
         )
         try:
             hello = _answered(actor.hello.remote(), starting=True)
-            node, self.pid, version = await asyncio.wait_for(hello, self._patience)
+            node, self.pid, version = await asyncio.wait_for(hello, PATIENCE)
             if version != __version__:
                 raise ConfigError(
                     f"the worker on {node} has swarm-ui {version}, this process {__version__}; "
@@ -207,11 +200,11 @@ class RayWorker:
 class _Player:
     """The process in the cluster. Ray runs it as an actor, in one event loop."""
 
-    def __init__(self, folder: str, make: tuple[Any], slots: int, retries: int) -> None:
+    def __init__(self, folder: str, make: tuple[Any], slots: int) -> None:
         if os.path.isdir(folder):  # of the driver, if this machine has it too
             os.chdir(folder)
         made: PerWorker[MakeEnvironment] = PerWorker(partial(_received, make))
-        self._worker = LocalWorker(made, slots=slots, retries=retries)
+        self._worker = LocalWorker(made, slots=slots)
         self._read = lru_cache(_KEPT_WORKS)(lambda sent: asyncio.ensure_future(_received(sent)))
 
     async def hello(self) -> tuple[str, int, str]:

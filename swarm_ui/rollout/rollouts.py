@@ -206,21 +206,18 @@ async def rollout_many(
     concurrency: int = 8,
     progress: OnEpisode | None = None,
     intervention: Intervene | None = None,
-    retry: bool = True,
     max_steps: int | None = None,
 ) -> list[Episode]:
     """Play all jobs, (task, seed) pairs; returns their episodes in the same order.
 
     Args:
         environments: a function that makes an environment, called at most ``concurrency`` times,
-            and once more after each fault; all of them are closed, also after a cancellation. Or
-            open :class:`Rollouts`, which stay open.
+            and once more after each fault, to play the episode again; all of them are closed, also
+            after a cancellation. Or open :class:`Rollouts`, which stay open.
         policy: a graph, or a policy; serves all episodes.
         concurrency: maximum number of episodes at the same time; rollouts have their own.
         progress: called after each episode, in the order they end.
         intervention, max_steps: see :func:`~swarm_ui.rollout.episode.rollout`.
-        retry: play an episode with a fault once more, in a new environment; rollouts have their
-            own setting.
 
     Raises:
         BudgetExceeded: its ``episodes`` holds all finished episodes, in the order of ``jobs``.
@@ -229,7 +226,7 @@ async def rollout_many(
         if concurrency < 1:
             raise ConfigError(f"rollout_many: concurrency must be at least 1, got {concurrency}")
         size = max(1, min(concurrency, len(jobs)))
-        worker = LocalWorker(environments, slots=size, retries=int(retry))
+        worker = LocalWorker(environments, slots=size)
         async with Rollouts([worker]) as rollouts:
             return await rollout_many(
                 rollouts, policy, jobs, progress=progress, intervention=intervention,

@@ -88,31 +88,26 @@ class Worker(Protocol):
 
 
 class LocalWorker:
-    """Plays in this process. An environment with a fault is replaced, and the episode repeated.
+    """Plays in this process. An environment with a fault is replaced, and its episode repeated.
 
     Environments are made when they are needed, and kept for later episodes.
     """
 
     def __init__(
-        self,
-        make_environment: MakeEnvironment | PerWorker[MakeEnvironment],
-        *,
-        slots: int = 8,
-        retries: int = 1,
+        self, make_environment: MakeEnvironment | PerWorker[MakeEnvironment], *, slots: int = 8
     ) -> None:
         """
         Args:
             make_environment: called at most ``slots`` times, and once more after each fault; may
                 be a coroutine function.
             slots: episodes, and so environments, at the same time.
-            retries: how often an episode is played again after a fault, in a new environment.
         """
         if slots < 1:
             raise ConfigError(f"LocalWorker: 'slots' must be at least 1, got {slots}")
         if not isinstance(make_environment, PerWorker):
             check_factory(make_environment)
         self.slots = slots
-        self._make, self._retries = make_environment, retries
+        self._make = make_environment
         # A cancelled episode that has not ended yet keeps its place.
         self._places = asyncio.Semaphore(slots)
         self._playing: set[asyncio.Task[Any]] = set()
@@ -136,7 +131,7 @@ class LocalWorker:
                         rollout, policy=policy, intervention=work.intervention,
                         max_steps=work.max_steps,
                     ), policy.name  # fmt: skip
-                for _ in range(1 + self._retries):
+                for _ in range(2):
                     episode = await self._try(job, attempt, actor)
                     if episode.fault is None:
                         break

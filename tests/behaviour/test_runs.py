@@ -143,14 +143,14 @@ def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -
 
 async def test_in_episodes_a_failure_of_all_agents_is_a_fault_and_never_reward_0() -> None:
     policy = GraphPolicy(team(Failing(ModelUnavailable("down"), "a", "b"), "a", "b"))
-    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)])
     assert episode.success is None and not episode.steps
     assert episode.fault is not None and episode.fault.kind == "unavailable"
 
 
 async def test_in_episodes_unusable_replies_of_all_agents_cost_a_step() -> None:
     policy = GraphPolicy(team(Failing(ReplyError("nothing in it"), "a", "b"), "a", "b"))
-    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)])
     assert episode.fault is None and len(episode.steps) == 3
     assert all(step.executed == Action(action_type="wait") for step in episode.steps)
 

@@ -189,13 +189,16 @@ def test_what_cannot_be_sent_is_made_in_each_worker(tmp_path: Path) -> None:
     assert [e.policy for e in asyncio.run(play(PerWorker(clicker)))] == ["clicker", "clicker"]
 
 
-def test_missing_resources_are_named_and_no_silent_wait(tmp_path: Path) -> None:
+def test_missing_resources_are_named_and_no_silent_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.rollout.ray.PATIENCE", 0.5)
     told: list[str] = []
     needs = {"emulator": 1}
 
     async def play() -> None:
         async with ray_rollouts(
-            partial(MortalWorld, str(tmp_path)), workers=1, resources=needs, patience=0.5,
+            partial(MortalWorld, str(tmp_path)), workers=1, resources=needs,
             warn=told.append,
         ) as rollouts:  # fmt: skip
             await rollout_many(rollouts, clicker(), jobs(1))

@@ -90,8 +90,8 @@ def jobs(*seconds: int) -> list[Job]:
     return [("wait", s) for s in seconds]
 
 
-def local(worlds: Callable[[], Environment], slots: int, retries: int = 1) -> Rollouts:
-    return Rollouts([LocalWorker(worlds, slots=slots, retries=retries)])
+def local(worlds: Callable[[], Environment], slots: int) -> Rollouts:
+    return Rollouts([LocalWorker(worlds, slots=slots)])
 
 
 async def collect(rollouts: Rollouts, todo: Sequence[Job]) -> list[Episode]:
@@ -168,30 +168,31 @@ def test_what_cannot_play_is_refused() -> None:
 
 
 def test_a_fault_is_of_one_episode_and_its_environment_is_replaced() -> None:
-    worlds = Worlds(1)
+    worlds = Worlds(1, 2)
 
     async def main() -> list[Episode]:
-        async with local(worlds, 2, retries=0) as rollouts:
+        async with local(worlds, 2) as rollouts:
             return await collect(rollouts, jobs(2, 2, 2, 2))
 
     episodes = in_virtual_time(main())
     faults = [str(e.fault) for e in episodes if e.fault]
     assert faults == ["EnvironmentFault: the emulator is gone"]
     assert [e.success for e in episodes].count(True) == 3
-    assert len(worlds.made) == 3 and worlds.open == 0
+    assert len(worlds.made) == 4 and worlds.open == 0
 
 
-def test_an_episode_is_played_again_as_often_as_asked() -> None:
-    for retries, success in ((0, None), (1, None), (2, True)):
-        worlds = Worlds(0, 1)
+@pytest.mark.parametrize(("broken", "success"), [((0,), True), ((0, 1), None)])
+def test_an_episode_with_a_fault_is_played_once_more(
+    broken: tuple[int, ...], success: bool | None
+) -> None:
+    worlds = Worlds(*broken)
 
-        async def main(worlds: Worlds = worlds, retries: int = retries) -> list[Episode]:
-            async with local(worlds, 1, retries) as rollouts:
-                return await collect(rollouts, jobs(1))
+    async def main() -> list[Episode]:
+        async with local(worlds, 1) as rollouts:
+            return await collect(rollouts, jobs(1))
 
-        (episode,) = in_virtual_time(main())
-        assert episode.success is success
-        assert len(worlds.made) == retries + 1 and worlds.open == 0
+    (episode,) = in_virtual_time(main())
+    assert episode.success is success and len(worlds.made) == 2 and worlds.open == 0
 
 
 # -- workers that are lost --------------------------------------------------------------------

@@ -28,7 +28,7 @@ def policy(model: ChatModel) -> CoordinationPolicy:
 
 async def play(model: ChatModel, jobs: list[Job] | None = None) -> list[Episode]:
     acting = policy(model)
-    return await rollout_many(CoordinationEnvironment, acting, jobs or [JOB], retry=False)
+    return await rollout_many(CoordinationEnvironment, acting, jobs or [JOB])
 
 
 def decision(episode: Episode) -> Trace:
