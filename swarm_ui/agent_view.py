@@ -38,11 +38,8 @@ class View:
             )
 
     def to_screen(self, action: Action) -> Action | None:
-        """Convert a proposal to the screen's indices; ``None`` if there is no such element.
-
-        Indices after those of the shown elements refer to hidden elements, see
-        :meth:`from_screen_with_hidden`.
-        """
+        """Convert a proposal to the screen's indices, also those of hidden elements; ``None`` if
+        there is no such element."""
         return _reindexed(action, self._places)
 
     def from_screen(self, action: Action) -> Action | None:

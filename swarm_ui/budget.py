@@ -58,12 +58,8 @@ class Budget:
         """
         Args:
             max_calls: calls that may be sent, retries included; ``None``: no limit.
-            max_tokens: tokens that the calls may use together; ``None``: no limit.
-            max_cost: money that the calls may cost together; ``None``: no limit.
+            max_tokens, max_cost: tokens and money that the calls may use together.
             prices: price of each model, by its served name.
-
-        Raises:
-            ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
         """
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         for name, value in limits.items():
@@ -93,10 +89,7 @@ class Budget:
 
     def reserve(self, most: Usage, where: str, price: Price | None = None) -> Hold:
         """Reserve budget for a call that may use up to ``most``; pass the result to :meth:`settle`.
-
-        Raises:
-            BudgetExceeded: the call could exceed the budget; nothing is reserved.
-        """
+        Raises ``BudgetExceeded`` if the call could exceed the budget; then nothing is reserved."""
         hold = Hold(total(most), 0 if price is None else price.parts(most), price)
         if self.max_cost is not None and price is None:
             raise ConfigError(f"{where}: max_cost needs the price of this model; add it")

@@ -100,11 +100,8 @@ class LineFile:
     """A file open for appending lines. An incomplete last line is removed when it is opened."""
 
     def __init__(self, file: Path | FileIO, *, fsync: bool = True) -> None:
-        """
-        Args:
-            file: a path, created if it does not exist; or a file open to read and append.
-            fsync: whether :meth:`append` waits until the lines are on disk.
-        """
+        """``file``: a path, created if missing; or a file open to read and append. ``fsync``:
+        whether :meth:`append` waits until the lines are on disk."""
         self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
         self._fsync = fsync
         self.size = 0

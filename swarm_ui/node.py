@@ -218,9 +218,8 @@ class NodeContext(msgspec.Struct):
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
 
-        Raises:
-            ConfigError, BudgetExceeded: also if ``tolerant``.
-            Exception: whatever ``answer`` raises, after it was recorded.
+        Raises whatever ``answer`` raises, after it was recorded; ``ConfigError`` and
+        ``BudgetExceeded`` also if ``tolerant``.
         """
         session: Any = self.session
         number = session.next_step(self, name, number)

@@ -16,11 +16,7 @@ T = TypeVar("T")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time limit and failure policy of a run.
-
-    Raises:
-        ConfigError: the time is not above 0.
-    """
+    """Time limit and failure policy of a run."""
 
     timeout: float | None = None
     """Seconds for one call; a node's own ``timeout`` has precedence. A nested graph is not one

@@ -97,11 +97,8 @@ async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of coroutines that run concurrently. No task is left running when this returns or
-    raises.
-
-    If one fails, the others are cancelled, and its exception is raised.
-    """
+    """The results of coroutines that run concurrently. If one fails, the others are cancelled, and
+    its exception is raised when they have ended."""
     if len(coroutines) == 1:
         return [await coroutines[0]]
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
@@ -112,13 +109,10 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for ``work`` for at most ``seconds``.
+    """Wait for ``work`` for at most ``seconds``; then it is cancelled, and ``TimeoutError`` raised.
 
     The time is counted in short pieces. While something else blocks the event loop, such as the
     forward pass of a model, at most one piece passes, so a result that has arrived is not lost.
-
-    Raises:
-        TimeoutError: the time is over; the work was cancelled.
     """
     task = asyncio.ensure_future(work)
     left = seconds

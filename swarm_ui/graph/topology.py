@@ -39,11 +39,8 @@ def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple
 
 
 def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names in topological order: each after its senders; ties in the given order.
-
-    Raises:
-        GraphError: there is a cycle; the message shows it.
-    """
+    """Names in topological order: each after its senders; ties in the given order. Raises
+    ``GraphError``, which shows the cycle, if there is one."""
     sorter = TopologicalSorter(dict.fromkeys(heard, ()))  # in this order
     for name, senders in heard.items():
         sorter.add(name, *senders)

@@ -40,10 +40,8 @@ class PromptFormat(Protocol):
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
         """The text of a reply. :meth:`parse` reads its action.
 
-        Args:
-            action: the action, in the indices of ``observation``.
-            observation: the screen as the agent sees it.
-            reason: one line; line breaks become spaces.
+        ``observation``: the screen as the agent sees it, with the indices of the action;
+        ``reason``: one line, in which line breaks become spaces.
         """
         ...
 

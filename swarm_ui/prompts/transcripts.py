@@ -76,14 +76,10 @@ def _written(turn: ChatMessage) -> str:
 
 def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, ...]:
     """The turns of a :func:`transcript`, for example to edit a recorded prompt and send it again.
+    Its tools are left out: they belong to the request.
 
-    Args:
-        text: the transcript. The tools at its beginning are left out: they belong to the request.
-        pictures: PNG files; those that the transcript names are put back into their turns. It
-            does not contain them itself (for a recorded call, the picture is ``observation.png``).
-
-    Raises:
-        TraceError: the text is not a transcript, or it names a picture that was not given.
+    ``pictures``: PNG files of which it has only the names, such as ``observation.png`` of the
+    recorded call. Raises ``TraceError`` if one is missing, or if the text is not a transcript.
     """
     if not text:
         return ()

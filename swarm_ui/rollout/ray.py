@@ -233,10 +233,7 @@ async def _received(sent: tuple[Any]) -> Any:
 async def _answered(call: Any, *, starting: bool = False) -> Any:
     """The result of a call of a worker. ``starting``: it is the first one.
 
-    Raises:
-        WorkerLost: the worker, its node or the cluster failed.
-        ConfigError: the worker could not be made.
-        Exception: what the call raised there.
+    Raises what the call raised there; ``WorkerLost`` if the worker, its node or the cluster failed.
     """
     errors = imported().exceptions
     try:

@@ -190,9 +190,8 @@ def tango(better: float, worse: float, n: float) -> tuple[float, float]:
     McNemar's test without continuity correction. Source: T. Tango, Statistics in Medicine 17
     (1998), 891-908.
 
-    Args:
-        better, worse: pairs of which only the first, or only the second, succeeded.
-        n: all pairs. The three need not be whole numbers.
+    Of ``n`` pairs, in ``better`` only the first succeeded, in ``worse`` only the second. The three
+    need not be whole numbers.
     """
     estimate = (better - worse) / n
 

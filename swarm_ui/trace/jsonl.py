@@ -50,9 +50,8 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Add records to a file, which is created if missing. They are on disk when this returns.
 
-    Raises:
-        TraceError: the file's last line has no end, as after a crash or in a file of another kind;
-            or a record has a text that JSON cannot represent. Then the file is as before.
+    Raises ``TraceError`` if the file's last line has no end, as after a crash or in a file of
+    another kind, or a record has a text that JSON cannot represent; the file is as before.
     """
     target = Path(path)
     lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
@@ -72,16 +71,11 @@ def iter_jsonl(path: Anywhere, *, whole: bool = True) -> Iterator[Episode]: ...
 @overload
 def iter_jsonl(path: Anywhere, kind: type[Record], *, whole: bool = True) -> Iterator[Record]: ...
 def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True) -> Iterator[Any]:
-    """Records of a file one by one, without loading it whole.
+    """Records of a file one by one, without loading it whole. Raises ``TraceError`` for a line that
+    is truncated, of another version, or not such a record.
 
-    Args:
-        path: the path of the file.
-        kind: ``Episode`` or ``Trace``, as the file was written.
-        whole: a truncated last line is an error. If not, it is left out: a run that was killed, or
-            that still writes, leaves one.
-
-    Raises:
-        TraceError: a line is truncated, of another version, or not such a record.
+    ``whole``: a truncated last line is an error. If not, it is left out: a run that was killed, or
+    that still writes, leaves one.
     """
     decoder = msgspec.json.Decoder(kind)
     source = Path(path)
