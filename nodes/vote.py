@@ -19,7 +19,6 @@ from swarm_ui.model import ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
 
 K = TypeVar("K", bound=Hashable)
-"""Picks one of several candidates of equal weight, in the order of the weights."""
 
 
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
@@ -132,8 +131,6 @@ def winner(weights: Mapping[K, float], seed: int) -> K:
     proposal first."""
     top = max(weights.values())
     tied = [key for key, weight in weights.items() if weight == top]
-    if len(tied) == 1:
-        return tied[0]
     return min(
         tied, key=lambda key: blake2b(msgspec.json.encode((seed, key)), digest_size=8).digest()
     )

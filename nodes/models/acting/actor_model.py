@@ -27,7 +27,7 @@ import msgspec
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import replacing_folder
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.published import ModelCopy, shared
+from swarm_ui.nodes.models.acting.published import ModelCopy, PublishedModel, shared
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.versions import not_sent
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.chat_reader import ChatReader
 
 
-class ActorModel:
+class ActorModel(PublishedModel):
     """The adapters of a learner, with replies from a server. It is a
     :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`; the part of
     it that workers get has no ``score``.
@@ -53,28 +53,17 @@ class ActorModel:
     """
 
     def __init__(self, engine: OpenAIModel, learner: CausalModel, folder: Path) -> None:
-        self.name = engine.name
-        self._engine, self.learner, self._folder = engine, learner, folder.resolve()
-        # The learner scores with the same weights, and knows the versions.
-        self.score, self.lease, self.release = learner.score, learner.lease, learner.release
+        self._engine, self._folder = engine, folder.resolve()
         self._server = Server(uuid4().hex, engine, learner.codec.reader, self._folder)
-        self._published: dict[str, str] = {}
-        """The versions of the last call of :meth:`publish`."""
+        super().__init__(learner, ModelCopy(self._server, engine.name, False, None, {}))
+        self.name = engine.name
         self._written: set[str] = set()
 
-    def __repr__(self) -> str:
-        return f"ActorModel({self._engine!r}, trained in this process)"
-
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self._published:
+        if not self._current:
             raise not_sent(f"the learner of '{self.name}'")
-        formats = self._formats([None, *self._published.values()])
-        return ModelCopy, (self._server, self.name, False, self._published, formats)
-
-    @property
-    def adapters(self) -> tuple[str, ...]:
-        """The names of the learner's adapters."""
-        return self.learner.adapters
+        formats = self._formats([None, *self._current.values()])
+        return ModelCopy, (self._server, self.name, False, self._current, formats)
 
     @property
     def loaded(self) -> tuple[str, ...]:
@@ -104,7 +93,7 @@ class ActorModel:
         loaded first."""
         with at_leased_versions(self, requests) as exact:
             for version in _versions(exact):
-                self._write(version)
+                self._file(version)
             formats = self._formats([request.adapter for request in exact])
             done = await self._server.ask("generate", formats, exact)
             await self._tidy()
@@ -122,21 +111,12 @@ class ActorModel:
                 shutil.rmtree(self._folder / version, ignore_errors=True)
             await self._engine.close()
 
-    def publish(self) -> Mapping[str, str]:
-        """Write the current weights, and give the version of each adapter. They stay on the server
-        until the next call. Raises ``ConfigError`` if one cannot be written."""
-        self._published = {name: self.lease(name) for name in self.adapters}
-        for version in self._published.values():
-            self._write(version)
-            self.release(version)
-        return dict(self._published)
-
     async def prepare(self) -> None:
         """Load published versions that the server lacks, for example after it was restarted, and
         unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
         served = {model.name: model.root for model in await engine.served()}
-        for version in sorted(self._published.values()):
+        for version in sorted(self._current.values()):
             if engine.loaded.get(version) not in served:
                 await engine.load_version(version, self._folder / version)
         await self._tidy()
@@ -148,10 +128,11 @@ class ActorModel:
     def _formats(self, versions: Sequence[str | None]) -> dict[str | None, str]:
         return {version: self.learner.format_of(version) for version in versions}
 
-    def _write(self, version: str) -> None:
-        """Write a version for the server if it is not there."""
+    def _file(self, version: str) -> Any:
+        """Write a version for the server if it is not there; its prompt format is what other
+        processes need of it. The versions of :meth:`publish` stay until the next call."""
         if version in self._written:
-            return
+            return self.learner.format_of(version)
         place = self._folder / version
         try:
             with replacing_folder(place) as made:
@@ -163,10 +144,11 @@ class ActorModel:
                 "or choose a folder that this process can write"
             ) from error
         self._written.add(version)
+        return self.learner.format_of(version)
 
     async def _tidy(self) -> None:
         """Remove the versions that are neither published nor current nor leased."""
-        for version in self._written - {*self._published.values()}:
+        for version in self._written - {*self._current.values()}:
             if not self.learner.has_version(version):
                 self._written.discard(version)
                 await self._engine.unload_version(version)

@@ -189,20 +189,17 @@ class HeldModel:
     async def _model(self) -> Any:
         async with self._making:
             if self._made is None:
-                self._made = await self._make()
+                made = self._factory()
+                model: Any = await made if inspect.isawaitable(made) else made
+                if not isinstance(model, ChatModel):
+                    raise ConfigError(
+                        f"the factory of a held model returned a {type(model).__name__}; expected "
+                        "a model with a name and generate(requests)"
+                    )
+                if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
+                    self._own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
+                self._made = model
         return self._made
-
-    async def _make(self) -> Any:
-        made = self._factory()
-        model: Any = await made if inspect.isawaitable(made) else made
-        if not isinstance(model, ChatModel):
-            raise ConfigError(
-                f"the factory of a held model returned a {type(model).__name__}; expected a model "
-                "with a name and generate(requests)"
-            )
-        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
-            self._own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
-        return model
 
 
 def _held(key: str, factory: Factory) -> HeldModel:
@@ -236,31 +233,40 @@ class PublishedModel:
 
     def __init__(self, learner: Any, elsewhere: Factory | ModelCopy) -> None:
         self.learner, self.name = learner, learner.name
-        self.adapters: tuple[str, ...] = learner.adapters
-        self.generate, self.score = learner.generate, learner.score
-        self.lease, self.release = learner.lease, learner.release
+        self.score, self.lease, self.release = learner.score, learner.lease, learner.release
         self._place: Place
         if isinstance(elsewhere, ModelCopy):
             self._place, self._scores = elsewhere.place, elsewhere.scores
         else:
             self._place, self._scores = HeldModel(elsewhere), True
         self._current: dict[str, str] = {}
-        self._files: dict[str, Any] = {}
+        """The published version of each adapter."""
+        self._files: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
-        return f"PublishedModel('{self.name}')"
+        return f"{type(self).__name__}('{self.name}')"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ModelCopy, (self._place, self.name, self._scores, self._current, self._files)
 
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the learner's adapters."""
+        return tuple(self.learner.adapters)
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`."""
+        done: list[Completion] = await self.learner.generate(requests)
+        return done
+
     def publish(self) -> Mapping[str, str]:
         """Publish the current weights for the objects that are sent from now on, and give the
-        version of each adapter."""
-        files: dict[str, Any] = {}
+        version of each adapter. Raises ``ConfigError`` if one cannot be written."""
+        files: dict[Any, Any] = {}
         for name in self.learner.adapters:
             version = self._current[name] = self.learner.lease(name)
             try:
-                files[version] = self._files.get(version) or _files(version, self.learner)
+                files[version] = self._files.get(version) or self._file(version)
             finally:
                 self.learner.release(version)
         self._files = files
@@ -270,13 +276,13 @@ class PublishedModel:
         """Forget the published weights. A model that actors hold is not closed."""
         self._files = {}
 
-
-def _files(version: str, learner: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        learner.save_version(version, Path(folder))
-        files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-    ray = sys.modules.get("ray")
-    return ray.put(files) if ray is not None and ray.is_initialized() else files
+    def _file(self, version: str) -> Any:
+        """What another process needs of a version."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.learner.save_version(version, Path(folder))
+            files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        ray = sys.modules.get("ray")
+        return ray.put(files) if ray is not None and ray.is_initialized() else files
 
 
 # -- models that Ray actors hold ------------------------------------------------------------------
