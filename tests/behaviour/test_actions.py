@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from cli_world import LAMP, RIGHT, Lamp, Shell
+from cli_world import RIGHT, Lamp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -232,21 +232,6 @@ async def test_half_characters_never_reach_a_trace(node: Any, tmp_path: Path) ->
         trace = error.partial
     write_jsonl(tmp_path / "trace.jsonl", [trace])
     assert list(read_jsonl(tmp_path / "trace.jsonl", kind=Trace)) == [trace]
-
-
-def half_answers() -> ScriptedModel:
-    """A model for the command line, in the format ``compact``."""
-    said = Completion(text='answer "\\ud800"', prompt="", prompt_format="compact")
-    return ScriptedModel(lambda request: said)
-
-
-def test_such_a_reply_ends_no_evaluation(shell: Shell) -> None:
-    done = shell(f"eval {LAMP} -n 2 --model {__name__}:half_answers --out run")
-    assert done.code == 0, done.err
-    (path,) = (shell.folder / "run/traces").glob("*.jsonl")
-    assert [e.steps[0].executed for e in read_jsonl(path)] == 2 * [
-        Action(action_type="answer", text="?")
-    ]
 
 
 # -- the words of a filter --------------------------------------------------------------------

@@ -16,7 +16,7 @@ from loopback_client import ask, no_proxy  # noqa: F401
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
-from swarm_ui import Budget, CollabGraph, ModelError, Request, RunFailed, Trace
+from swarm_ui import Budget, CollabGraph, ModelError, Request
 from swarm_ui.nodes import ActorModel, AgentNode, ChatNode, ChatOptions, OpenAIModel
 
 SCREEN = screen().observation
@@ -228,24 +228,3 @@ async def test_a_schema_that_a_server_refuses_disables_no_other() -> None:
     formats = ["response_format" in body for body in bodies(server)]
     assert formats == [True, False, True, False]
     assert '"integer"' in str(bodies(server)[-1]["messages"])  # it is in the prompt instead
-
-
-# -- listening -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("retries", [0, 2])
-async def test_a_listener_does_not_change_which_calls_are_retried(retries: int) -> None:
-    """A stream that breaks after its first token, as another reply that breaks off."""
-    found = []
-    for broken, heard in ((Reply(cut=True), None), (Reply(break_after=2), lambda event: None)):
-        async with Loopback([broken]) as server:
-            model = client(server.url, max_retries=retries)
-            try:
-                trace = await CollabGraph([AgentNode("ada", model)]).run(SCREEN, on_event=heard)
-            except RunFailed as failed:
-                assert isinstance(failed.partial, Trace)
-                trace = failed.partial
-            await model.close()
-            message = trace.messages[0]
-            found.append((message.content, message.error is None, model.budget.calls))
-    assert found[0] == found[1] and found[0][1] is (retries > 0)

@@ -120,15 +120,6 @@ def test_a_nested_graph_counts_by_the_nodes_inside_it() -> None:
     assert CollabGraph([inner]).run_sync(SCREEN).action is not None
 
 
-def test_unusable_replies_alone_are_no_failure() -> None:
-    class Talker(Failing):
-        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            return [Completion(text="hm", prompt="p") for _ in requests]
-
-    trace = team(Talker(ModelError("unused")), "a").run_sync(SCREEN)
-    assert trace.action is None and trace.calls[0].error is None
-
-
 def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -> None:
     model, journal = Failing(ModelError("no key"), "a"), Journal(tmp_path / "runs.jsonl")
     graph = team(model, "a")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from cli_world import Shell
-from interrupts import interrupted, started, wait_for
 from local_ray import local_ray
 from random_critic import save_random_critic
 from sent_rollouts import figures
@@ -41,8 +40,10 @@ def left(folder: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     return figures([json.loads(line) for line in lines]), weights
 
 
-def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:
-    for folder, options in (("here", ""), ("there", "--on ray place.workers=2")):
+@pytest.mark.parametrize("more", ["", " place.model_actor=true"])
+def test_workers_leave_what_this_process_leaves(shell: Shell, more: str) -> None:
+    """``place.model_actor``: one process holds the model for all of them."""
+    for folder, options in (("here", ""), ("there", f"--on ray place.workers=2{more}")):
         done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err
     here, there = left(shell.folder / "here"), left(shell.folder / "there")
@@ -57,16 +58,6 @@ def test_a_learned_critic_on_workers_is_refused(shell: Shell) -> None:
     save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
     done = shell(f"{_SMALL} --model tiny --critic learned critic.folder=judge --on ray")
     assert done.code == 2 and "expected another one, or --on local" in done.err
-
-
-def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:
-    for folder, options in (
-        ("here", ""),
-        ("there", "--on ray place.workers=2 place.model_actor=true"),
-    ):
-        done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
-        assert done.code == 0, done.err
-    assert left(shell.folder / "here") == left(shell.folder / "there")
 
 
 def _click(body: Mapping[str, Any]) -> str:
@@ -97,16 +88,3 @@ def test_a_server_acts_for_the_workers(
         assert done.code == 5 and "served" in server.asked, done.err  # it scores nothing
     (here, weights), (there, others) = left(shell.folder / "here"), left(shell.folder / "there")
     assert weights == others and here == there
-
-
-def test_ctrl_c_and_the_rest_is_trained_here(shell: Shell, cluster: str) -> None:
-    line = f"{_SMALL} --iterations 3"
-    here = shell(f"{line} --out here --json")
-    assert here.code == 0, here.err
-    words = [*line.split(), "--on", f"ray:{cluster}", "place.workers=2", "--out", "r"]
-    process = started(*words)
-    wait_for(process, (shell.folder / "r/checkpoints/iteration-0001").exists, 900)
-    assert "continue with: swarm-ui train --resume r" in interrupted(process)
-    done = shell("train --resume r --trust --on local --json")
-    assert done.code == 0, done.err
-    assert left(shell.folder / "r") == left(shell.folder / "here")

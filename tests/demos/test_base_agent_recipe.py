@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ import torch
 from demos.base_agent.environment import InventedScreens
 from demos.base_agent.pages import FAMILIES, Family
 from demos.base_agent.screens import ActionSample, Words, to_sample
-from demos.base_agent.stream import Mix, Stream, with_messages
+from demos.base_agent.stream import Mix, Stream
 from demos.base_agent.training import Progress, Stage1Config, pad, reply_loss, train
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, EnvironmentFault, LearningError
@@ -72,23 +71,6 @@ def test_the_loss_counts_marked_tokens_only() -> None:
     logits = model.network(input_ids=ids).logits.log_softmax(-1)
     by_hand = -(logits[0, 1, 7] + logits[0, 2, 8] + logits[1, 1, 7]) / 3
     assert reply_loss(model.network, ids, mask).item() == pytest.approx(by_hand.item(), abs=1e-5)
-
-
-def test_overheard_lessons_keep_their_target_and_hear_right_and_wrong() -> None:
-    stream = Stream(4, Mix(invented_with_messages=0.0, demonstrations_with_messages=0.0))
-    rng = random.Random(0)
-    right = wrong = 0
-    for _ in range(200):
-        lesson = stream.draw(questions=0.0)
-        assert isinstance(lesson, ActionSample)
-        told = with_messages(lesson, rng)
-        assert told.action == lesson.action
-        for heard in told.decision.heard:
-            assert heard.action is not None
-            right += heard.action.key == lesson.action.key
-            wrong += heard.action.key != lesson.action.key
-    assert right > 50
-    assert wrong > 50
 
 
 @pytest.mark.parametrize("family", list(FAMILIES), ids=lambda family: family.__name__)

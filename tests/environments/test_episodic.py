@@ -11,9 +11,10 @@ HANDLE, NOWHERE = Action(action_type="click", index=0), Action(action_type="clic
 class Door(Episodic):
     tasks = ("open", "keep shut")
     budget = 3
+    ended = 0
 
     def begin(self, task, rng):
-        self.acts, self.ended = [], 0
+        self.acts = []
         self.labels = ["handle", str(rng.random())]
         return task
 
@@ -110,8 +111,10 @@ async def test_an_end_is_rewarded_and_the_last_step_released():
     with pytest.raises(EnvironmentFault):
         await env.step(HANDLE)
     await env.reset(task="open", seed=0)
+    await env.reset(task="open", seed=0)
+    assert env.ended == 2, "the episode before is ended"
     await env.close()
-    assert env.ended == 1, "begin has set it to 0"
+    assert env.ended == 3
 
 
 async def test_the_budget_truncates():

@@ -159,18 +159,6 @@ async def test_a_window_tells_what_the_agent_did_not_see(
         assert "bob saw" not in await tab.words(".seen"), "the screen again"
 
 
-async def test_numbers_of_an_agent_stand_on_the_screenshot(
-    chromium: SharedBrowser, tmp_path: Path
-) -> None:
-    async with opened_report(chromium, written(tmp_path, [shuffled(pictures=True)])) as tab:
-        await look(tab, "view")
-        await tab.until("document.querySelectorAll('.numbered').length === 3")
-        numbers = "[...document.querySelectorAll('.numbered b')].map((b) => b.innerText)"
-        assert await tab.js(numbers) == ["1", "2", "0"], "in the order of the screen"
-        acted = await tab.js("document.querySelector('.numbered.acted').style.top")
-        assert acted == f"{100 * 180 / 480:g}%"
-
-
 async def test_the_strip_shows_every_step_and_where_credit_falls(
     chromium: SharedBrowser, tmp_path: Path
 ) -> None:
@@ -233,16 +221,6 @@ async def test_an_address_of_nothing_says_so(
         await tab.click(way_out)
         await tab.until("!!document.querySelector('.scene')")
         assert await tab.js("document.querySelector('article .bar').checkVisibility()")
-
-
-async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_path: Path) -> None:
-    path = written(tmp_path, [msgspec.structs.replace(shuffled(), steps=())])
-    ready = "!!document.querySelector('article .empty')"
-    async with opened_report(chromium, path, ready=ready) as tab:
-        assert "before its first decision" in await tab.words("article .empty")
-        last = "document.querySelector('.bar button:last-child')"
-        assert await tab.js(f"{last}.disabled"), "there is nothing to replay"
-        assert "no decision" in await tab.js(f"{last}.title")
 
 
 def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:
