@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,8 @@ from typing import Any
 import pytest
 from learning_fakes import TinyModel
 from learning_run import CONFIG, trainer
-from loopback import Loopback, failing
+from loopback import Loopback, Reply, failing
 from loopback_client import records
-from mortal_endpoint import Mortal
 from same_run import checkpoints, lines, same_run
 
 from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
@@ -20,7 +22,47 @@ from swarm_ui.optim.adversary import LLMAdversary
 from swarm_ui.optim.credit.llm import LLMCritic
 from swarm_ui.optim.trainer import TeamResult
 
+AGENTS = ("agent_0", "agent_1", "agent_2")
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8)
+
+
+class Mortal(Loopback):
+    """A critic, an adversary and an agent, which answer by the words of the question; it may die
+    and come back."""
+
+    def __init__(self, *, dies_at: int = 0) -> None:
+        """``dies_at``: the request at which connections are cut and refused, until :meth:`revive`;
+        0: never."""
+        super().__init__(self._reply, models=("critic", "adversary", "agent"))
+        self.dies_at, self.asked, self.dead = dies_at, 0, False
+
+    def _reply(self, body: dict[str, Any]) -> Reply:
+        self.asked += 1
+        if self.asked == self.dies_at:
+            self._die()
+        if self.dead:
+            return Reply(cut=True)
+        words = json.dumps(body["messages"])
+        if body["model"] == "critic":
+            return Reply(json.dumps({name: _draw(words, name) % 2 for name in AGENTS}))
+        return Reply(json.dumps({"action_type": "click", "index": _draw(words, "") % 4}))
+
+    def _die(self) -> None:
+        self.dead = True
+        assert self._server is not None
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._server.close()
+        for task in self._tasks - {asyncio.current_task()}:
+            task.cancel()
+
+    async def revive(self) -> None:
+        """Answer again, at the same address."""
+        self.dead = False
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+
+def _draw(words: str, name: str) -> int:
+    return zlib.crc32(f"{name}:{words}".encode())
 
 
 async def trained(
