@@ -45,6 +45,7 @@ def draw(study: Study, found: Table, cells: Sequence[Cell], path: Path) -> None:
         panel.errorbar(means, at, xerr=ends, fmt="o", color="#3f51b5", capsize=3)
         panel.set_title(fill(f"{split}, success %", _TITLE), fontsize=9)
         panel.set_yticks(range(len(arms), 0, -1), arms, fontsize=8)
+        panel.set_ylim(0.5, len(arms) + 0.5)
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(axis="x", alpha=0.3)
     drawn = io.BytesIO()

@@ -3,8 +3,8 @@
 python demos/androidworld_swarm.py    # about three minutes on two cores
 python demos/androidworld_swarm.py env.name=androidworld model.name=NAME model.url=URL
 
-Settings replace those of the second part: another environment, or a model that is served, which is
-evaluated and not trained. With the same --out, a run that was stopped is continued.
+Settings replace those of the second part: another environment, or a served model, which is not
+trained. After `make model`, a real language model plays too. The same --out continues a run.
 """
 
 import argparse
@@ -22,13 +22,14 @@ from rich.table import Table
 
 from swarm_ui import CollabGraph, GraphPolicy, SwarmError, rollout_many
 from swarm_ui.agent_view import Pane
-from swarm_ui.environments.miniwob import REFERENCE_TASKS, find_browser
+from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import ScriptedAgents
 from swarm_ui.experiment import Run, compare, evaluate, load, train
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.reporting import run_report
 from swarm_ui.nodes import AgentNode
+from swarm_ui.nodes.models.pretrained.catalogue import pulled_folder
 from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, edge_loss
 from swarm_ui.report import ArmResult
 
@@ -44,6 +45,7 @@ TEAM = ["team.agents=4", "team.rounds=1", "team.edges=none", "team.views=shuffle
         "team.vote=probability", "team.temperature=0.8", "train.iterations=5",
         "train.episodes=128", "train.shared_iterations=5", "train.update.steps=75"]  # fmt: skip
 UNTRAINED, TRAINED = "four that vote, untrained", "four that vote, trained"
+SMOLLM2 = ("smollm2-phone", "smollm2-pages") if pulled_folder("smollm2") else ()  # adapters
 OUT, SHOW = Console(), ProgressDisplay()
 
 
@@ -100,10 +102,10 @@ def opened(folder: Path, *settings: str) -> Run:
 
 
 def compared(title: str, runs: dict[str, Run], **chosen: Any) -> None:
-    """Evaluate the runs as far as that is not done, and compare each with the untrained team."""
-    table = Table("agents", "solved % [95 %]", "minus untrained four [95 %]", title=title)
+    """Evaluate the runs as far as that is not done, and compare each with the first one."""
+    table = Table("agents", "solved % [95 %]", "minus the first [95 %]", title=title)
     results = {label: evaluate(run, show=SHOW, **chosen) for label, run in runs.items()}
-    first = results[UNTRAINED]
+    first = next(iter(results.values()))
     for label, found in results.items():
         gain = "" if found is first else compare(found, first).percent(signed=True)
         table.add_row(label, solved.percent() if (solved := found.arms[0].success) else "-", gain)
@@ -126,12 +128,16 @@ def how_each_thinks(folder: Path, settings: list[str]) -> list[Run]:
     if find_browser() is None:
         OUT.print("Real web pages were left out: no Chromium is installed.")
         return [*runs.values()]
-    tasks, adapters = list(REFERENCE_TASKS), f"model.adapters={runs[TRAINED].adapters}"
-    web = [*TEAM, "team.views=same", "model.name=general", "env.name=miniwob", f"env.tasks={tasks}"]
+    web = ["env.name=miniwob", *TEAM, "team.views=same", "model.name=general"]
+    adapted = [*web, f"model.adapters={runs[TRAINED].adapters}"]
     pages = {UNTRAINED: opened(folder / "pages-untrained", *web),
-             TRAINED: opened(folder / "pages-trained", *web, adapters)}  # fmt: skip
-    compared("3. Real web pages (MiniWoB++), never trained on", pages)
-    return [*runs.values(), *pages.values()]
+             TRAINED: opened(folder / "pages-trained", *adapted)}  # fmt: skip
+    compared("3. Real web pages (MiniWoB++), never trained on", pages, episodes=49)
+    real = ["env.name=miniwob", "model.name=smollm2", "team.agents=1"]
+    learned = {name: opened(folder / name, *real, f"model.adapters={name}") for name in SMOLLM2}
+    if learned:  # before and after it learned 14 pages from outcomes, here with new seeds
+        compared("4. SmolLM2, a language model", learned, split="practice", episodes=56)
+    return [*runs.values(), *pages.values(), *learned.values()]
 
 
 if __name__ == "__main__":

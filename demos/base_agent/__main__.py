@@ -23,8 +23,6 @@ if __name__ == "__main__":
     )  # fmt: skip
     parser.add_argument("agent", choices=("base", "general"))
     parser.add_argument("--out", type=Path, required=True, help="folder to save the agent in")
-    parser.add_argument("--start", type=Path, help="folder of an agent to continue (default of "
-                        "general: the base agent)")  # fmt: skip
     parser.add_argument("--steps", type=int, help="optimiser steps")
     given = parser.parse_args()
     general = given.agent == "general"
@@ -32,7 +30,7 @@ if __name__ == "__main__":
     config = replace(config, steps=given.steps or config.steps)
     mix = recipes.HALF_DEMONSTRATIONS if general else Mix()
     shown = asyncio.run(recipes.general_demonstrations(config.seed)) if general else ()
-    start = given.start or (BASE_AGENT if general else None)
+    start = BASE_AGENT if general else None
     if "RANK" in os.environ:
         distributed.init_process_group("gloo")
     recipes.make_agent(given.out, config, start=start, mix=mix, shown=shown)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.miniwob.environment import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import (
+    PRACTICE_TASKS,
     REFERENCE_TASKS,
     TEST_SEEDS,
     TRAIN_SEEDS,
@@ -26,7 +27,7 @@ class MiniWob(Benchmark):
     """Real MiniWoB++ pages in a real Chromium."""
 
     label: ClassVar[str] = "Real web pages in a real browser"
-    splits: ClassVar[tuple[str, ...]] = ("reference", "blind", "all")
+    splits: ClassVar[tuple[str, ...]] = ("reference", "blind", "practice", "all")
     trains_on: ClassVar[str | None] = "reference"
     resource: ClassVar[str] = "browser"
     train_seeds: ClassVar[range] = TRAIN_SEEDS
@@ -54,6 +55,8 @@ class MiniWob(Benchmark):
         return all_html_tasks()
 
     def split_tasks(self, split: str) -> Sequence[str]:
+        if split == "practice":
+            return PRACTICE_TASKS
         if split == "blind":
             return blind_tasks()
         return all_html_tasks() if split == "all" else REFERENCE_TASKS

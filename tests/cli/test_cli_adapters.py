@@ -82,7 +82,7 @@ def test_mistakes_are_one_line(shell: Shell, here: Path, line: str, said: str) -
 
 
 def test_the_adapters_in_this_package_have_names(shell: Shell, here: Path) -> None:
-    names = ["smollm2-phone", "smollm2-critic"]
+    names = ["smollm2-phone", "smollm2-pages", "smollm2-critic"]
     assert shell("models list --json").json["models"][0]["adapters"] == names
     shell.folder.joinpath("smollm2-phone").symlink_to(here / "compact" / "final")
     assert adapter_folder(here / "smollm2-phone") == here / "smollm2-phone"

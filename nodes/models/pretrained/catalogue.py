@@ -51,9 +51,12 @@ SMOLLM2 = PretrainedModel(
 PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 """Every model that ``swarm-ui models pull`` knows, by name."""
 _HERE = Path(__file__).parent
-AGENT_ADAPTERS: dict[str, Path] = {"smollm2-phone": _HERE / "smollm2_phone"}
-"""Adapters of SmolLM2 in this package: stage 1 on the simulated phone, invented devices and
-pages."""
+AGENT_ADAPTERS: dict[str, Path] = {
+    "smollm2-phone": _HERE / "smollm2_phone",
+    "smollm2-pages": _HERE / "smollm2_pages",
+}
+"""Adapters of SmolLM2 in this package: stage 1 on the simulated phone, invented devices and pages;
+and the same after stage 2 on real web pages."""
 CRITIC_ADAPTERS: dict[str, Path] = {"smollm2-critic": _HERE / "smollm2_critic"}
 """Adapters of SmolLM2 that score the replies of agents, and write none themselves."""
 SHIPPED_ADAPTERS = AGENT_ADAPTERS | CRITIC_ADAPTERS
