@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import torch
 from msgspec.structs import replace
@@ -23,17 +26,22 @@ from msgspec.structs import replace
 from benchmarks.arms import TEST_DRAW, phone_tests, tested, trained_by
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
-from swarm_ui import CollabGraph, Critic
+from swarm_ui import CollabGraph, Credit, Critic
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes import CausalModel, adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.observation import Observation
-from swarm_ui.optim import GiGPO
+from swarm_ui.optim import GiGPO, LearnedCritic, Outcome, labelled_replies, train_critic
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.credit.critic import screen_key
+from swarm_ui.optim.credit.learned import LabelledReply, critic_figures
+from swarm_ui.optim.finetuning import FinetuneConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.trace.records import Episode
 
 TRAINED = (
     "click-button-sequence", "click-checkboxes-soft", "click-scroll-list", "click-tab",
@@ -122,11 +130,79 @@ async def played(cell: Cell, model: CausalModel, *, quick: bool) -> Cell:
     return await tested(cell, policy, phone, PhoneEnvironment, **TEST)
 
 
+class OnPolicyCritic:
+    """A learned critic that knows nothing but this training: in every iteration it goes on
+    learning, from the learner's own replies, whether their episodes succeeded.
+
+    It starts from the adapter of the agent. Before it learns the replies of an iteration, its
+    scores of them are compared with the outcomes; it scores them after it has learned them.
+    """
+
+    name = "learned critic, on-policy"
+
+    def __init__(self, model: CausalModel, folder: Path, *, seed: int, quick: bool) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        self._model, self._folder, self._last = model, folder, adapter_folder("smollm2-phone")
+        self._config = FinetuneConfig(
+            learning_rate=5e-4, batch_size=4, accumulate=4, max_steps=1 if quick else 12,
+            bf16=False, seed=seed,
+        )  # fmt: skip
+        self._replies: list[LabelledReply] = []
+        self._critic: LearnedCritic | None = None
+        self.notes: dict[str, list[float | None]] = {"auc": [], "auc on equal screens": []}
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        new = labelled_replies(episodes, await Outcome()(episodes))
+        if self._critic is not None:
+            found = await critic_figures(self._critic, new)
+            self.notes["auc"].append(round(found.auc.mean, 4) if found.auc else None)
+            self.notes["auc on equal screens"].append(await concordance(self._critic, new))
+        self._replies += new
+        out = self._folder / f"critic-{len(self._replies)}"
+        await asyncio.to_thread(
+            train_critic, model_folder("smollm2"), self._replies, out,
+            config=self._config, start=self._last,
+        )  # fmt: skip
+        self._model.load_adapter(out, "critic")
+        self._last, self._critic = out, LearnedCritic(self._model)
+        return await self._critic(episodes)
+
+
+async def concordance(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> float | None:
+    """Of pairs of different actions on one screen, one right and one wrong, the share in which the
+    right one has the higher score; equal scores count half."""
+    screens: dict[bytes, list[LabelledReply]] = {}
+    for reply in replies:
+        screens.setdefault(screen_key(reply.observation), []).append(reply)
+    found: list[float] = []
+    for same in screens.values():
+        scores = await critic.grade(same[0].observation, [reply.action for reply in same])
+        good = [(r.action.key, s or 0.0) for r, s in zip(same, scores, strict=True) if r.right]
+        bad = [(r.action.key, s or 0.0) for r, s in zip(same, scores, strict=True) if not r.right]
+        found += [
+            0.5 + 0.5 * ((own > other) - (own < other))
+            for action, own in good
+            for instead, other in bad
+            if action != instead
+        ]
+    return round(fmean(found), 4) if found else None
+
+
+MakeCritic = Callable[..., Critic]
+"""Makes a critic from a model and a folder; ``seed=`` and ``quick=`` of the training."""
+
+
+def without_model(critic: Callable[[], Critic]) -> MakeCritic:
+    """For a critic that needs nothing."""
+    return lambda model, folder, *, seed, quick: critic()
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnPages:
     """An agent of SmolLM2 on real pages, as it starts or after a training on them."""
 
-    critic: Critic | None = None
+    critic: MakeCritic | None = None
     """``None``: nothing is trained."""
 
     @property
@@ -138,14 +214,15 @@ class OnPages:
         """See :class:`benchmarks.study.Arm`."""
         model, cell = learner(), Cell(arm=name, seed=seed, origin=origin_here())
         if seed is not None:
-            rollouts, work = asyncio.run(self._train(model, seed, folder, quick=quick))
-            cell = replace(cell, notes={"rollouts": rollouts}, work={"training": work})
+            notes, work = asyncio.run(self._train(model, seed, folder, quick=quick))
+            cell = replace(cell, notes=notes, work={"training": work})
         yield asyncio.run(played(cell, model, quick=quick))
 
     async def _train(
         self, model: CausalModel, seed: int, folder: Path, *, quick: bool
-    ) -> tuple[list[float], Mapping[str, float]]:
+    ) -> tuple[dict[str, Any], Mapping[str, float]]:
         assert self.critic is not None
+        critic = self.critic(model, folder / "critic", seed=seed, quick=quick)
         config = TeamConfig(
             iterations=1 if quick else 4, episodes=2 * ATTEMPTS if quick else 112, concurrency=32,
             edges="fixed", easy_share=1.0, seed=seed,
@@ -163,21 +240,31 @@ class OnPages:
             trainer = TeamTrainer(
                 agent(model, explores=True),
                 partial(RepeatedPage, browser.open_page), training_jobs,
-                critic=self.critic, config=config, folder=folder,
+                critic=critic, config=config, folder=folder,
             )  # fmt: skip
             trainer.on_progress, trainer.max_steps = tell, STEPS
             result, work = await trained_by(trainer)
-        return [at["success"] for at in result.history], work
+        rollouts = [at["success"] for at in result.history]
+        return {"rollouts": rollouts, **getattr(critic, "notes", {})}, work
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
-ARMS: Mapping[str, Arm] = {ALONE: OnPages(), GROUPS: OnPages(critic=GiGPO())}
+OUTCOME, LEARNED = "one agent: rft, outcome", "one agent: rft, on-policy critic"
+ARMS: Mapping[str, Arm] = {
+    ALONE: OnPages(),
+    GROUPS: OnPages(critic=without_model(GiGPO)),
+    OUTCOME: OnPages(critic=without_model(Outcome)),
+    LEARNED: OnPages(critic=OnPolicyCritic),
+}
+
+
 STUDY = Study(
     arms=ARMS,
     trial=(GROUPS,),
-    named=((GROUPS, ALONE),),
+    named=((GROUPS, ALONE), (LEARNED, GROUPS)),
     named_on=(OWN, NEAR),
-    shown=(ALONE, GROUPS),
+    explored=((OUTCOME, ALONE), (LEARNED, ALONE), (LEARNED, OUTCOME)),
+    shown=(ALONE, OUTCOME, GROUPS, LEARNED),
     picture=True,
     curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
