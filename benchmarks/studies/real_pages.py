@@ -204,6 +204,7 @@ class OnPages:
 
     critic: MakeCritic | None = None
     """``None``: nothing is trained."""
+    iterations: int = 4
 
     @property
     def seeded(self) -> bool:
@@ -224,7 +225,7 @@ class OnPages:
         assert self.critic is not None
         critic = self.critic(model, folder / "critic", seed=seed, quick=quick)
         config = TeamConfig(
-            iterations=1 if quick else 4, episodes=2 * ATTEMPTS if quick else 112, concurrency=32,
+            iterations=1 if quick else self.iterations, episodes=2 * ATTEMPTS if quick else 112, concurrency=32,
             edges="fixed", easy_share=1.0, seed=seed,
             update=UpdateConfig(steps=1 if quick else 12, batch_size=16, lr=3e-4),
         )  # fmt: skip
@@ -249,10 +250,12 @@ class OnPages:
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
+LONGER = f"{GROUPS}, 8 iterations"
 OUTCOME, LEARNED = "one agent: rft, outcome", "one agent: rft, on-policy critic"
 ARMS: Mapping[str, Arm] = {
     ALONE: OnPages(),
     GROUPS: OnPages(critic=without_model(GiGPO)),
+    LONGER: OnPages(critic=without_model(GiGPO), iterations=8),
     OUTCOME: OnPages(critic=without_model(Outcome)),
     LEARNED: OnPages(critic=OnPolicyCritic),
 }
@@ -263,7 +266,14 @@ STUDY = Study(
     trial=(GROUPS,),
     named=((GROUPS, ALONE), (LEARNED, GROUPS)),
     named_on=(OWN, NEAR),
-    explored=((OUTCOME, ALONE), (LEARNED, ALONE), (LEARNED, OUTCOME)),
+    own_seeds={LONGER: (3,)},
+    explored=(
+        (LONGER, ALONE),
+        (LONGER, GROUPS),
+        (OUTCOME, ALONE),
+        (LEARNED, ALONE),
+        (LEARNED, OUTCOME),
+    ),
     shown=(ALONE, OUTCOME, GROUPS, LEARNED),
     picture=True,
     curves=True,
