@@ -73,12 +73,6 @@ def test_the_contract_is_kept(made):
     assert check_environment(made).ok
 
 
-async def test_elements_are_numbered_and_the_goal_is_shown():
-    screen = await Door().reset(task="open", seed=1)
-    assert [e.index for e in screen.elements] == [0, 1, 2, 3]
-    assert (screen.goal, screen.actions, screen.history) == ("open", ("click", "input_text"), ())
-
-
 @pytest.mark.parametrize(
     "lost",
     [

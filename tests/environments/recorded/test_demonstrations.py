@@ -47,19 +47,6 @@ async def test_a_played_episode_is_a_demonstration(tmp_path: Path) -> None:
         await world.reset(task="contacts-add", seed=8)
 
 
-async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
-    phone, path = PhoneEnvironment(), tmp_path / "mine.jsonl"
-    session = PlaySession(phone, path)
-    await session.begin("contacts-add", 7)
-    await session.act(Action(action_type="navigate_home"))
-    assert session.undo()
-    while not session.ended:
-        await session.act(phone.expert())
-    recordings = Recordings(path)
-    ((steps),) = recordings.steps.values()
-    assert all(step.expert.action_type != "navigate_home" for step in steps)
-
-
 async def test_files_without_demonstrations(tmp_path: Path) -> None:
     await play(tmp_path / "lost.jsonl", "contacts-add", 7, give_up=True)
     await play(tmp_path / "two.jsonl", "contacts-add", 7)
