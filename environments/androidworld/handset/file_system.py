@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -40,29 +41,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """Time of the last change, in seconds since 1970."""
 
 
+name, parent = posixpath.basename, posixpath.dirname
+
+
 def canonical(path: str) -> str:
     """The absolute path without trailing slash, ``.``, ``..`` or aliases."""
-    if not path.startswith("/"):
-        path = "/" + path  # adb's shell starts in the root
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    found = "/" + "/".join(parts)
+    found = posixpath.normpath("/" + path.lstrip("/"))  # adb's shell starts in the root
     for alias in _ALIASES:
         if found == alias or found.startswith(alias + "/"):
             return SHARED + found[len(alias) :]
     return found
-
-
-def parent(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
-
-
-def name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 class FileSystem:

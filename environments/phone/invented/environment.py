@@ -228,7 +228,7 @@ class InventedPhone(PhoneEnvironment):
 
     def has(self, task: str) -> bool:
         """Whether a task exists, on one of these devices or on another device."""
-        return task in _templates(task, self._wordings)
+        return _found(task, self._wordings)[1] is not None
 
     def knows(self, task: str) -> bool:
         return True  # ``assign`` refuses others
@@ -244,7 +244,7 @@ class InventedPhone(PhoneEnvironment):
         """
         if task in TEMPLATES:
             return super().assign(task, seed)
-        number = _device_of(task)
+        number, template = _found(task, self._wordings)
         held_out = number >= UNSEEN and seed in TRAIN_SEEDS
         if held_out or (number >= BLIND and seed not in TEST_SEEDS):
             raise ConfigError(
@@ -252,7 +252,6 @@ class InventedPhone(PhoneEnvironment):
                 f"; train on devices below {UNSEEN}, or play this one with a seed from "
                 f"{TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
             )
-        template = _templates(task, self._wordings).get(task)
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
         return draw(template, seed)
@@ -281,14 +280,9 @@ def is_simple(task: str) -> bool:
     return task.split("-")[2] in _SIMPLE
 
 
-def _device_of(task: str) -> int:
-    """The number of the device in the name of a task, or -1."""
+def _found(task: str, wordings: Wordings) -> tuple[int, Template | None]:
+    """The number of the device in the name of a task, or -1, and the task if it exists."""
     parts = task.split("-")
-    numbered = len(parts) > 2 and parts[0] == "invented" and parts[1].isdecimal()
-    return int(parts[1]) if numbered else -1
-
-
-def _templates(task: str, wordings: Wordings) -> Mapping[str, Template]:
-    """All tasks of the device in the name of a task; empty if it names none."""
-    number = _device_of(task)
-    return templates(number, wordings) if number >= 0 else {}
+    if len(parts) < 3 or parts[0] != "invented" or not parts[1].isdecimal():
+        return -1, None
+    return int(parts[1]), templates(int(parts[1]), wordings).get(task)
