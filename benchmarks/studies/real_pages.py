@@ -167,7 +167,7 @@ class OnPages:
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
 LONGER = f"{GROUPS}, 8 iterations"
-"""The training of one seed went on; its work is that of the last four iterations."""
+"""The training of seed 3 went on; its work is that of the last four iterations."""
 ARMS: Mapping[str, Arm] = {
     ALONE: OnPages(),
     GROUPS: OnPages(critic=GiGPO()),
@@ -178,7 +178,7 @@ STUDY = Study(
     trial=(GROUPS,),
     named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
-    own_seeds={LONGER: (3,)},
+    own_seeds={LONGER: (1, 3)},
     explored=((LONGER, ALONE), (LONGER, GROUPS)),
     shown=(ALONE, GROUPS, LONGER),
     picture=True,
