@@ -46,7 +46,7 @@ class Hold(NamedTuple):
 
 class Budget:
     """Limits on calls, tokens and money: :meth:`reserve` before a request is sent, :meth:`settle`
-    when it has finished."""
+    when it has finished. Raises ``ConfigError`` for a limit below 0."""
 
     def __init__(
         self,

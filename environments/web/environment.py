@@ -100,10 +100,10 @@ class WebEnvironment(Episodic):
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
         """
-        if not tasks and url and task and reward:
+        if tasks is None and url and task and reward:
             tasks = {task: WebTask(url=url, goal=task, reward=reward)}
-        if not tasks:
-            raise ConfigError("WebEnvironment: give 'url', 'task' and 'reward', or 'tasks'")
+        elif not tasks or url or task or reward:
+            raise ConfigError("WebEnvironment: give 'url', 'task' and 'reward', or only 'tasks'")
         starts = [web_url(one.url) for one in tasks.values()]
         self._own = browser is None
         self._browser = browser or WebBrowser([*starts, *allowed])

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time limit and failure policy of a run."""
+    """Time limit and failure policy of a run. Raises ``ConfigError`` for a time of 0 or less."""
 
     timeout: float | None = None
     """Seconds for one call; a node's own ``timeout`` has precedence. A nested graph is not one

@@ -53,6 +53,8 @@ async def replay(
         again: ids of calls to make again as they were.
         samples: number of the sample to draw, by message id. Sample 0 has the recorded seed.
         limits: the limits of the run.
+
+    Raises ``ConfigError`` if an id or a name is not in the trace.
     """
     for name, node in (nodes or {}).items():
         graph = _with_node(graph, name, node)
@@ -134,13 +136,16 @@ async def resume(
 ) -> Trace:
     """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
 
-    Only the calls that are missing are made. Raises ``RunPaused`` if a question is still open.
+    Only the calls that are missing are made.
 
     Args:
         run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
         answers: by message id (``"approve:0"``), or by the node's name for all its questions.
         journal: where the run is.
         limits, on_event: as in a new run.
+
+    Raises ``RunPaused`` if a question is still open, and ``ConfigError`` if there is no such run or
+    node, or the question is answered already.
     """
     if isinstance(run_id, Trace):
         head: Trace | Head = run_id

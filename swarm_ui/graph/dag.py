@@ -77,6 +77,8 @@ class Dag:
             until: a function that gets the newest message of each agent and returns whether the
                 rounds end. ``rounds`` is then their maximum number, and a round begins when the one
                 before is complete.
+
+        Raises ``GraphError`` for a cycle without a delay, an unknown node, or what could never run.
         """
         members = named(nodes)
         if not isinstance(rounds, int) or rounds < 1:
@@ -196,6 +198,9 @@ class Dag:
             when: which of the sender's messages travel over it; ``None``: all.
             delay: how many rounds later a message is delivered. With 1 or more, the edge may close
                 a cycle, as feedback does: ``graph.with_edge("critic", "writer", delay=1)``.
+
+        Raises ``GraphError`` if the edge is there, closes a cycle without a delay, or could never
+        deliver a message.
         """
         edge = (sender, listener)
         if edge in self.edges:
@@ -208,7 +213,8 @@ class Dag:
         return self._with(edges=[*self.edges, edge], when=conditions, delays=delays)
 
     def without_edge(self, sender: str, listener: str) -> Self:
-        """The graph without one edge, which may lead into a vote that has another one."""
+        """The graph without one edge. Raises ``GraphError`` if there is no such edge, or a vote
+        would have none left."""
         check_there(self.edges, [(sender, listener)], "remove")
         left = [edge for edge in self.edges if edge != (sender, listener)]
         check_heard(self.nodes, left)

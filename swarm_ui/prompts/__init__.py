@@ -51,7 +51,8 @@ def as_chat(
     request: Request, render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
 ) -> tuple[ChatMessage, ...]:
     """The chat of a request. If the request has a decision, ``render`` converts it to a chat; if
-    it has tools, they and their calls are written as text (:func:`tools_as_text`)."""
+    it has tools, they and their calls are written as text (:func:`tools_as_text`). Raises
+    ``ModelError`` if it has both a decision and a chat, or neither."""
     if request.chat is not None and request.decision is None:
         return tools_as_text(request.chat, request.tools) if request.tools else request.chat
     if request.decision is not None and request.chat is None:

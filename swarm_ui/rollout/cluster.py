@@ -33,7 +33,8 @@ def ray_cluster(
         address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
         cpus, gpus, resources: what the local cluster has; by default what Ray finds.
 
-    Raises ``ConfigError`` if no cluster answers there, or its version of Ray or Python differs.
+    Raises ``MissingExtra`` without Ray, and ``ConfigError`` if no cluster answers there, or its
+    version of Ray or Python differs.
     """
     ray = imported()
     if ray.is_initialized():

@@ -72,8 +72,9 @@ class Rollouts:
 
         Every job gives exactly one episode. ``jobs``, (task, seed) pairs, may be infinite: they
         are read only as fast as episodes are played and consumed. The rest is that of
-        :func:`~swarm_ui.rollout.episode.rollout`, whose errors come after the episodes that were
-        finished before. Raises ``EnvironmentFault`` if every worker was lost too often.
+        :func:`~swarm_ui.rollout.episode.rollout`, whose ``ConfigError`` or ``BudgetExceeded`` comes
+        after the episodes that were finished before. Raises ``EnvironmentFault`` if every worker
+        was lost too often.
         """
         if not isinstance(policy, PerWorker):
             as_policy(policy)

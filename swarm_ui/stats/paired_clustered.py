@@ -78,7 +78,8 @@ def clustered_difference(
     :func:`clustered_mean`.
 
     An episode that is masked on one side is left out of both. If all differences are equal, the
-    interval is Tango's, with the observations of :func:`clustered_mean`.
+    interval is Tango's, with the observations of :func:`clustered_mean`. Raises ``ConfigError`` if
+    the sides have other episodes.
     """
     deltas = differences(ours, theirs)
     values = [float(o.value) for o in deltas if o.value is not None]

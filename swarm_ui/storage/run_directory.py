@@ -72,6 +72,8 @@ class RunDirectory:
         Args:
             path: an empty or new directory; ``None``: ``runs/<date>-<name>``, made unique.
             config: settings, JSON-able (or paths); see :func:`without_secrets`.
+
+        Raises ``ConfigError`` if the folder is not empty or cannot be written.
         """
         try:
             chosen = _reserved(Path("runs"), name) if path is None else path

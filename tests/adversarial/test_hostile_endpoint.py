@@ -16,6 +16,7 @@ from loopback_client import ask, model, no_proxy, one, streamed  # noqa: F401  (
 from swarm_ui import CollabGraph
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ModelError, ModelUnavailable
+from swarm_ui.nodes.models.openai import wire
 
 KEY = "sk-Q7f3mZx9LkV2pRt8Yw5Nb4Hd"
 Answer = Callable[[bytes, asyncio.StreamWriter], Coroutine[Any, Any, None]]
@@ -139,10 +140,31 @@ PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"abcdefgh"}}]}\n\n'
 SSE = "text/event-stream"
 
 
-async def test_a_flood_of_text_ends() -> None:
-    async with raw_server(endless(PIECE * 500, SSE)) as url:
-        with pytest.raises(ModelError, match=r"more than .* characters"):
-            await streamed(model(url, max_retries=0, timeout=0.6), ask(max_tokens=16))
+async def zipped(_: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (endless(PIECE * 500, SSE), "more than .* characters"),
+        (endless(b"data: " + b"x" * 60_000, SSE), "a body of more than"),
+        (endless(b": ping\n\n" * 5_000, SSE), "a body of more than|no reply in time"),
+        (endless(b" " * 60_000, "application/json"), "a body of more than"),
+        (zipped, "encoding 'gzip'"),
+    ],
+    ids=["text", "one event", "comments", "body", "gzip"],
+)
+async def test_floods_and_stalls_end(
+    answer: Answer, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "LARGEST_BODY", 2**20)
+    async with raw_server(answer) as url:
+        client = model(url, max_retries=0, timeout=0.6)
+        with pytest.raises(ModelError, match=says):
+            await streamed(client, ask(max_tokens=16))
+        with pytest.raises(ModelError):
+            await one(model(url, max_retries=0, timeout=0.6), ask(max_tokens=16))
 
 
 async def test_reasoning_without_text_is_not_a_stall() -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,12 +21,13 @@ from asyncio_throttle.throttler import Throttler
 
 from swarm_ui.addresses import is_address, redacted, without_credentials
 from swarm_ui.budget import Budget, Hold, Price
+from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures
 from swarm_ui.nodes.models.openai.failures import NEVER_CONNECTED, RequestRejected
 from swarm_ui.nodes.models.openai.options import RateLimits
-from swarm_ui.nodes.models.openai.wire import ChatReply, read_chat, read_stream
+from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream
 
 T = TypeVar("T")
 OPENAI_URL = "https://api.openai.com/v1"
@@ -66,7 +68,7 @@ class _AdmittedHttp(openai.DefaultAsyncHttpxClient):
     nothing, nor does one that reached no server, which a hook of httpx would not see."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__()
+        super().__init__(event_hooks={"response": [partial(limit_body, endpoint.timeout)]})
         self._endpoint, limits = endpoint, endpoint.limits
         self._rate: AbstractAsyncContextManager[None] = nullcontext()
         if limits.requests is not None:
@@ -75,12 +77,14 @@ class _AdmittedHttp(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, **options: Any) -> Any:
         call, endpoint = _CALL.get(), self._endpoint
         if call is None:  # not a chat
-            return await super().send(request, **options)
+            return await within(endpoint.timeout, super().send(request, **options))
         async with self._rate:
             call.hold = endpoint.budget.reserve(call.most, call.where, call.price)
         call.attempts += 1
         try:
-            response = await super().send(request, **options)
+            response = await within(endpoint.timeout, super().send(request, **options))
+        except TimeoutError:  # ours, which the openai client does not repeat: see replies()
+            raise
         except Exception as error:
             endpoint.settle(call, Usage() if type(error).__name__ in NEVER_CONNECTED else None)
             raise
@@ -97,9 +101,9 @@ class _Connection:
             api_key=endpoint.checked_key() or "none",
             base_url=endpoint.url,
             max_retries=endpoint.max_retries,
-            timeout=openai.Timeout(
-                endpoint.timeout, connect=min(_CONNECT_SECONDS, endpoint.timeout)
-            ),
+            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, endpoint.timeout)),
+            # No compression, so that a small body cannot become a large one.
+            default_headers={"Accept-Encoding": "identity"},
             http_client=_AdmittedHttp(endpoint),
         )
         self.slots = asyncio.Semaphore(endpoint.limits.concurrency)

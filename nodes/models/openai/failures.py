@@ -70,7 +70,7 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
     ``key``: the source of the key."""
     if isinstance(error, openai.APIStatusError):
         return f"HTTP {error.status_code} ({' '.join(error.message.split())})", _advice(error, key)
-    if isinstance(error, openai.APITimeoutError) or type(error).__name__ == "ReadTimeout":
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
         return "no reply in time", "raise timeout, or lower concurrency"
     transport = type(error).__module__.startswith("httpx")  # inside of a stream
     if isinstance(error, openai.APIConnectionError) or transport:

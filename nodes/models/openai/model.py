@@ -79,7 +79,7 @@ class OpenAIModel:
         max_retries: attempts after the first, at HTTP 408, 409, 429 and 5xx, broken connections,
             timeouts and malformed replies. The openai client waits as long as the server asks
             (``Retry-After``, up to two minutes), else half a second, doubled each time.
-        timeout: seconds without data from the server that end an attempt.
+        timeout: seconds for one attempt; of a stream, to the next data.
 
     Raises:
         ConfigError: a value is out of range, a name is empty, or the budget limits money

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from swarm_ui.budget import guess_tokens, most_tokens
+from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage
@@ -23,6 +25,8 @@ from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts import picture_size
 from swarm_ui.prompts.tool_calls import call_id
 
+LARGEST_BODY = 16 * 2**20
+"""Maximum size of a reply in bytes; applies to streams too."""
 _LONGEST_TOKEN, _SPARE_CHARACTERS = 128, 16_384
 """Maximum characters of one token, and of a reply in addition to its tokens."""
 # Both are a little more than vision models are known to use.
@@ -240,3 +244,23 @@ def _usage(usage: Any) -> Usage | None:
     if min(prompt, completion) < 0:
         return None
     return Usage(prompt_tokens=prompt, completion_tokens=completion)
+
+
+async def limit_body(seconds: float, response: Any) -> None:
+    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large, and
+    ``TimeoutError`` when no data comes for some seconds."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":  # a small body could become a large one
+        raise MalformedReply(f"a reply with the content encoding '{encoding}', not requested")
+    read = response.aiter_raw
+
+    async def limited(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        left = LARGEST_BODY
+        async with aclosing(read(chunk_size)) as parts:
+            while part := await within(seconds, anext(parts, b"")):
+                left -= len(part)
+                if left < 0:
+                    raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
+                yield part
+
+    response.aiter_raw = limited

@@ -301,3 +301,12 @@ async def test_the_environment_contract(shop: Site) -> None:
 
     report = await contract_report(make, seeds=(0,), budget=9)
     assert report.ok, report
+
+
+async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
+    look = {"look": WebTask(url="http://a.example", goal="Look", reward=lambda visit: True)}
+    for given in ({"url": "http://a.example", "task": "Look"}, {"url": "http://a", "tasks": look}):
+        with pytest.raises(ConfigError, match="give 'url', 'task' and 'reward'"):
+            WebEnvironment(**given)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not the address"):
+        WebEnvironment("file:///etc/passwd", "do it", reward=lambda visit: True)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
+import time
 from typing import Any
 
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import (
+    ask,
     model,
     no_proxy,  # noqa: F401  (a fixture)
     one,
     records,
 )
 from PIL import Image
+from vllm_stand_in import StandIn
 
 from swarm_ui.budget import Price
 from swarm_ui.errors import ConfigError, ModelError
@@ -153,3 +157,17 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         OpenAIModel("tiny", **records(**({"base_url": NOWHERE} | wrong)))
     with pytest.raises(ConfigError, match="model"):
         OpenAIModel(" ", NOWHERE)
+
+
+async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -> None:
+    def reply(body: object) -> str:
+        time.sleep(0.2)
+        return GOOD
+
+    with StandIn("tiny", reply=reply) as server:
+        client = OpenAIModel("tiny", f"{server.address}/v1", max_retries=0, timeout=0.6)
+        asked = asyncio.create_task(client.generate([ask()]))
+        await asyncio.sleep(0.1)
+        time.sleep(1.0)  # such as the forward pass of a model
+        assert [each.text for each in await asked] == [GOOD]
+        await client.close()
