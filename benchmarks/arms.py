@@ -25,7 +25,6 @@ from demos.base_agent.stream import rehearsal_for
 from swarm_ui import CollabGraph, Critic, Judge
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, jobs, tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim import EdgeDistribution, ScriptedAdversary, ScriptedCritic
@@ -35,6 +34,7 @@ from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Policy, rollout_many, spread_jobs
 from swarm_ui.stats import outcomes
+from swarm_ui.topology import Edge, random_dag
 from swarm_ui.trace.records import Episode
 
 Jobs = Mapping[str, Sequence[Job]]

@@ -29,13 +29,13 @@ from typing import Any
 
 import networkx as nx
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError, GraphError, MissingExtra
-from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message, Usage
 from swarm_ui.model import ChatMessage, ChatModel, Completion, Request
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.observation import render
+from swarm_ui.topology import Edge
 
 _MAX_TOKENS, _TEMPERATURE = 1000, 0.2
 """The defaults of ``swarm.llm.llm.LLM``."""

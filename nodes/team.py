@@ -10,11 +10,11 @@ from swarm_ui.agent_view import AgentView, panes
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.shapes import TeamOptions, Views
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.model import ChatModel, ScoringModel, check_model
 from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
+from swarm_ui.topology import random_dag
 
 G = TypeVar("G", bound=Dag)
 
@@ -27,7 +27,7 @@ def collaborative(
     lora: int | None,
     options: TeamOptions,
 ) -> G:
-    """Make the paper's team; see :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`. ``kind``
+    """Make the paper's team; see :meth:`swarm_ui.collab_graph.CollabGraph.collaborative`. ``kind``
     is the graph's class."""
     if unknown := options.keys() - TeamOptions.__annotations__:
         raise TypeError(f"collaborative() got an unexpected keyword argument '{min(unknown)}'")

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 import torch
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.credit import Critic, Judge, credited
 from swarm_ui.engine.tasks import together
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import only_writer
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim import checkpoint
 from swarm_ui.optim.adversary import Adversary, Teacher

@@ -16,6 +16,7 @@ from __future__ import annotations
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import Pane, View
 from swarm_ui.budget import Budget, Price
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.credit import Credit, Critic, Judge, credited
 from swarm_ui.engine.limits import Limits
 from swarm_ui.environment import Environment, Graded, Restorable, Step
@@ -38,7 +39,6 @@ from swarm_ui.errors import (
     TraceError,
 )
 from swarm_ui.graph import shapes
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Heard, Message, Question, Usage
 from swarm_ui.model import (
     ChatMessage,

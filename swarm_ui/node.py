@@ -21,8 +21,8 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
-from swarm_ui.engine.events import Token
 from swarm_ui.errors import Failure
+from swarm_ui.events import Token
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Completion, Decision, Request

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from swarm_ui.graph.topology import predecessors, topological
 from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
+from swarm_ui.topology import predecessors, topological
 
 HONEST = 0.8
 Baseline = Literal["none", "half", "average"]

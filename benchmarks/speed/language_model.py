@@ -36,10 +36,10 @@ from typing import Any
 import torch
 
 from benchmarks.speed.report import Figures, Rows
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
 from swarm_ui.environments.phone.templates import CORE
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.rollout import spread_jobs

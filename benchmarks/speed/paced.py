@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.speed.worlds import CLICKS_ON
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.phone import jobs
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript

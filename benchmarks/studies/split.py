@@ -18,16 +18,16 @@ from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
 from benchmarks.support.origin import origin_here
 from swarm_ui.agent_view import Pane
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import ScriptedAgents
-from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, descendants, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes import AgentNode
 from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
 from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many, spread_jobs
 from swarm_ui.stats import outcomes
+from swarm_ui.topology import Edge, descendants, random_dag
 from swarm_ui.trace.records import Episode
 
 AGENTS, SIZES = 10, (4, 6, 8)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import AgentView, Pane
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.coordination.environment import written
 from swarm_ui.environments.coordination.problem import draw_problem
 from swarm_ui.errors import ModelError
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope
 from swarm_ui.rollout import GraphPolicy

@@ -52,7 +52,7 @@ class ChatNode:
     (``writer:0/model:0``, ``writer:0/search:1``).
 
     If the run has listeners and the model can stream, pieces of replies are
-    :class:`~swarm_ui.engine.events.Token` events.
+    :class:`~swarm_ui.events.Token` events.
 
     Raises:
         ConfigError: the prompt, the schema or a tool cannot be used, or a number is out of range.

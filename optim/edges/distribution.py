@@ -28,9 +28,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.edges.candidates import (
     MAX_EXACT,
     CandidateGraph,

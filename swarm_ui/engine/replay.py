@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import count_spent
 from swarm_ui.engine.run import run, trace_of
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, GraphError
+from swarm_ui.events import OnEvent
 from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import PERSON, Message

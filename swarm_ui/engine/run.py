@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.events import Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.memo import Memo, succeeded, to_keep
 from swarm_ui.engine.plan import count_spent, plan_of, same_versions
 from swarm_ui.engine.session import Session
 from swarm_ui.engine.tasks import in_order
 from swarm_ui.errors import ConfigError, Failure, NodeError, RunFailed, RunPaused, SwarmError
+from swarm_ui.events import Finished, OnEvent
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
@@ -34,7 +34,7 @@ _NOTHING = Memo({})
 
 
 class RunOptions(TypedDict, total=False):
-    """The keyword arguments of :meth:`~swarm_ui.graph.graph.CollabGraph.run`."""
+    """The keyword arguments of :meth:`~swarm_ui.collab_graph.CollabGraph.run`."""
 
     seed: int
     run_id: str
@@ -56,7 +56,7 @@ async def run(
     on_event: OnEvent | None = None,
     memo: Memo | None = None,
 ) -> Trace:
-    """Run a graph once on a screen; see :meth:`swarm_ui.graph.graph.CollabGraph.run`.
+    """Run a graph once on a screen; see :meth:`swarm_ui.collab_graph.CollabGraph.run`.
 
     ``memo``: of a run with this seed and screen.
     """

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.events import CallFinished, CallStarted, OnEvent
 from swarm_ui.engine.limits import Deadlines, Limits
 from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import Versions
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.events import CallFinished, CallStarted, OnEvent
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
 from swarm_ui.model import Completion, Generation

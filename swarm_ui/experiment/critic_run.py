@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environment import Graded
 from swarm_ui.environments.benchmark import Benchmark, Count, Seeds
 from swarm_ui.errors import ConfigError, MissingExtra
@@ -31,7 +32,6 @@ from swarm_ui.experiment.models import adapter_names, check_adapters, load_in_pr
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.stage1 import quiet, shown_name
 from swarm_ui.files import LineFile, whole_lines, write_atomic
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
 from swarm_ui.optim.config import begin

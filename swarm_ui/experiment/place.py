@@ -33,7 +33,6 @@ from swarm_ui.experiment.models import (
 )
 from swarm_ui.experiment.stored import spending
 from swarm_ui.experiment.teams import configured_edges, policy_in
-from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel
 from swarm_ui.rollout import (
@@ -47,6 +46,7 @@ from swarm_ui.rollout import (
     ray_rollouts,
 )
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.topology import Edge
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import OpenAIModel

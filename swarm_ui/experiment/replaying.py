@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from swarm_ui.action import Action, parse_action
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, FilledTeam
@@ -17,7 +18,6 @@ from swarm_ui.experiment.loading import load
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import graph_of, parse_edges
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory

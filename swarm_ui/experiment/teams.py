@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 
 from swarm_ui.agent_view import AgentView
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.benchmark import Benchmark
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.experiment.config import FilledTeam
 from swarm_ui.graph import shapes
-from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, predecessors, random_dag, topological
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.rollout import GraphPolicy, Policy
+from swarm_ui.topology import Edge, predecessors, random_dag, topological
 
 LEARNED_EDGES = Path("edges/distribution.safetensors")
 """Path of the edge distribution in the folder of a training run."""

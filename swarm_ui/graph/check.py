@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from inspect import iscoroutinefunction
 
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.node import Node, Until, parts_of, scope_of
+from swarm_ui.topology import Edge, descendants
 
 
 def closes(node: Node) -> bool:

@@ -21,8 +21,8 @@ from swarm_ui.graph.check import (
     only_sink,
     unknown,
 )
-from swarm_ui.graph.topology import Edge, Shape, descendants, predecessors, topological
 from swarm_ui.node import Condition, Node, Until
+from swarm_ui.topology import Edge, Shape, descendants, predecessors, topological
 
 G = TypeVar("G", bound="Dag")
 
@@ -31,7 +31,7 @@ class Dag:
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
     The edges without a delay are acyclic. An edge with a delay may close a cycle: unrolled over
-    the rounds, the calls are acyclic again. :class:`~swarm_ui.graph.graph.CollabGraph` adds the
+    the rounds, the calls are acyclic again. :class:`~swarm_ui.collab_graph.CollabGraph` adds the
     runs.
     """
 

@@ -3,7 +3,7 @@
 Pass one to a graph or to a team, such as ``CollabGraph([ada, grace, MajorityVote()],
 shapes.debate)``; or ``partial(shapes.tree, branching=3)``, or a function of your own. Messages flow
 towards the node that answers: the last one of a chain and a debate, the hub of a star, the root of
-a tree. For a random graph see :func:`swarm_ui.graph.topology.random_dag`.
+a tree. For a random graph see :func:`swarm_ui.topology.random_dag`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Literal, TypedDict
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import Edge, Shape
 from swarm_ui.node import Node, Scope
+from swarm_ui.topology import Edge, Shape
 
 Views = Literal["same", "shuffle", "pane"]
 VoteRule = Literal["majority", "probability"]
 
 
 class TeamOptions(TypedDict, total=False):
-    """The keyword arguments of :meth:`~swarm_ui.graph.graph.CollabGraph.collaborative`."""
+    """The keyword arguments of :meth:`~swarm_ui.collab_graph.CollabGraph.collaborative`."""
 
     edges: Iterable[Edge] | Shape | None
     """Pairs of names, or a shape such as :func:`swarm_ui.graph.shapes.debate`; ``None``: a random

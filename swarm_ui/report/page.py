@@ -14,7 +14,6 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import write_atomic
-from swarm_ui.graph.topology import Edge
 from swarm_ui.report import measured
 from swarm_ui.report.charts import chart
 from swarm_ui.report.episodes import Illustrate, Packed, packed
@@ -22,6 +21,7 @@ from swarm_ui.report.html_tables import Cell, HeatMap, Table, credit_map, heat_m
 from swarm_ui.report.measured import Tested
 from swarm_ui.report.overview import headline, last_rollouts, team_decision
 from swarm_ui.report.read import Contents, EpisodeSet, Training, read
+from swarm_ui.topology import Edge
 from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FAILURE_RULES, FailureClass
 from swarm_ui.viz import edges_svg
 from swarm_ui.viz.svg import Markup, counted, join, tag

@@ -17,10 +17,10 @@ from typing import Annotated, Any
 import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError, TraceError
-from swarm_ui.graph.topology import Edge
 from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.stats import Interval, wilson_of
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.topology import Edge
 from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 

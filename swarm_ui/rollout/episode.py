@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from swarm_ui.action import Action, ActionKey, unfit
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.credit import SOLVER_CREDIT, as_matrix, proposals, unreadable
 from swarm_ui.engine.plan import same_versions
 from swarm_ui.engine.run import trace_of
@@ -30,7 +31,6 @@ from swarm_ui.errors import (
     NodeError,
     SwarmError,
 )
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import Policy, as_policy
 from swarm_ui.trace.records import Episode, StepRecord, Trace

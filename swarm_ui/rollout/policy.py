@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.trace.records import Episode

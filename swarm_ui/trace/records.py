@@ -16,10 +16,10 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure
-from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision, Generation
 from swarm_ui.observation import Observation
+from swarm_ui.topology import Edge
 
 TRACE_VERSION = 1
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.topology import Edge
+from swarm_ui.topology import Edge
 from swarm_ui.viz import svg
 from swarm_ui.viz.layout import Point
 from swarm_ui.viz.svg import Box, Canvas, group, number, rect, small, tag, text, width

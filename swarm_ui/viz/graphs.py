@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag, inner_graph
-from swarm_ui.graph.topology import Edge, predecessors
 from swarm_ui.node import Condition, parts_of
+from swarm_ui.topology import Edge, predecessors
 from swarm_ui.viz import svg
 from swarm_ui.viz.edges import matrix
 from swarm_ui.viz.layout import Layout, Line, delayed, layered, lines, longest_paths, ordered

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import Edge, predecessors, topological
+from swarm_ui.topology import Edge, predecessors, topological
 from swarm_ui.viz.svg import Box, number
 
 Slot = tuple[str, int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from swarm_ui.graph.topology import Edge
+from swarm_ui.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import calls, svg
 from swarm_ui.viz.calls import Cell, Palette, seconds

@@ -34,8 +34,8 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.errors import Failure
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import function_node
+from swarm_ui.topology import random_dag
 
 
 @settings(max_examples=60)

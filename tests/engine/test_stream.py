@@ -16,7 +16,7 @@ from swarm_ui import (
     NodeError,
     Request,
 )
-from swarm_ui.engine.events import CallFinished, CallStarted, Event, Finished, Token
+from swarm_ui.events import CallFinished, CallStarted, Event, Finished, Token
 from swarm_ui.nodes import AgentNode, MajorityVote
 
 

@@ -9,10 +9,10 @@ import tiny_vision
 from tiny_causal import save_llama
 
 from swarm_ui.action import Action
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.model_settings import Language
 from swarm_ui.experiment.models import load_in_process, open_model
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import VisionModel
 from swarm_ui.observation import Element, Observation

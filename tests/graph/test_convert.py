@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_ui import CollabGraph, GraphError, Message, Node
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import MajorityVote
+from swarm_ui.topology import random_dag
 
 AWKWARD = ['say "hi"', "back\\", "<b>&lt;", "#quot;", "`x`", "{a|b}", "ü 中", "end", "a;b"]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from swarm_ui import CollabGraph, GraphError
 from swarm_ui.graph import shapes
-from swarm_ui.graph.topology import Shape, random_dag
 from swarm_ui.nodes import MajorityVote
+from swarm_ui.topology import Shape, random_dag
 
 SHAPES: dict[str, Shape] = {
     "chain": shapes.chain,

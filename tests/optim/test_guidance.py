@@ -9,7 +9,7 @@ import pytest
 from learning_fakes import ButtonWorld, click, decided
 
 from swarm_ui.action import Action
-from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply

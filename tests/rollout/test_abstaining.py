@@ -23,11 +23,11 @@ from swarm_ui.action import Abstain
 from swarm_ui.agent_view import AgentView, Pane, paned
 from swarm_ui.environments import Done, Episodic
 from swarm_ui.graph.shapes import debate
-from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout import GraphPolicy, rollout
+from swarm_ui.topology import Edge
 
 PASS = Abstain().json()
 NAMES = tuple(f"agent_{k}" for k in range(4))

@@ -12,10 +12,10 @@ from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.phone.split_agents import scripted_reply
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
 from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.rollout import GraphPolicy, rollout
+from swarm_ui.topology import Edge
 from swarm_ui.trace.records import Episode
 
 SCREEN = Observation(

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import cli_world
+from sybil import Document
+from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -48,20 +50,13 @@ class Block:
 
 def blocks(document: str) -> list[Block]:
     """All fenced blocks of a page, also those inside lists and admonitions."""
-    found: list[Block] = []
-    fence: tuple[str, str] | None = None
-    lines: list[str] = []
-    for line in (ROOT / document).read_text(encoding="utf-8").splitlines():
-        mark = re.fullmatch(r"( *)(`{3,}|~{3,})(.*)", line)
-        if fence is None and mark:
-            fence, lines = (mark[1], mark[3].strip().split(" ")[0]), []
-        elif fence is not None and mark and not mark[3]:
-            found.append(Block(document, len(found), fence[1], "\n".join(lines) + "\n"))
-            fence = None
-        elif fence is not None:
-            lines.append(line.removeprefix(fence[0]))
-    assert fence is None, f"{document}: a block is not closed"
-    return found
+    path = str(ROOT / document)
+    page = Document((ROOT / document).read_text(encoding="utf-8"), path)
+    fences = sorted(FencedCodeBlockLexer(language="[^\n]*")(page), key=lambda region: region.start)
+    return [
+        Block(document, k, f"{fence.lexemes['language']} ".split(" ")[0], fence.lexemes["source"])
+        for k, fence in enumerate(fences)
+    ]
 
 
 ALL = [block for document in DOCUMENTS for block in blocks(document)]

@@ -20,9 +20,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from swarm_ui.action import Action, parse_action
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environment import Step
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.node import derive

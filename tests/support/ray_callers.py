@@ -8,8 +8,8 @@ from typing import Any
 
 from loopback_client import ask
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, RunFailed, SwarmError
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes import ScriptedModel
 

@@ -9,9 +9,9 @@ from hashlib import sha256
 from graph_fakes import HashModel, click
 
 from swarm_ui import CollabGraph, Completion, Request, Trace
-from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.prompts import as_chat, transcript
+from swarm_ui.topology import random_dag
 
 
 class Telling:

@@ -9,8 +9,8 @@ from graph_fakes import FixedModel, Sleeper, click
 from picture_reading import HOSTILE, SVG, Picture
 
 from swarm_ui import CollabGraph, Message
-from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.nodes import MajorityVote
+from swarm_ui.topology import Edge, random_dag
 from swarm_ui.viz import scrolling
 
 

@@ -13,7 +13,7 @@ from swarm_ui import (
     CollabGraph,
     Trace,
 )
-from swarm_ui.engine.events import Event, Token
+from swarm_ui.events import Event, Token
 from swarm_ui.nodes import ChatNode, OpenAIModel
 
 

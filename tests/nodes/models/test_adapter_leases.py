@@ -22,8 +22,8 @@ from local_models import (
 )
 
 from swarm_ui.action import Action
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion
 from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.optim.config import UpdateConfig

@@ -10,7 +10,7 @@ from local_models import answers
 from loopback_client import no_proxy  # noqa: F401  (a fixture)
 from tiny_causal import network, tokenizer
 
-from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation

@@ -12,10 +12,10 @@ from loopback import Loopback
 from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
 
 from swarm_ui.budget import Budget, Price
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import (
     ConfigError,
 )
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import OpenAIModel, RateLimits
 from swarm_ui.rollout import GraphPolicy
 

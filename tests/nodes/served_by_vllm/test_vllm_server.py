@@ -13,9 +13,9 @@ import torch
 from learning_fakes import Contrary
 from vllm_places import VLLMServer, smollm2, vllm_python
 
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ModelError, ModelUnavailable
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.optim.adversary import ScriptedAdversary

@@ -8,7 +8,7 @@ import pytest
 from local_models import disturb
 from tiny_causal import screen, text_model
 
-from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.nodes import CausalModel
 from swarm_ui.optim.examples import encode, with_reference
 from swarm_ui.optim.preferences import PreferencePair, scored_replies

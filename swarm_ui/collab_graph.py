@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.engine import replay as recorded
-from swarm_ui.engine.events import Event
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.tasks import cancelled, run_blocking
 from swarm_ui.errors import GraphError
+from swarm_ui.events import Event
 from swarm_ui.graph import convert
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
