@@ -12,7 +12,7 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,17 +23,18 @@ from msgspec.structs import replace
 from benchmarks.arms import TEST_DRAW, phone_tests, tested, trained_by
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
-from swarm_ui import CollabGraph, Critic
+from swarm_ui import CollabGraph, Credit, Critic
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import PRACTICE_TASKS, TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes import CausalModel, adapter_folder
 from swarm_ui.observation import Observation
-from swarm_ui.optim import GiGPO
+from swarm_ui.optim import GiGPO, Outcome
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.trace.records import Episode
 
 FAMILY = (
     "click-checkboxes-large", "click-checkboxes-transfer", "click-tab-2-easy", "click-tab-2-hard",
@@ -92,12 +93,33 @@ def tests(*, quick: bool) -> dict[str, list[Job]]:
     return found | {PHONE: list(phone[: 1 if quick else None])}
 
 
-def learner() -> CausalModel:
+class Shuffled:
+    """State-wise groups whose credit is given to other messages, drawn at random."""
+
+    name = "GiGPO, shuffled"
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        credit = await GiGPO()(episodes)
+        values = [v for each in credit for m in each.values for row in m for v in row]
+        drawn = [v for v in values if v is not None]
+        random.Random(len(drawn)).shuffle(drawn)
+        given = iter(drawn)
+        return [
+            replace(each, advantages=None, values=tuple(
+                tuple(tuple(None if v is None else next(given) for v in row) for row in m)
+                for m in each.values
+            ))
+            for each in credit
+        ]  # fmt: skip
+
+
+def learner(start: str = "smollm2-phone") -> CausalModel:
     """SmolLM2 with the adapter that it starts from. Its weights are float32, also on a
     processor with bfloat16, so that the study is the same."""
     torch.set_num_threads(1)
     model = CausalModel.named("smollm2", dtype=torch.float32)
-    model.load_adapter(adapter_folder("smollm2-phone"), ADAPTER)
+    model.load_adapter(adapter_folder(start), ADAPTER)
     return model
 
 
@@ -106,9 +128,9 @@ def agent(model: CausalModel, *, explores: bool = False) -> CollabGraph:
     return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
 
 
-async def played(cell: Cell, model: CausalModel, *, quick: bool) -> Cell:
-    """The cell with the test episodes of the agent."""
-    policy, pages = GraphPolicy(agent(model)), tests(quick=quick)
+async def played(cell: Cell, team: CollabGraph, *, quick: bool) -> Cell:
+    """The cell with the test episodes of an agent, or of a team."""
+    policy, pages = GraphPolicy(team), tests(quick=quick)
     phone = {PHONE: pages.pop(PHONE)}
     async with MiniWobBrowser(pages=2) as browser:
         make = partial(MiniWobEnvironment, browser.open_page)
@@ -123,6 +145,9 @@ class OnPages:
     critic: Critic | None = None
     """``None``: nothing is trained."""
     iterations: int = 4
+    start: str = "smollm2-phone"
+    votes: int = 0
+    """Agents of a team with these weights that explore and vote; 0: one agent, which is greedy."""
 
     @property
     def seeded(self) -> bool:
@@ -131,11 +156,16 @@ class OnPages:
 
     def play(self, name: str, seed: int | None, *, quick: bool, folder: Path) -> Iterable[Cell]:
         """See :class:`benchmarks.study.Arm`."""
-        model, cell = learner(), Cell(arm=name, seed=seed, origin=origin_here())
+        model, cell = learner(self.start), Cell(arm=name, seed=seed, origin=origin_here())
         if seed is not None:
             rollouts, work = asyncio.run(self._train(model, seed, folder, quick=quick))
             cell = replace(cell, notes={"rollouts": rollouts}, work={"training": work})
-        yield asyncio.run(played(cell, model, quick=quick))
+        team = agent(model)
+        if self.votes:
+            team = CollabGraph.collaborative(
+                self.votes, 1, model=model, adapters=[ADAPTER] * self.votes, temperature=1.0
+            )
+        yield asyncio.run(played(cell, team, quick=quick))
 
     async def _train(
         self, model: CausalModel, seed: int, folder: Path, *, quick: bool
@@ -166,12 +196,18 @@ class OnPages:
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
+OUTCOME, SHUFFLED = "one agent: rft, outcome", "one agent: rft, shuffled groups"
 LONGER = f"{GROUPS}, 8 iterations"
 """The training of seed 3 went on; its work is that of the last four iterations."""
+VOTE = "smollm2-pages, vote of four"
+"""The agent of seed 3 after eight iterations, four times; four times its calls."""
 ARMS: Mapping[str, Arm] = {
     ALONE: OnPages(),
     GROUPS: OnPages(critic=GiGPO()),
     LONGER: OnPages(critic=GiGPO(), iterations=8),
+    OUTCOME: OnPages(critic=Outcome()),
+    SHUFFLED: OnPages(critic=Shuffled()),
+    VOTE: OnPages(start="smollm2-pages", votes=4),
 }
 STUDY = Study(
     arms=ARMS,
