@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from swarm_ui.action import Action, ActionType
+from swarm_ui.action import POINTING, Action, ActionType
 from swarm_ui.environments.base import Done, Stateful
 from swarm_ui.environments.phone.effects import Launch
 from swarm_ui.environments.phone.goal import CHECKER, check
 from swarm_ui.environments.phone.kinds import Assignment, draw
-from swarm_ui.environments.phone.solver import UNREACHABLE, perform, solve
-from swarm_ui.environments.phone.state import Device
+from swarm_ui.environments.phone.solver import UNREACHABLE, solve
+from swarm_ui.environments.phone.state import Device, Widget
 from swarm_ui.environments.phone.templates import TEMPLATES
-from swarm_ui.environments.phone.view import View, last_page, view
+from swarm_ui.environments.phone.view import View, last_page, view, widgets
 from swarm_ui.observation import Element, Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
@@ -25,16 +26,6 @@ ACTIONS: tuple[ActionType, ...] = (
 """The actions offered; ``open_app``, ``swipe`` and others that a phone knows are accepted too."""
 NOTHING = "nothing happened"
 _UNUSED = random.Random(0)
-_TAPS = frozenset(("click", "double_tap", "long_press"))
-_SOLVER: Mapping[str, Action] = {
-    "back": Action(action_type="navigate_back"),
-    "home": Action(action_type="navigate_home"),
-    "complete": Action(action_type="status", goal_status="complete"),
-    "infeasible": Action(action_type="status", goal_status="infeasible"),
-    "down": Action(action_type="scroll", direction="down"),
-    "up": Action(action_type="scroll", direction="up"),
-}
-"""Kind of intent of the reference solver -> the action, where there is only one."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -84,7 +75,7 @@ class PhoneEnvironment(Stateful):
     def begin(self, task: str, rng: random.Random) -> str:
         assignment = self.assign(task, self.seed)
         device = assignment.start.clone()
-        self.budget = assignment.template.budget
+        self.budget = assignment.budget
         self.state = State(assignment, device, view(device, assignment.salt))
         return assignment.text
 
@@ -126,16 +117,11 @@ class PhoneEnvironment(Stateful):
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
         state = self._running
-        intent = solve(state.assignment.goal, state.assignment.start, state.device)
-        if intent.kind == "answer":
-            return Action(action_type="answer", text=intent.text)
-        if intent.kind not in ("tap", "type"):
-            return _SOLVER[intent.kind]
-        index = state.view.order.index(intent.widget)
-        widget = state.view.widgets[intent.widget]
-        if intent.kind == "tap":
-            return Action(action_type="click", target=widget.text, index=index)
-        return Action(action_type="input_text", target=widget.text, index=index, text=intent.text)
+        action = solve(state.assignment.goal, state.assignment.start, state.device)
+        if action.index is None:
+            return action
+        widget, index = state.view.widgets[action.index], state.view.order.index(action.index)
+        return replace(action, target=widget.text, index=index)
 
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
@@ -147,8 +133,8 @@ class PhoneEnvironment(Stateful):
         state = self._running
         assignment = state.assignment
         if action.action_type == "status":
-            intent = solve(assignment.goal, assignment.start, state.device)
-            return float(intent.kind == action.goal_status)
+            right = solve(assignment.goal, assignment.start, state.device)
+            return float(right.goal_status == action.goal_status)
         after = state.device.clone()
         self._operate(assignment, after, state.view, action)
         return float(_steps_left(assignment, after) < self.distance())
@@ -168,17 +154,22 @@ class PhoneEnvironment(Stateful):
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
-        return act(device, seen, action)
+        at = seen.find(action)
+        if at is None and action.action_type in POINTING:
+            device.toast = ""
+            where = "element there" if action.index is None else f"element {action.index}"
+            return f"no {where}: the screen has {len(seen.elements)} elements"
+        return act(device, None if at is None else seen.widgets[seen.order[at]], action)
 
 
 def _steps_left(assignment: Assignment, device: Device) -> int:
     """Number of actions that the reference solver needs from a device on."""
     now = device.clone()
     for done in range(1, UNREACHABLE):
-        intent = solve(assignment.goal, assignment.start, now)
-        if intent.kind in ("complete", "infeasible"):
+        action = solve(assignment.goal, assignment.start, now)
+        if action.action_type == "status":
             return done
-        perform(now, intent)
+        act(now, None if action.index is None else widgets(now)[action.index], action)
     return UNREACHABLE
 
 
@@ -189,40 +180,29 @@ def _success(state: State, declared: Action) -> bool:
     return not check(goal, state.assignment.start, device) and goal.answered(device)
 
 
-def act(device: Device, view: View, action: Action) -> str:
-    """Apply an action to ``device``, shown as ``view``. Returns a note if the action is invalid."""
+def act(device: Device, widget: Widget | None, action: Action) -> str:
+    """Apply an action, which may point at a widget. Returns a note if the action is invalid."""
     kind = action.action_type
-    note: str | None = None
+    note: str | None = NOTHING
     device.toast = ""
-    if kind in _TAPS or kind in ("input_text", "select"):
-        note = _point(device, view, action)
-    elif kind == "navigate_back":
+    if widget is not None and kind in POINTING:
+        note = _point(device, widget, action)
+    elif kind in ("navigate_back", "navigate_home"):
         note = "" if device.stack else "already at home"
-        device.back()
-    elif kind == "navigate_home":
-        note = "" if device.stack else "already at home"
-        device.show(())
+        device.show(device.stack[:-1] if kind == "navigate_back" else ())
     elif kind == "open_app":
         app = (action.app_name or "").casefold().strip()
-        if app in device.installed:
+        note = "" if app in device.installed else f"no app {app!r}"
+        if not note:
             Launch(app).apply(device)
-        else:
-            note = f"no app {app!r}"
     elif kind == "answer":
-        device.answer = action.text
+        device.answer, note = action.text, None
     elif kind in ("scroll", "swipe"):
         note = _scroll(device, action)
-    else:
-        note = NOTHING
     return note or ""
 
 
-def _point(device: Device, view: View, action: Action) -> str | None:
-    index = view.find(action)
-    if index is None:
-        where = f"element {action.index}" if action.index is not None else "element there"
-        return f"no {where}: the screen has {len(view.elements)} elements"
-    widget = view.widgets[view.order[index]]
+def _point(device: Device, widget: Widget, action: Action) -> str | None:
     if action.action_type == "input_text":
         if widget.field is None:
             return f"{widget.role} “{widget.text}” takes no text"

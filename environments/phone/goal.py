@@ -49,54 +49,31 @@ class Source(msgspec.Struct, frozen=True):
     value: str
 
 
-class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """There is a new record with these values."""
+class Want(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one record: it is created, changed, or deleted."""
 
     table: str
-    fields: Mapping[str, str]
+    row: int = 0
+    """Identity of the record; 0: a new one."""
+    fields: Row = {}
+    """Values that it has in the end."""
+    gone: bool = False
+    """It is deleted."""
     sources: tuple[Source, ...] = ()
     """Values to look up, one after the other, before the form is filled."""
     path: Path = ()
-    """Screens to the form; empty: the form of the table."""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """An existing record has these values."""
-
-    table: str
-    row: int
-    fields: Mapping[str, str]
-    sources: tuple[Source, ...] = ()
-
-
-class Delete(msgspec.Struct, frozen=True, kw_only=True):
-    """A record is deleted."""
-
-    table: str
-    row: int
-
-
-class Configure(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting has this value."""
-
-    key: str
-    value: str
-
-
-class InFront(msgspec.Struct, frozen=True, kw_only=True):
-    """An app is in the foreground, or a certain one of its screens is current."""
-
-    path: Path
-    """The first screen of the app, or all screens to the one that must be current."""
-
-
-Want = Create | Change | Delete | Configure | InFront
+    """Screens to the form of a new record; empty: the form of the table."""
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """The end state of a task."""
 
-    wants: tuple[Want, ...] = ()
+    records: tuple[Want, ...] = ()
+    settings: Row = {}
+    """Switches and choices of the device with their values."""
+    front: Path = ()
+    """The first screen of an app that is in the foreground, or all screens to the one that must be
+    current."""
     answer: str | None = None
     """The right answer; ``None`` if the task asks no question."""
     look: Path = ()
@@ -124,38 +101,25 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Values to look up before the form is filled."""
 
 
-RecordWants = Sequence[Create | Change | Delete]
-
-
 def check(goal: Goal, start: Device, now: Device) -> list[Difference]:
     """What is unlike the goal on a device that was ``start``; empty if the goal is reached.
 
     The answer to a question is not looked at: see :meth:`Goal.answered`.
     """
     found: list[Difference] = []
-    records: dict[str, list[Create | Change | Delete]] = {}
-    settings, catalogue = start.settings, start.catalogue
-    front: list[Path] = []
-    for want in goal.wants:
-        if isinstance(want, Configure):
-            settings = {**settings, want.key: want.value}
-        elif isinstance(want, InFront):
-            front.append(want.path)
-        else:
-            records.setdefault(want.table, []).append(want)
-    if settings is not now.settings:
+    catalogue = start.catalogue
+    if goal.settings or now.settings is not start.settings:
         found.extend(
             Difference(path=catalogue.places[key].path, tap=SetSetting(key, value))
-            for key, value in settings.items()
+            for key, value in {**start.settings, **goal.settings}.items()
             if now.settings[key] != value
         )
     for name, rows in now.tables.items():
-        wants = records.get(name, ())
-        before = start.tables[name]
+        wants, before = [want for want in goal.records if want.table == name], start.tables[name]
         if wants or rows is not before:
             found.extend(_records(catalogue.tables[name], before, rows, wants))
-    if not found:  # last, as the others leave the screen
-        found.extend(Difference(path=path) for path in front if not _in_front(now, path))
+    if not found and goal.front and not _in_front(now, goal.front):
+        found.append(Difference(path=goal.front))  # last, as the others leave the screen
     return found
 
 
@@ -166,33 +130,30 @@ def _in_front(now: Device, path: Path) -> bool:
     return now.stack[-1:] == path[-1:]
 
 
-def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Difference]:
+def _records(table: Table, before: Rows, rows: Rows, wants: Sequence[Want]) -> list[Difference]:
     """The differences between a table and the conditions on it."""
     found: list[Difference] = []
-    gone = {want.row for want in wants if isinstance(want, Delete)}
-    changed = {want.row: want for want in wants if isinstance(want, Change)}
+    named = {want.row: want for want in wants if want.row}
     unset = {field.name: field.default for field in table.switches}
     missing = [
         msgspec.structs.replace(want, fields={**unset, **want.fields})
         for want in wants
-        if isinstance(want, Create)
+        if not want.row
     ]
     for key, row in before.items():
-        now = rows.get(key)
-        change = changed.get(key)
-        wanted = {**row, **change.fields} if change else row
-        if key in gone:
-            if now is not None:
-                found.append(_delete(table, key))
+        now, want = rows.get(key), named.get(key)
+        wanted = {**row, **want.fields} if want else row
+        if want and want.gone:
+            found.extend([_delete(table, key)] if now is not None else [])
         elif now is None:
-            missing.append(Create(table=table.name, fields=wanted))
+            missing.append(Want(table=table.name, fields=wanted))
         elif now is not wanted:
-            found.extend(_edit(table, key, now, wanted, change.sources if change else ()))
+            found.extend(_edit(table, key, now, wanted, want.sources if want else ()))
     found.extend(_match(table, rows, {k: r for k, r in rows.items() if k not in before}, missing))
     return found
 
 
-def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list[Difference]:
+def _match(table: Table, rows: Rows, extra: Rows, missing: list[Want]) -> list[Difference]:
     """Change surplus records into missing ones, delete the others, and create the rest."""
     found: list[Difference] = []
     left = dict(extra)
@@ -219,7 +180,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list
     return found
 
 
-def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
+def _alike(table: Table, row: Row, want: Want, names: Sequence[str]) -> bool:
     """Whether a record has the wanted values in the fields ``names`` and in those that cannot be
     edited."""
     editable = {field.name for field in table.fields}

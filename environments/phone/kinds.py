@@ -15,33 +15,24 @@ import msgspec
 
 from swarm_ui.environments.base import split_of
 from swarm_ui.environments.phone.apps import PHONE, TRAIN_APPS
-from swarm_ui.environments.phone.goal import (
-    Change,
-    Configure,
-    Create,
-    Delete,
-    Goal,
-    InFront,
-    Source,
-    Want,
-)
+from swarm_ui.environments.phone.goal import Goal, Source, Want
 from swarm_ui.environments.phone.sampling import Sampler
-from swarm_ui.environments.phone.state import App, Catalogue, Device, Field, Row, Screen, Table
+from swarm_ui.environments.phone.state import (
+    App,
+    Catalogue,
+    Device,
+    Field,
+    Row,
+    Rows,
+    Screen,
+    Table,
+)
 
 TemplateSplit = Literal["train", "validation", "new_templates", "new_apps", "twins", "invented"]
 """The twins of tasks that cannot be done are in no other split. Tasks of invented apps are only for
 training."""
-Words = Mapping[str, str]
-"""Values for the placeholders of a text."""
-
-
-class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal with random parameters, and the words that a text needs to state it."""
-
-    goal: Goal
-    words: Words
-
-
+Drawn = tuple[Goal, dict[str, str]]
+"""A goal with random parameters, and the words for the placeholders of its text."""
 Draw = Callable[[Sampler, Device], Drawn]
 """Draws parameters, stores what the task needs on the device, and returns the goal."""
 
@@ -66,9 +57,6 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[int, ...] = (6, 7, 8)
     """Possible numbers of installed apps."""
     catalogue: Catalogue = PHONE
-    install: Callable[[Sampler], Device] | None = None
-    """Makes a device of its own, with the apps and records that it has besides those of the task.
-    """
 
     @property
     def budget(self) -> int:
@@ -79,7 +67,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """A task with its parameters, and the device at the start."""
 
-    template: Template
+    budget: int
+    """Maximum number of actions of an agent."""
     text: str
     """The goal as the agent reads it."""
     goal: Goal
@@ -91,26 +80,20 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """Decides order and decoys of this episode's screens."""
 
 
-def draw(template: Template, seed: int, *, number: int | None = None) -> Assignment:
+def draw(template: Template, seed: int) -> Assignment:
     """Draw the parameters of a task; equal arguments give equal assignments.
-
-    Args:
-        template: the task.
-        seed: decides the split that all random values are from.
-        number: seed of all random choices, if not ``seed``.
 
     Raises:
         ConfigError: the seed belongs to no split.
     """
-    number = seed if number is None else number
-    salt = crc32(template.name.encode(), number & 0xFFFFFFFF)
-    sampler = Sampler(random.Random(salt << 32 | number), split_of(seed))
-    device = template.install(sampler) if template.install else _device(template, sampler)
-    drawn = template.draw(sampler, device)
+    salt = crc32(template.name.encode(), seed & 0xFFFFFFFF)
+    sampler = Sampler(random.Random(salt << 32 | seed), split_of(seed))
+    device = _device(template, sampler)
+    goal, words = template.draw(sampler, device)
     return Assignment(
-        template=template,
-        text=sampler.pick(template.texts).format_map(drawn.words),
-        goal=drawn.goal,
+        budget=template.budget,
+        text=sampler.pick(template.texts).format_map(words),
+        goal=goal,
         start=device,
         parameters=frozenset(sampler.values),
         salt=salt,
@@ -163,23 +146,26 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
         rows = device.tables[self.records.name]
         return {key: rows[key] for key in sampler.rng.sample(list(rows), self.count)}
 
-    def field(self, sampler: Sampler, fields: Sequence[Field]) -> Field:
+    def field(self, sampler: Sampler, fields: Sequence[Field]) -> str:
         """The field that a task is about, or else any of ``fields``."""
-        if not self.fields:
-            return sampler.pick(fields)
-        return next(field for field in self.records.fields if field.name == self.fields[0])
+        return self.fields[0] if self.fields else sampler.pick(fields).name
 
     def text_field(self, sampler: Sampler) -> str:
         """Any field of the form that takes text, except the title."""
         return sampler.pick([field.name for field in self.records.form[1:] if field.kind == "text"])
 
+    def titles(self, rows: Rows) -> list[str]:
+        return [row[self.records.title] for row in rows.values()]
+
+    def goal(self, changes: Rows) -> Goal:
+        """Records have these values."""
+        name = self.records.name
+        return Goal(
+            records=tuple(Want(table=name, row=key, fields=row) for key, row in changes.items())
+        )
+
 
 DrawKind = Callable[[About, Sampler, Device], Drawn]
-
-
-def drawn(*wants: Want, words: Words, **goal: object) -> Drawn:
-    """A goal with conditions; ``goal``: its other fields."""
-    return Drawn(goal=msgspec.structs.replace(Goal(wants=wants), **goal), words=words)
 
 
 def numbered(**texts: Sequence[str]) -> dict[str, str]:
@@ -199,45 +185,41 @@ def create(about: About, sampler: Sampler, device: Device) -> Drawn:
 def created(about: About, record: Row, names: Sequence[str]) -> Drawn:
     """Create a record with the values of this one in some fields."""
     fields = {name: record[name] for name in names}
-    return drawn(Create(table=about.records.name, fields=fields), words=fields)
+    return Goal(records=(Want(table=about.records.name, fields=fields),)), fields
 
 
 def edit(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Change a field of a record."""
-    table = about.records
     key, row = about.row(sampler, device)
     field, value = changed(about, sampler, row)
-    want = Change(table=table.name, row=key, fields={field.name: value})
-    return drawn(want, words={"title": row[table.title], "field": field.name, "value": value})
+    words = {"title": row[about.records.title], "field": field, "value": value}
+    return about.goal({key: {field: value}}), words
 
 
-def changed(about: About, sampler: Sampler, row: Row) -> tuple[Field, str]:
+def changed(about: About, sampler: Sampler, row: Row) -> tuple[str, str]:
     """The field that the task is about, or any of the form, and another value for it."""
-    table, form = about.records, about.records.form
+    form = about.records.form
     if about.fields:
-        field = about.field(sampler, form)
-        return field, other(row[field.name], lambda: about.record(sampler)[field.name])
-    fields = form[1:] if len(form) > 1 and sampler.rng.random() < 0.85 else table.form
-    field = sampler.pick(fields)
-    return field, other(row[field.name], lambda: field.random_value(sampler))
-
-
-def other(before: str, make: Callable[[], str]) -> str:
-    """A value that is not the one before."""
-    while (value := make()) == before:
-        pass
-    return value
+        name, field = about.fields[0], None
+    else:
+        later = len(form) > 1 and sampler.rng.random() < 0.85
+        field = sampler.pick(form[1:] if later else form)
+        name = field.name
+    while True:
+        value = field.random_value(sampler) if field else about.record(sampler)[name]
+        if value != row[name]:
+            return name, value
 
 
 def delete(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Delete a record."""
-    return deleted(about, *about.row(sampler, device))
+    return deleted(about, dict([about.row(sampler, device)]))
 
 
-def deleted(about: About, key: int, row: Row) -> Drawn:
-    """Delete this record."""
-    table = about.records
-    return drawn(Delete(table=table.name, row=key), words={"title": row[table.title]})
+def deleted(about: About, rows: Rows) -> Drawn:
+    """Delete these records."""
+    wants = tuple(Want(table=about.records.name, row=key, gone=True) for key in rows)
+    return Goal(records=wants), numbered(title=about.titles(rows))
 
 
 def toggle(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -250,8 +232,8 @@ def toggle(about: About, sampler: Sampler, device: Device) -> Drawn:
         key, row = about.row(sampler, device)
         field, state = sampler.pick(table.switches).name, sampler.pick(states)
     device.update(table.name, key, {field: _opposite(state)})
-    want = Change(table=table.name, row=key, fields={field: state})
-    return drawn(want, words={"title": row[table.title], "switch": field, "state": state})
+    words = {"title": row[table.title], "switch": field, "state": state}
+    return about.goal({key: {field: state}}), words
 
 
 def _opposite(state: str) -> str:
@@ -264,10 +246,8 @@ def check(about: About, sampler: Sampler, device: Device) -> Drawn:
     switch = table.switches[0].name
     for key in chosen:
         device.update(table.name, key, {switch: "off"})
-    return drawn(
-        *(Change(table=table.name, row=key, fields={switch: "on"}) for key in chosen),
-        words={**numbered(title=[row[table.title] for row in chosen.values()]), "switch": switch},
-    )
+    words = {**numbered(title=about.titles(chosen)), "switch": switch}
+    return about.goal({key: {switch: "on"} for key in chosen}), words
 
 
 def read(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -280,31 +260,30 @@ def state(about: About, sampler: Sampler, device: Device) -> Drawn:
     return _told(about, about.row(sampler, device), about.field(sampler, about.records.switches))
 
 
-def _told(about: About, record: tuple[int, Row], field: Field) -> Drawn:
+def _told(about: About, record: tuple[int, Row], field: str) -> Drawn:
     table, (key, row) = about.records, record
-    words = {"title": row[table.title], "field": field.name, "switch": field.name}
-    return drawn(answer=row[field.name], look=table.path("detail", key), words=words)
+    words = {"title": row[table.title], "field": field, "switch": field}
+    return Goal(answer=row[field], look=table.path("detail", key)), words
 
 
 def show(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Open the screen of a record."""
-    table = about.records
     key, row = about.row(sampler, device)
-    return drawn(InFront(path=table.path("detail", key)), words={"title": row[table.title]})
+    return Goal(front=about.records.path("detail", key)), {"title": row[about.records.title]}
 
 
 def missing(about: About, sampler: Sampler, device: Device) -> Drawn:
     """A task about a record that does not exist; it is infeasible."""
-    table, title = about.records, about.record(sampler)[about.records.title]
-    return drawn(words={"title": title}, look=table.trail, infeasible=True)
+    title = about.record(sampler)[about.records.title]
+    return Goal(look=about.records.trail, infeasible=True), {"title": title}
 
 
 def switches(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Toggle switches of the device; ``{state}`` is the new state."""
     chosen = sampler.rng.sample(about.fields or about.app.switches, about.count)
     states = [_opposite(device.settings[key]) for key in chosen]
-    wants = (Configure(key=key, value=value) for key, value in zip(chosen, states, strict=True))
-    return drawn(*wants, words=numbered(switch=chosen, state=states))
+    goal = Goal(settings=dict(zip(chosen, states, strict=True)))
+    return goal, numbered(switch=chosen, state=states)
 
 
 def choice(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -312,12 +291,12 @@ def choice(about: About, sampler: Sampler, device: Device) -> Drawn:
     key = about.fields[0] if about.fields else sampler.pick(about.app.choices)
     options = about.app.settings[key].choices
     option = sampler.pick([one for one in options if one != device.settings[key]])
-    return drawn(Configure(key=key, value=option), words={"switch": key, "option": option})
+    return Goal(settings={key: option}), {"switch": key, "option": option}
 
 
 def open_app(app: str) -> Drawn:
     """Open an app."""
-    return drawn(InFront(path=(Screen(app),)), words={"app": app})
+    return Goal(front=(Screen(app),)), {"app": app}
 
 
 def copy(
@@ -329,28 +308,29 @@ def copy(
     ``into`` names the fields of a new record that the goal gives; if ``origin`` names two fields,
     they are the one to copy and the one to write it into.
     """
-    table, title = origin.records, into.records.title
+    table = origin.records
     key, row = origin.row(sampler, device)
-    other = into.row(sampler, device) if existing else None
+    other, known = into.row(sampler, device) if existing else (0, {})
     field, slot = origin.fields or (origin.text_field(sampler), into.text_field(sampler))
-    written, sources = {slot: row[field]}, (Source(table.name, key, field, row[field]),)
-    words = {"source": row[table.title], "field": field, "field2": slot}
-    if other is not None:
-        change = Change(table=into.records.name, row=other[0], fields=written, sources=sources)
-        return drawn(change, words={**words, "title2": other[1][title]})
-    record = into.record(sampler)
+    record = known or into.record(sampler)
     given = {name: record[name] for name in into.fields}
-    new = Create(table=into.records.name, fields={**written, **given}, sources=sources)
-    return drawn(new, words={**words, **given})
+    want = Want(
+        table=into.records.name,
+        row=other,
+        fields={slot: row[field], **given},
+        sources=(Source(table.name, key, field, row[field]),),
+    )
+    words = {"source": row[table.title], "field": field, "field2": slot, **given}
+    return Goal(records=(want,)), {**words, "title2": known[into.records.title]} if known else words
 
 
 def both(first: Draw, second: Draw) -> Draw:
     """Two tasks as one; the words of the second have a ``2`` after their names."""
 
     def make(sampler: Sampler, device: Device) -> Drawn:
-        one, two = first(sampler, device), second(sampler, device)
-        words = {**one.words, **{f"{name}2": word for name, word in two.words.items()}}
-        return drawn(*one.goal.wants, *two.goal.wants, words=words)
+        (one, words), (two, more) = first(sampler, device), second(sampler, device)
+        goal = Goal(records=one.records + two.records, settings={**one.settings, **two.settings})
+        return goal, {**words, **{f"{name}2": word for name, word in more.items()}}
 
     return make
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
-
+from swarm_ui.action import Action
 from swarm_ui.environments.phone.effects import Choose, Copy, Go, Launch, Search
 from swarm_ui.environments.phone.goal import Difference, Goal, check
 from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
@@ -17,24 +14,19 @@ UNREACHABLE = 60
 """The distance if the solver does not reach the end."""
 
 
-class Intent(msgspec.Struct, frozen=True, gc=False):
-    """What the solver does next: an action that refers to a widget, not to the index of an
-    element."""
-
-    kind: Literal["tap", "type", "back", "home", "down", "up", "answer", "complete", "infeasible"]
-    widget: int = -1
-    """Position in the list of :func:`widgets`."""
-    text: str = ""
-
-
-BACK = Intent("back")
-HOME = Intent("home")
-COMPLETE = Intent("complete")
-INFEASIBLE = Intent("infeasible")
+BACK, HOME = Action(action_type="navigate_back"), Action(action_type="navigate_home")
+COMPLETE, INFEASIBLE = (
+    Action(action_type="status", goal_status="complete"),
+    Action(action_type="status", goal_status="infeasible"),
+)
+DOWN, UP = (
+    Action(action_type="scroll", direction="down"),
+    Action(action_type="scroll", direction="up"),
+)
 
 
-def solve(goal: Goal, start: Device, now: Device) -> Intent:
-    """The next intent of the reference solver.
+def solve(goal: Goal, start: Device, now: Device) -> Action:
+    """The next action of the reference solver; its ``index`` is a position in :func:`widgets`.
 
     It uses only visible information: it looks a value up before it writes it elsewhere, and opens
     the list of a record before it declares that the record does not exist.
@@ -45,35 +37,11 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
             return _to_evidence(now, goal.look) or INFEASIBLE
         if goal.answered(now):
             return COMPLETE
-        return _to_evidence(now, goal.look) or Intent("answer", text=goal.answer or "")
-    if len(unmet) == 1:
-        nearest = _stage(unmet[0], now)
-    else:
-        staged = [_stage(difference, now) for difference in unmet]
-        nearest = min(staged, key=lambda one: _steps_between(now.stack, one.path))
+        answer = Action(action_type="answer", text=goal.answer or "")
+        return _to_evidence(now, goal.look) or answer
+    staged = [_stage(difference, now) for difference in unmet]
+    nearest = min(staged, key=lambda one: _steps_between(now.stack, one.path))
     return _go(now, nearest.path) or _fill_in(nearest, now)
-
-
-def perform(device: Device, intent: Intent) -> None:
-    """Apply an intent that does not end the episode."""
-    device.toast = ""
-    kind = intent.kind
-    if kind == "tap":
-        effect = widgets(device)[intent.widget].effect
-        if effect is not None:
-            effect.apply(device)
-    elif kind == "type":
-        field = widgets(device)[intent.widget].field
-        if field is not None:
-            device.fill_in(field, intent.text)
-    elif kind == "back":
-        device.back()
-    elif kind == "home":
-        device.show(())
-    elif kind == "answer":
-        device.answer = intent.text
-    else:
-        device.page += 1 if kind == "down" else -1
 
 
 def _stage(difference: Difference, now: Device) -> Difference:
@@ -90,8 +58,8 @@ def _stage(difference: Difference, now: Device) -> Difference:
     return Difference(path=path, tap=Copy(source.field, source.value))
 
 
-def _to_evidence(now: Device, path: Path) -> Intent | None:
-    """The next intent towards the screen with the evidence; ``None`` if nothing is left to do."""
+def _to_evidence(now: Device, path: Path) -> Action | None:
+    """The next action towards the screen with the evidence; ``None`` if nothing is left to do."""
     if not path:
         return None
     last = path[-1]
@@ -118,8 +86,8 @@ def _common(stack: Path, path: Path) -> int:
     return common
 
 
-def _go(now: Device, path: Path) -> Intent | None:
-    """The next intent towards ``path``; ``None`` if it is the current one."""
+def _go(now: Device, path: Path) -> Action | None:
+    """The next action towards ``path``; ``None`` if it is the current one."""
     stack = now.stack
     common = _common(stack, path)
     if common == len(stack):
@@ -133,33 +101,33 @@ def _go(now: Device, path: Path) -> Intent | None:
     return BACK if back + len(path) - common <= 1 + len(path) else HOME
 
 
-def _fill_in(difference: Difference, now: Device) -> Intent:
-    """The next intent on the screen of the difference: fill a field, or tap."""
+def _fill_in(difference: Difference, now: Device) -> Action:
+    """The next action on the screen of the difference: fill a field, or tap."""
     shown = widgets(now)
     for name, wanted in difference.fields.items():
         if same_text(now.draft.get(name, ""), wanted):
             continue
         for position, widget in enumerate(shown):
             if widget.field == name:
-                return Intent("type", position, wanted)
+                return Action(action_type="input_text", index=position, text=wanted)
             effect = widget.effect
             if isinstance(effect, Choose) and effect.field == name and effect.value == wanted:
                 if widget.checked:
                     break  # so by default
-                return Intent("tap", position)
+                return _tap(position)
     if difference.tap is None:
         return COMPLETE
     return _reach(now, difference.tap)
 
 
-def _reach(now: Device, effect: Effect) -> Intent:
+def _reach(now: Device, effect: Effect) -> Action:
     """Tap the widget with this effect, after scrolling to it or searching for it if needed."""
     shown = widgets(now)
     position = _find(shown, effect)
     if position is not None:
-        return Intent("tap", position)
-    if isinstance(effect, Go) and (intent := _search(now, shown, effect)) is not None:
-        return intent
+        return _tap(position)
+    if isinstance(effect, Go) and (action := _search(now, shown, effect)) is not None:
+        return action
     other = now.clone()
     for page in range(UNREACHABLE):
         other.page = page
@@ -167,12 +135,16 @@ def _reach(now: Device, effect: Effect) -> Intent:
         if not any(widget.scrollable for widget in shown):
             break
         if _find(shown, effect) is not None:
-            return Intent("down" if page > now.page else "up")
+            return DOWN if page > now.page else UP
     return HOME
 
 
-def _search(now: Device, shown: list[Widget], effect: Go) -> Intent | None:
-    """The intent towards a record that only a search opens."""
+def _tap(position: int) -> Action:
+    return Action(action_type="click", index=position)
+
+
+def _search(now: Device, shown: list[Widget], effect: Go) -> Action | None:
+    """The action towards a record that only a search opens."""
     target = effect.screen
     search = next((one.effect for one in shown if isinstance(one.effect, Search)), None)
     if search is None or search.table.app != target.app or target.kind not in _FOUND:
@@ -181,8 +153,9 @@ def _search(now: Device, shown: list[Widget], effect: Go) -> Intent | None:
     row = now.tables[table.name].get(target.row)
     wanted = row[table.title] if row is not None else target.of
     if same_text(now.draft.get(table.title, ""), wanted):
-        return Intent("tap", _find(shown, search) or 0)
-    return Intent("type", [one.field for one in shown].index(table.title), wanted)
+        return _tap(_find(shown, search) or 0)
+    field = [one.field for one in shown].index(table.title)
+    return Action(action_type="input_text", index=field, text=wanted)
 
 
 def _find(shown: list[Widget], effect: Effect) -> int | None:

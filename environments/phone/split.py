@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 from zlib import crc32
@@ -36,9 +36,9 @@ from swarm_ui.environments.phone.apps import (
     PHONE,
     TASK,
 )
-from swarm_ui.environments.phone.environment import PhoneEnvironment, act
-from swarm_ui.environments.phone.goal import Create
-from swarm_ui.environments.phone.kinds import Assignment, Drawn, Template, draw, drawn
+from swarm_ui.environments.phone.environment import PhoneEnvironment
+from swarm_ui.environments.phone.goal import Goal, Want
+from swarm_ui.environments.phone.kinds import Assignment
 from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table
 from swarm_ui.environments.phone.view import View
@@ -190,51 +190,37 @@ value. If the field of the value is empty, the value follows the name in the sam
 
 @lru_cache(maxsize=1024)
 def _assign(task: str, seed: int, agents: int) -> Assignment:
-    """Draw the parameters of a task.
+    """Draw the parameters of a task: what twins share, and then the facts in the other apps.
 
     The assignment is kept, because a study plays one episode with many graphs. Episodes change only
     clones of its device.
     """
-    spec = SPLIT_TEMPLATES[task]
-    template = Template(
-        name=spec.name,
-        split=spec.split,
-        kind="split",
-        apps=(spec.acting,),
-        draw=partial(_draw, spec, seed),
-        steps=2 + len(spec.fills) + len(spec.given),
-        texts=("{text}",),
-        install=partial(_install, spec, agents),
-    )
-    return draw(template, seed, number=seed >> 1)
-
-
-def _install(spec: SplitTemplate, agents: int, sampler: Sampler) -> Device:
-    """The apps of the task and some others; only the acting one has records yet."""
+    spec, twins = SPLIT_TEMPLATES[task], seed >> 1
+    salt = crc32(task.encode(), twins & 0xFFFFFFFF)
+    sampler = Sampler(random.Random(salt << 32 | twins), split_of(seed))
     needed = {spec.acting, *spec.sources}
     others = [app for app in SPLIT_APPS if app not in needed]
     needed.update(sampler.rng.sample(others, agents - len(needed)))
     team = [app for app in SPLIT_APPS if app in needed]
     device = Device(tuple(sampler.rng.sample(team, len(team))), PHONE)
     PHONE.apps[spec.acting].fill(device, sampler, *_ROWS)
-    return device
-
-
-def _draw(spec: SplitTemplate, seed: int, sampler: Sampler, device: Device) -> Drawn:
-    """Draw what twins share, and then hide the facts in the other apps."""
     text = sampler.pick(spec.goals)
     names = [fact.name(sampler) for fact in spec.facts]
     form = {field.name: field for field in spec.into.form}
     given = {name: form[name].random_value(sampler) for name in spec.given}
-    salt = crc32(spec.name.encode(), seed >> 1 & 0xFFFFFFFF)
     hidden = Sampler(random.Random(salt << 33 | seed), split_of(seed))
     hidden.values = sampler.values
-    values = _hide(spec, names, device, hidden)
-    words = {**given, **dict(zip(NAMES, names, strict=False))}
+    fields = spec.fields(given, _hide(spec, names, device, hidden))
     device.home = (Screen(spec.acting),)
     device.show(device.home)
-    want = Create(table=spec.into.name, fields=spec.fields(words, values))
-    return drawn(want, words={**words, "text": text.format_map(words)})
+    return Assignment(
+        budget=2 * (2 + len(fields)) + 3,
+        text=text.format_map({**given, **dict(zip(NAMES, names, strict=False))}),
+        goal=Goal(records=(Want(table=spec.into.name, fields=fields),)),
+        start=device,
+        parameters=frozenset(sampler.values),
+        salt=salt,
+    )
 
 
 def _hide(spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sampler) -> list[str]:
@@ -334,16 +320,16 @@ class SplitPhone(PhoneEnvironment):
         return SPLIT_TEMPLATES[task]
 
     def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
-        (acting,) = assignment.template.apps
+        acting = device.home[0].app
         if action.index is not None and action.index >= len(seen.elements):
             return f"only {acting} can be operated"
         if action.action_type == "open_app":
             return f"only {acting} is open"
-        return act(device, seen, action)
+        return super()._operate(assignment, device, seen, action)
 
     def screen(self) -> Observation:
         screen, device = super().screen(), self.state.device
-        (acting,) = self.state.assignment.template.apps
+        acting = device.home[0].app
         elements = [msgspec.structs.replace(element, pane=acting) for element in screen.elements]
         for app in _team(device):
             if app != acting:

@@ -13,13 +13,8 @@ from importlib.resources import files
 
 import msgspec
 
-from swarm_ui.environments.phone.apps import (
-    MODES,
-    PHONE,
-    SWITCHES,
-    reply_path,
-)
-from swarm_ui.environments.phone.goal import Create
+from swarm_ui.environments.phone.apps import MODES, PHONE, SWITCHES, reply_path
+from swarm_ui.environments.phone.goal import Goal, Want
 from swarm_ui.environments.phone.kinds import (
     KINDS,
     About,
@@ -32,7 +27,6 @@ from swarm_ui.environments.phone.kinds import (
     copy,
     create,
     deleted,
-    drawn,
     open_app,
 )
 from swarm_ui.environments.phone.sampling import Sampler
@@ -136,7 +130,7 @@ def _absent(about: About, sampler: Sampler, device: Device) -> Drawn:
     """A task about a switch that does not exist; it is infeasible."""
     words = {"switch": sampler.pick(_NO_SUCH), "state": sampler.pick(("on", "off"))}
     path = about.app.settings[about.fields[0]].path
-    return drawn(words=words, look=path, infeasible=True)
+    return Goal(look=path, infeasible=True), words
 
 
 def _delete_similar(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -144,7 +138,7 @@ def _delete_similar(about: About, sampler: Sampler, device: Device) -> Drawn:
     key, row = about.row(sampler, device)
     similar = {**about.record(sampler), "name": sampler.full_name(row["name"].split()[0])}
     device.insert("contact", similar)
-    return deleted(about, key, row)
+    return deleted(about, {key: row})
 
 
 def _create_two(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -155,7 +149,8 @@ def _reply(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Answer a message."""
     key, row = about.row(sampler, device)
     fields = {"to": row["to"], "text": sampler.phrase()}
-    return drawn(Create(table="message", fields=fields, path=reply_path(key)), words=fields)
+    want = Want(table="message", fields=fields, path=reply_path(key))
+    return Goal(records=(want,)), fields
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -186,13 +181,12 @@ def _twin(base: Template) -> Template:
     def make(sampler: Sampler, device: Device) -> Drawn:
         text = sampler.pick(base.texts)
         if base.kind == "absent":
-            found = KINDS["setting"].draw(network, sampler, device)
+            goal, words = KINDS["setting"].draw(network, sampler, device)
         else:
             (table,) = PHONE.apps[base.apps[0]].tables
             record = _about(table.name).record(sampler)
-            found = deleted(_about(table.name), device.insert(table.name, record), record)
-        words = {**found.words, "text": text.format_map(found.words)}
-        return Drawn(goal=found.goal, words=words)
+            goal, words = deleted(_about(table.name), {device.insert(table.name, record): record})
+        return goal, {"text": text.format_map(words)}
 
     network = About(app=PHONE.apps["settings"], fields=SWITCHES["network"])
     return msgspec.structs.replace(

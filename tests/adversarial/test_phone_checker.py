@@ -12,7 +12,7 @@ from swarm_ui.action import Action
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.apps import PHONE
-from swarm_ui.environments.phone.goal import Change, Configure, Create, Delete, Goal, InFront, Want
+from swarm_ui.environments.phone.goal import Goal, Want
 from swarm_ui.environments.phone.kinds import Assignment
 from swarm_ui.environments.phone.state import Device
 from swarm_ui.environments.phone.templates import TEMPLATES
@@ -53,11 +53,10 @@ class Player:
         while (action := self.phone.expert()).action_type != "status":
             assert not at_once(self.phone.step(action)).ended
 
-    def pursue(self, *wants: Want, goal: Goal | None = None) -> None:
-        """Do what these wants, or the goal, say as if it were the task of the episode."""
+    def pursue(self, goal: Goal) -> None:
+        """Do what the goal says as if it were the task of the episode."""
         task = self.phone.state.assignment
-        other = goal or Goal(wants=wants)
-        self._turn_to(replace(task, goal=other, start=self.device.clone()))
+        self._turn_to(replace(task, goal=goal, start=self.device.clone()))
         self.solve()
         self._turn_to(task)
 
@@ -114,26 +113,23 @@ def second_answer_is_right(player: Player) -> Played:
 
 def needed(goal: Goal) -> set[int]:
     """Records without which the task cannot be done."""
-    wants = [want for want in goal.wants if isinstance(want, Create | Change)]
-    paths = [want.path for want in goal.wants if isinstance(want, Create | InFront)]
+    paths = [goal.look, goal.front, *(want.path for want in goal.records)]
     return {
-        *(screen.row for screen in goal.look),
-        *(source.row for want in wants for source in want.sources),
         *(screen.row for path in paths for screen in path),
-        *(want.row for want in goal.wants if isinstance(want, Change | Delete)),
+        *(source.row for want in goal.records for source in want.sources),
+        *(want.row for want in goal.records),
     }
 
 
-def mischief(kind: str, player: Player) -> Want | None:
+def mischief(kind: str, player: Player) -> Goal | None:
     """A change of some record or setting, whatever the goal says of it."""
     now, rng = player.device, player.rng
     if kind == "configure":
         if not now.settings:
             return None
-        asked = {want.key for want in player.goal.wants if isinstance(want, Configure)}
-        key = rng.choice([key for key in now.settings if key not in asked])
+        key = rng.choice([key for key in now.settings if key not in player.goal.settings])
         other = [v for v in PHONE.places[key].choices if v != now.settings[key]]
-        return Configure(key=key, value=rng.choice(other))
+        return Goal(settings={key: rng.choice(other)})
     rows = [
         (PHONE.tables[name], name, row, record)
         for name, records in now.tables.items()
@@ -145,15 +141,18 @@ def mischief(kind: str, player: Player) -> Want | None:
     if not rows:
         return None
     table, name, row, record = rng.choice(rows)
-    if kind == "delete":
-        return Delete(table=name, row=row)
-    if kind == "duplicate":
-        return Create(table=name, fields={f.name: record[f.name] for f in table.form})
-    if kind == "edit":
-        return Change(table=name, row=row, fields={table.title: "something else"})
-    switch = table.switches[0].name
-    value = "off" if record[switch] == "on" else "on"
-    return Change(table=name, row=row, fields={switch: value})
+    switch = next((field.name for field in table.switches), "")
+    want = {
+        "delete": Want(table=name, row=row, gone=True),
+        "duplicate": Want(table=name, fields={f.name: record[f.name] for f in table.form}),
+        "edit": Want(table=name, row=row, fields={table.title: "something else"}),
+        "flip": Want(
+            table=name,
+            row=row,
+            fields={switch: "off" if record.get(switch) == "on" else "on"},
+        ),
+    }[kind]
+    return Goal(records=(want,))
 
 
 def then(kind: str) -> Policy:
@@ -161,10 +160,10 @@ def then(kind: str) -> Policy:
 
     def play(player: Player) -> Played:
         player.solve()
-        want = mischief(kind, player)
-        if want is None:
+        other = mischief(kind, player)
+        if other is None:
             return None
-        player.pursue(want)
+        player.pursue(other)
         return player.act(player.end), 0.0
 
     return play
@@ -174,11 +173,11 @@ def first(kind: str) -> Policy:
     """Something else is done and left so, and then the task as if the device had started so."""
 
     def play(player: Player) -> Played:
-        want = mischief(kind, player)
-        if want is None:
+        other = mischief(kind, player)
+        if other is None:
             return None
-        player.pursue(want)
-        player.pursue(goal=player.goal)
+        player.pursue(other)
+        player.pursue(player.goal)
         return player.act(player.end), 0.0
 
     return play

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from swarm_ui.environments.phone import kinds
-from swarm_ui.environments.phone.goal import Change, Delete
+from swarm_ui.environments.phone.goal import Goal
 from swarm_ui.environments.phone.invented.devices import VALUE_OF, made_up_word
 from swarm_ui.environments.phone.invented.wordings import ClauseSet, Voice
-from swarm_ui.environments.phone.kinds import KINDS, About, Draw, DrawKind, Drawn, Words, drawn
+from swarm_ui.environments.phone.kinds import KINDS, About, Draw, DrawKind, Drawn
 from swarm_ui.environments.phone.sampling import Sampler
-from swarm_ui.environments.phone.state import Device, Screen
+from swarm_ui.environments.phone.state import Device, Row, Screen
 
 _FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighing {}"}
 """Kind of value -> a phrase with the value that does not name its field."""
@@ -25,18 +25,18 @@ class _Goal(Voice):
     """A drawn goal that is to be put in words. The methods without arguments give its text."""
 
     def __init__(
-        self, wordings: ClauseSet, rng: random.Random, part: bool, about: About, words: Words
+        self, wordings: ClauseSet, rng: random.Random, part: bool, about: About, words: Row
     ) -> None:
         super().__init__(wordings, rng, part=part)
         self.about, self.words = about, words
 
-    def text(self, kind: str, words: Words | None = None, **options: Any) -> str:
+    def text(self, kind: str, words: Row | None = None, **options: Any) -> str:
         """The plain text of a kind, also with other words; for the options see
         :meth:`Voice.phrase`."""
         slots = _slots(self.about, self.words if words is None else words)
         return self.phrase(kind, slots, **{"mention": _nameless(self.about), **options})
 
-    def fields(self, fields: Words, *, alone: bool = False) -> str:
+    def fields(self, fields: Row, *, alone: bool = False) -> str:
         """Fields and their values; ``alone``: some values may stand without their names."""
         form, bare = self.about.records.form, {}
         if alone:
@@ -122,7 +122,7 @@ class _Goal(Voice):
         return app.name if len(path) == 1 else f"{path[-1].of} of {app.name}"
 
 
-def _slots(about: About, words: Words) -> dict[str, str]:
+def _slots(about: About, words: Row) -> dict[str, str]:
     """The words for the placeholders of a goal text."""
     found, table = {"app": about.app.name, **words}, about.table
     if table is not None:
@@ -156,9 +156,8 @@ def draw_of(kind: str, about: About, wordings: ClauseSet, *, part: bool = False)
     draw, say = _GOALS.get(kind) or (KINDS[kind].draw, lambda goal: goal.text(kind))
 
     def make(sampler: Sampler, device: Device) -> Drawn:
-        found = draw(about, sampler, device)
-        goal = _Goal(wordings, sampler.rng, part, about, found.words)
-        return Drawn(goal=found.goal, words={"text": say(goal)})
+        goal, words = draw(about, sampler, device)
+        return goal, {"text": say(_Goal(wordings, sampler.rng, part, about, words))}
 
     return make
 
@@ -168,9 +167,8 @@ def joined(first: Callable[..., Draw], second: Callable[..., Draw], wordings: Cl
     together = kinds.both(first(wordings, part=True), second(wordings, part=True))
 
     def make(sampler: Sampler, device: Device) -> Drawn:
-        found = together(sampler, device)
-        text = Voice(wordings, sampler.rng).both(*found.words.values())
-        return Drawn(goal=found.goal, words={"text": text})
+        goal, texts = together(sampler, device)
+        return goal, {"text": Voice(wordings, sampler.rng).both(*texts.values())}
 
     return make
 
@@ -181,17 +179,17 @@ def crossed(
     """Copy a value of a record into a new record, or an existing one, of another app."""
     title, new = into.records.title, kind == "copy"
     into = msgspec.structs.replace(into, fields=(title,) if new else ())
-    found = kinds.copy(origin, into, sampler, device, existing=not new)
-    goal = _Goal(wordings, sampler.rng, False, into, found.words)
-    more = {"fields": goal.fields({title: found.words[title]})} if new else {}
+    found, words = kinds.copy(origin, into, sampler, device, existing=not new)
+    goal = _Goal(wordings, sampler.rng, False, into, words)
+    more = {"fields": goal.fields({title: words[title]})} if new else {}
     one, two = _slots(origin, {}), _slots(into, {})
     slots = {**one, **{f"{name}2": text for name, text in two.items()}}
     slots |= {"edit": two["edit"], "add_verb": two["add_verb"]}
     # The text names an app if its records do not identify it.
     slots["from_app"] = f" in {one['app']}" if _nameless(origin) else ""
     slots["in_app2"] = f" in {two['app']}" if _nameless(into) else ""
-    slots |= {**found.words, **more, "title": found.words["source"]}
-    return Drawn(goal=found.goal, words={"text": goal.phrase(kind, slots, mention=False)})
+    slots |= {**words, **more, "title": words["source"]}
+    return found, {"text": goal.phrase(kind, slots, mention=False)}
 
 
 def _open(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -213,16 +211,13 @@ def _edit_two(about: About, sampler: Sampler, device: Device) -> Drawn:
     fields: dict[str, str] = {}
     while len(fields) < 2:
         field, value = kinds.changed(about, sampler, row)
-        fields[field.name] = value
+        fields[field] = value
     words = kinds.numbered(field=list(fields), value=list(fields.values()))
-    want = Change(table=about.records.name, row=key, fields=fields)
-    return drawn(want, words={**words, "title": row[about.records.title]})
+    return about.goal({key: fields}), {**words, "title": row[about.records.title]}
 
 
 def _delete_two(about: About, sampler: Sampler, device: Device) -> Drawn:
-    table, chosen = about.records, about.rows(sampler, device)
-    wants = (Delete(table=table.name, row=key) for key in chosen)
-    return drawn(*wants, words=kinds.numbered(title=[r[table.title] for r in chosen.values()]))
+    return kinds.deleted(about, about.rows(sampler, device))
 
 
 def _missing(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -241,7 +236,7 @@ def _missing(about: About, sampler: Sampler, device: Device) -> Drawn:
     look = table.trail
     if table.search:
         look = (*look, Screen(table.app, "missing", words["title"].casefold()))
-    return drawn(words=words, look=look, infeasible=True)
+    return Goal(look=look, infeasible=True), words
 
 
 def _absent(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -250,7 +245,7 @@ def _absent(about: About, sampler: Sampler, device: Device) -> Drawn:
     absent = [key for key in about.fields if key not in device.settings]
     switch = sampler.pick(absent) if absent else made_up_word(sampler)
     words = {"switch": switch, "state": sampler.pick(("on", "off")), "known": known}
-    return drawn(words=words, look=about.app.settings[known].path, infeasible=True)
+    return Goal(look=about.app.settings[known].path, infeasible=True), words
 
 
 _CHECK = (KINDS["check"].draw, _Goal.check)

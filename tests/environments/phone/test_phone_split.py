@@ -9,7 +9,7 @@ import pytest
 from swarm_ui.action import Action
 from swarm_ui.environments.base import at_once
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.phone.goal import Create
+from swarm_ui.environments.phone.goal import Want
 from swarm_ui.environments.phone.sampling import owner
 from swarm_ui.environments.phone.split import (
     NAMES,
@@ -41,9 +41,8 @@ def says(text: str, value: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", text) is not None
 
 
-def wanted(phone: SplitPhone, task: str, seed: int) -> Create:
-    (want,) = phone.assign(task, seed).goal.wants
-    assert isinstance(want, Create)
+def wanted(phone: SplitPhone, task: str, seed: int) -> Want:
+    (want,) = phone.assign(task, seed).goal.records
     return want
 
 
