@@ -20,7 +20,13 @@ def outcomes(values: Iterable[float | None], seed: int = 0) -> list[Outcome]:
     return [Outcome(f"task-{k % 3}", 100 + k, value, seed) for k, value in enumerate(values)]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n in ("real_pages", "talk") else pytest.mark.slow)
+        for n in names()
+    ],
+)
 def test_the_page_has_the_figures_of_the_record(name: str) -> None:
     found, cells = study(name), read_cells(name)
     made = table(found, cells, page_only=True)
