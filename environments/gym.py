@@ -12,14 +12,13 @@ observation, reward, terminated, truncated, info = env.step(action)
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from random import Random
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, check_factory
@@ -73,10 +72,7 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         tasks: tasks to choose from; all by default.
         seeds: seeds of episodes to choose from.
         most_actions: size of the action space.
-        render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot.
     """
-
-    metadata: ClassVar[Infos] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # type: ignore[misc]
 
     def __init__(
         self,
@@ -85,11 +81,9 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         tasks: Sequence[str] | None = None,
         seeds: Sequence[int] = range(10_000),
         most_actions: int = 1_024,
-        render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
         check_factory(make)
-        self.render_mode, self._seeds = render_mode, seeds
-        self._screen: Observation | None = None
+        self._seeds = seeds
         self._offered: list[Action] = []
         text = spaces.Text(max_length=MOST_TEXT, min_length=0, charset=_CHARACTERS)
         self.observation_space = spaces.Dict({"goal": text, "app": text, "screen": text})
@@ -132,19 +126,6 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         """The action of an index; ``None`` if the screen offers none."""
         return self._offered[int(number)] if 0 <= int(number) < len(self._offered) else None
 
-    def render(self) -> Any:
-        screen = self._screen
-        if self.render_mode is None or screen is None:
-            return None
-        if self.render_mode == "ansi":
-            return render(screen)
-        if screen.png is None:
-            raise ConfigError("the environment has no screenshots: turn them on when you make it")
-        from PIL import Image
-
-        with Image.open(io.BytesIO(screen.png)) as image:
-            return np.asarray(image.convert("RGB"), np.uint8).copy()
-
     def close(self) -> None:
         if not self._loop.is_closed():
             try:
@@ -156,7 +137,6 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         self, screen: Observation, note: str, *, over: bool, **more: object
     ) -> tuple[dict[str, Any], Infos]:
         """A screen in the spaces of Gymnasium, and its infos."""
-        self._screen = screen
         self._offered = [] if over else list(choices(screen, _phrases(screen.goal)))
         count, room = len(self._offered), int(self.action_space.n)  # type: ignore[attr-defined]
         if count > room:
@@ -280,7 +260,6 @@ def from_gymnasium(
     goal: str = "",
     labels: Sequence[str] = (),
     score: Callable[[float], float] | None = None,
-    budget: int | None = None,
 ) -> Callable[[], Environment]:
     """A Gymnasium environment as one of ours: a function that makes it.
 
@@ -288,7 +267,7 @@ def from_gymnasium(
     what the environment renders as text (``render_mode="ansi"``), else its observation; with
     ``render_mode="rgb_array"`` also as a picture. Actions outside ``info["action_mask"]``, if there
     is one, are not offered. The only task is the environment's id. A reward that is not 0 is told
-    in the note.
+    in the note. The budget is the environment's own limit, or 100 actions.
 
     Args:
         make: makes the environment, such as ``lambda: gymnasium.make("FrozenLake-v1")``.
@@ -297,13 +276,12 @@ def from_gymnasium(
         labels: the names of the actions in their order, such as ``("left", "down")``.
         score: from the sum of an episode's rewards to a number in [0, 1], where 1 is success; by
             default the sum itself.
-        budget: maximum number of actions; by default the environment's own limit, or 100.
 
     Raises:
         ConfigError: on the first use, if the actions are neither ``Discrete`` nor ``Text``; at the
             end of an episode, if its score is not in [0, 1].
     """
-    return partial(_Taken, make, goal, labels, score, budget)
+    return partial(_Taken, make, goal, labels, score)
 
 
 class _Taken(Episodic):
@@ -315,7 +293,6 @@ class _Taken(Episodic):
         goal: str,
         labels: Sequence[str],
         score: Callable[[float], float] | None,
-        budget: int | None,
     ) -> None:
         self._env = env = make()
         space = env.action_space
@@ -325,9 +302,8 @@ class _Taken(Episodic):
                 "Discrete or Text"
             )
         self._space = space
-        limit = env.spec.max_episode_steps if env.spec else None
         self.tasks = (env.spec.id if env.spec else type(env.unwrapped).__name__,)
-        self.budget = budget or limit or 100
+        self.budget = (env.spec.max_episode_steps if env.spec else None) or 100
         self._goal, self._labels, self._score = goal, labels, score
 
     @property

@@ -18,7 +18,7 @@ from small_world import FIELD, SAVE, Faulty, Notebook
 
 from swarm_ui import Action, ConfigError, Element, EnvironmentFault, Observation
 from swarm_ui.environment import Environment
-from swarm_ui.environments import GymView, PhoneEnvironment, TeamView, from_gymnasium
+from swarm_ui.environments import GymView, TeamView, from_gymnasium
 
 TYPE = Action(action_type="input_text", index=FIELD, text="milk")
 PRESS = Action(action_type="click", index=SAVE)
@@ -99,18 +99,6 @@ def test_a_fault_is_never_a_reward(tell: bool) -> None:
         env.step(999)
     env.reset(seed=1)
     env.step(999)
-    env.close()
-
-
-def test_a_screen_is_rendered_as_text_or_picture() -> None:
-    env = GymView(Notebook, render_mode="ansi")
-    assert env.render() is None
-    env.reset(seed=1)
-    assert '1: button "Delete note"' in env.render()
-    env.close()
-    env = GymView(lambda: PhoneEnvironment(screenshots=True), render_mode="rgb_array")
-    env.reset(seed=1)
-    assert env.render().shape[2] == 3 and env.render().std() > 5
     env.close()
 
 

@@ -1,4 +1,9 @@
-"""The base class of wrappers, and those that refuse actions by rules, or ask a person first."""
+"""Wrappers: environments that add one feature to another environment.
+
+They nest in any order, and keep the snapshots and grades of the inner environment::
+
+    env = Confirm(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), ask)
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
-from swarm_ui.environments.wrappers.spelling import contains_word
+from swarm_ui.environments.spelling import contains_word
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
@@ -85,7 +90,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Words that make an action match, in any spelling.
 
     A star matches any ending: ``"delet*"``. For the spellings that count as the same word see
-    :mod:`swarm_ui.environments.wrappers.spelling`. In doubtful cases a word matches.
+    :mod:`swarm_ui.environments.spelling`. In doubtful cases a word matches.
     """
 
     name: str
@@ -123,17 +128,21 @@ SENDING = _rule(
 
 
 def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
-    """The first rule that applies to an action on a screen."""
-    touched = [*_meant(action, screen), *_entered(action, screen)]
-    chosen = action.text or "" if action.action_type == "select" else ""
-    if action.action_type in _PRESSES and (action.x is not None or action.to_x is not None):
-        touched += [element for element in screen.elements if element.bounds is None]
+    """The first rule that applies to an action on a screen. A click on an editable element is
+    harmless."""
+    pressed = [*_meant(action, screen), *_entered(action, screen)]
+    texts = [
+        (f"“{element.label}”", text)
+        for element in pressed
+        if not element.editable
+        for text in (element.text, element.description, element.hint, element.value or "")
+    ]
+    if action.action_type == "select":
+        texts.append((f"the option “{action.text}”", action.text or ""))
     for rule in rules:
-        for element in touched:
-            if word := _denied(rule, element):
-                return rule.name, f"“{element.label}” matches “{word}”"
-        if word := rule.word_in(chosen):
-            return rule.name, f"the option “{chosen}” matches “{word}”"
+        for said, text in texts:
+            if word := rule.word_in(text):
+                return rule.name, f"{said} matches “{word}”"
     return None
 
 
@@ -307,7 +316,8 @@ def _exact(name: str) -> str:
 
 
 def _meant(action: Action, screen: Observation) -> Iterator[Element]:
-    """The elements that an action may press: at its place, and at the end of a swipe."""
+    """The elements that an action may press: at its place, and at the end of a swipe. A click by
+    pixels may press every element whose place is not known."""
     if action.action_type not in _PRESSES:
         return
     ends = ((action.index, action.x, action.y), (action.to_index, action.to_x, action.to_y))
@@ -325,6 +335,8 @@ def _meant(action: Action, screen: Observation) -> Iterator[Element]:
             pressed = element.clickable and element.role != "dialog" and not element.scrollable
             if pressed and left <= x <= right and top <= y <= bottom:
                 yield element
+    if action.x is not None or action.to_x is not None:
+        yield from (element for element in screen.elements if element.bounds is None)
 
 
 def _entered(action: Action, screen: Observation) -> Iterator[Element]:
@@ -338,14 +350,6 @@ def _entered(action: Action, screen: Observation) -> Iterator[Element]:
     yield from focused
     if not focused or any(element.editable for element in focused):
         yield from (e for e in screen.elements if e.role in ("button", "link", "icon", "image"))
-
-
-def _denied(rule: Rule, element: Element) -> str:
-    """The word of the rule on an element; a click on an editable element is harmless."""
-    if element.editable:
-        return ""
-    texts = (element.text, element.description, element.hint, element.value or "")
-    return next((word for text in texts if (word := rule.word_in(text))), "")
 
 
 def _opened(action: Action, screen: Observation) -> str:
