@@ -29,7 +29,7 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
-from swarm_ui.environments.wrappers import ActionFilter, Rule
+from swarm_ui.environments import ActionFilter, Rule
 from swarm_ui.nodes import (
     AgentNode,
     ChatNode,

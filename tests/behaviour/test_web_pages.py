@@ -10,9 +10,9 @@ from web_hand import Hand, begin
 from web_site import Site, site
 
 from swarm_ui import Action
+from swarm_ui.environments import PAYMENT, ActionFilter
 from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.environments.web import Visit, WebBrowser, WebView
-from swarm_ui.environments.wrappers import PAYMENT, ActionFilter
 
 pytestmark = [
     pytest.mark.browser,
