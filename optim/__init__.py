@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
     from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_credit, edge_loss
+    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
     from swarm_ui.optim.examples import (
         Batch,
         Example,
@@ -47,7 +47,7 @@ __all__ = [
     "GiGPO", "Guidance", "LLMAdversary", "LLMCritic", "LearnedCritic", "LeaveOneOut",
     "Outcome", "PreferencePair", "ProbabilitySGD", "ProgressAttribution", "ScriptedAdversary",
     "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig", "TeamTrainer", "Trust",
-    "UpdateConfig", "calibrated", "dpo_loss", "edge_credit", "edge_loss",
+    "UpdateConfig", "calibrated", "dpo_loss", "edge_loss",
     "encode", "ipo_loss", "labelled_replies", "learned_critic", "minibatches",
     "policy_gradient_loss", "preference_pairs", "reply_logprobs", "rft_loss",
     "scored_replies", "success_rate", "token_logprobs", "train_critic", "with_reference",

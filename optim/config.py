@@ -177,11 +177,6 @@ class TeamConfig:
     graphs: Count | None = None
     """Graphs drawn in each iteration. The episodes are divided among them; those of ``learned``
     all play the *same* episodes, so they need at least 2. ``None``: 4 for ``learned``, else 1."""
-    edge_credit: Amount = 0.0
-    """Weight, relative to the utility, with which edges also learn from the critic's credit for the
-    messages that they carried (:func:`~swarm_ui.optim.edges.optim.edge_credit`). It is often
-    within 0.3 of its baseline, while a utility counts in standard deviations, so a run of few
-    iterations needs a weight above 1."""
     update: UpdateConfig = field(default_factory=UpdateConfig)
     """The update of one adapter in one iteration."""
     shared_iterations: Natural = 0

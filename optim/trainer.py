@@ -39,7 +39,7 @@ from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss, episode_edge_credit
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import Loss
@@ -354,17 +354,9 @@ class TeamTrainer:
             return {}
         samples = [graph.sample for graph in graphs if graph.sample is not None]
         utility = decision_credit if self._compares else success_rate
-        weight, credit = self.config.edge_credit, None
-        if weight:
-            credit = [
-                episode_edge_credit(episodes, edges=graph.team.communication_edges)
-                for graph, episodes in zip(graphs, played, strict=True)
-            ]
         before = self.edges.logits.detach().sigmoid()
         self.edge_optimizer.zero_grad()
-        loss = edge_loss(
-            self.edges, samples, list(map(utility, played)), credit, credit_weight=weight
-        )
+        loss = edge_loss(self.edges, samples, list(map(utility, played)))
         loss.backward()  # type: ignore[no-untyped-call]
         self.edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
@@ -423,8 +415,6 @@ class TeamTrainer:
         if self._judge is None:
             needs += [name_of(self._teacher)] * (self._teacher is not None)
             needs += ["guide"] * bool(self.config.guide)
-        if self.config.edge_credit and not self._compares:
-            needs.append("edge_credit")
         if needs:
             raise ConfigError(
                 f"team training: {' and '.join(needs)} would not be used, because no critic scores "

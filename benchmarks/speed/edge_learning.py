@@ -28,14 +28,6 @@ HONEST = 0.8
 Baseline = Literal["none", "half", "average"]
 
 
-class Outcome(NamedTuple):
-    """The result of one evaluation."""
-
-    utility: float
-    right: dict[str, bool]
-    """Whether each agent's message was right; empty where messages are not scored."""
-
-
 class Problem(NamedTuple):
     """One instance of a problem."""
 
@@ -43,8 +35,8 @@ class Problem(NamedTuple):
     value: Callable[[Tensor], Tensor]
     """Expected utility of graphs ``[B, E]`` (bool), ``[B]``."""
     optimum: float
-    evaluate: Callable[[EdgeSample, torch.Generator], Outcome]
-    """One evaluation. Equal generator states give the same task."""
+    evaluate: Callable[[EdgeSample, torch.Generator], float]
+    """The utility of one evaluation. Equal generator states give the same task."""
 
     def mean(self, samples: Sequence[EdgeSample]) -> float:
         """Mean expected utility of some graphs."""
@@ -68,12 +60,12 @@ def vote(adversaries: int, seed: int) -> Problem:
     def value(chosen: Tensor) -> Tensor:
         return table[(chosen & ~mask).sum(1), (chosen & mask).sum(1)]
 
-    def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
+    def evaluate(sample: EdgeSample, draw: torch.Generator) -> float:
         own = torch.rand(agents + 1, generator=draw)
         honest = ((own[:-1] < HONEST) & ~mask).tolist()
         right = dict(zip(graph.names, honest, strict=False))
         heard = [right[a] for a, _ in sample.edges]
-        return Outcome(float(float(own[-1]) < _win(sum(heard), len(heard))), right)
+        return float(float(own[-1]) < _win(sum(heard), len(heard)))
 
     return Problem(graph, value, float(table[: agents - adversaries + 1, 0].max()), evaluate)
 
@@ -86,9 +78,9 @@ def needle(seed: int) -> Problem:
         hit = chosen[:, mixed[:4]].all(1) & ~chosen[:, mixed[4:6]].any(1)
         return 0.1 + 0.8 * hit.float()
 
-    def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
+    def evaluate(sample: EdgeSample, draw: torch.Generator) -> float:
         chance = float(value(graph.mask([sample.edges])))
-        return Outcome(float(float(torch.rand(1, generator=draw)) < chance), {})
+        return float(float(torch.rand(1, generator=draw)) < chance)
 
     return Problem(graph, value, 0.9, evaluate)
 
@@ -174,9 +166,9 @@ class GPTSwarm:
         self._adam = torch.optim.Adam(self.edges.parameters(), lr=0.1)
         self._average: float | None = None
 
-    def step(self, samples: Sequence[EdgeSample], outcomes: Sequence[Outcome]) -> None:
-        """One update from graphs and their outcomes."""
-        values = torch.tensor([outcome.utility for outcome in outcomes])
+    def step(self, samples: Sequence[EdgeSample], utilities: Sequence[float]) -> None:
+        """One update from graphs and their utilities."""
+        values = torch.tensor(utilities)
         mean = float(values.mean())
         known = mean if self._average is None else self._average
         self._average = 0.9 * known + 0.1 * mean

@@ -12,14 +12,12 @@
   reach the threshold counts as the budget. GPTSwarm's rules (Adam at 0.1, batches of 4, each
   evaluation on another task): *none* (its code for MMLU), *half* (its code elsewhere), *average*
   (the moving average that was probably intended). *score*: ``edge_loss``, Adam from 0.15 to 0.3
-  over 400 evaluations, groups of 8 on one task, leave-one-out. *score_credit*: groups of 4, Adam at
-  0.3, credit weight 2; it also gets whether the message of each sampled edge was right (a critic
-  without errors). Our settings were chosen on instances and seeds from 1000 on.
+  over 400 evaluations, groups of 8 on one task, leave-one-out. Our settings were chosen on
+  instances and seeds from 1000 on.
 
 JSON: ``us_per_graph``, ``times_gptswarm``, ``order_first_vs_gptswarm_n50``; ``evaluations`` by
-problem and method, ``needle_success``, ``fewer_evaluations_with_credit`` (best GPTSwarm rule
-divided by *score_credit*, for the least favourable case), ``worse`` (where *score* needs more
-evaluations than the best of their rules, by over two standard errors).
+problem and method, ``needle_success``, ``worse`` (where *score* needs more evaluations than the
+best of their rules, by over two standard errors).
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any
 
 import torch
 
@@ -39,7 +36,6 @@ from benchmarks.speed.edge_learning import (
     PROBLEMS,
     Baseline,
     GPTSwarm,
-    Outcome,
     Problem,
 )
 from benchmarks.speed.environments import interpreter
@@ -134,31 +130,22 @@ EVERY, HOLD, GOOD = 16, 6, 0.95
 THEIRS: dict[str, Baseline] = {
     "gptswarm_none": "none", "gptswarm_half": "half", "gptswarm_average": "average",
 }  # fmt: skip
-METHODS = (*THEIRS, "score", "score_credit")
+METHODS = (*THEIRS, "score")
 
 
 class Ours:
-    """``edge_loss`` with Adam; ``credit``: it also learns which messages were right."""
+    """``edge_loss`` with Adam."""
 
-    def __init__(self, problem: Problem, credit: bool) -> None:
+    def __init__(self, problem: Problem) -> None:
         graph = problem.graph
         self.edges = EdgeDistribution(graph.names, candidates=graph.edges, decision=graph.decision)
-        self.credit, self._seen = credit, 0
-        self._adam = torch.optim.Adam(self.edges.parameters(), lr=0.3)
+        self._adam, self._seen = torch.optim.Adam(self.edges.parameters(), lr=0.3), 0
 
-    def step(self, samples: Sequence[EdgeSample], outcomes: Sequence[Outcome]) -> None:
+    def step(self, samples: Sequence[EdgeSample], utilities: Sequence[float]) -> None:
         """One update; all samples are of one task."""
-        options: dict[str, Any] = {"normalise": False, "groups": [0] * len(samples)}
-        if self.credit:  # advantage of the message that each edge carried
-            options["credit_weight"] = 2.0
-            options["credit"] = [
-                {edge: float(o.right[edge[0]]) - 0.5 for edge in sample.edges}
-                for sample, o in zip(samples, outcomes, strict=True)
-            ]
-        else:
-            self._adam.param_groups[0]["lr"] = 0.15 + 0.15 * min(1.0, self._seen / 400)
+        self._adam.param_groups[0]["lr"] = 0.15 + 0.15 * min(1.0, self._seen / 400)
         self._adam.zero_grad()
-        loss = edge_loss(self.edges, samples, [o.utility for o in outcomes], **options)
+        loss = edge_loss(self.edges, samples, utilities, normalise=False)
         loss.backward()  # type: ignore[no-untyped-call]
         self._adam.step()
         self._seen += len(samples)
@@ -170,16 +157,16 @@ def learn(name: str, method: str, seed: int, budget: int) -> int | None:
     if method in THEIRS:
         learner: Ours | GPTSwarm = GPTSwarm(problem.graph, THEIRS[method])
     else:
-        learner = Ours(problem, method == "score_credit")
+        learner = Ours(problem)
     batch, good = 8 if method == "score" else 4, list[bool]()
     draw, looks = (torch.Generator().manual_seed(seed + k) for k in range(2))
     for done in range(batch, budget + 1, batch):
         samples = learner.edges.sample(batch, draw)
-        outcomes = []
+        utilities = []
         for k, sample in enumerate(samples):  # theirs: each evaluation on another task
             task = seed * 1_000_003 + done + (7919 * k if method in THEIRS else 0)
-            outcomes.append(problem.evaluate(sample, torch.Generator().manual_seed(task)))
-        learner.step(samples, outcomes)
+            utilities.append(problem.evaluate(sample, torch.Generator().manual_seed(task)))
+        learner.step(samples, utilities)
         if done % EVERY == 0:
             mean = problem.mean(learner.edges.sample(128, looks))
             good.append(mean >= GOOD * problem.optimum - 1e-6)
@@ -195,7 +182,7 @@ def measure_evaluations(given: argparse.Namespace) -> Figures:
     seeds, budget = (1, 400) if given.quick else (20, 3200)
     found: Figures = {}
     for name in PROBLEMS:
-        for method in METHODS if name != "needle" else METHODS[:-1]:
+        for method in METHODS:
             runs = [learn(name, method, seed, budget) for seed in range(seeds)]
             values = [float(run or budget) for run in runs]
             found.setdefault(name, {})[method] = {
@@ -203,18 +190,15 @@ def measure_evaluations(given: argparse.Namespace) -> Figures:
                 "se": round(stdev(values) / math.sqrt(seeds), 1) if seeds > 1 else 0.0,
                 "reached": round(fmean(run is not None for run in runs), 3),
             }
-    ratios, worse = [], []
+    worse = []
     for name, cells in found.items():
         theirs = min((cells[method] for method in THEIRS), key=lambda cell: float(cell["mean"]))
         own = cells["score"]
         if own["mean"] - theirs["mean"] > 2 * math.hypot(theirs["se"], own["se"]):
             worse.append(f"{name}: {own['mean']:.0f} against {theirs['mean']:.0f}")
-        if "score_credit" in cells:
-            ratios.append(round(theirs["mean"] / cells["score_credit"]["mean"], 2))
     return {
         "evaluations": found,
         "needle_success": found["needle"]["score"]["reached"],
-        "fewer_evaluations_with_credit": min(ratios),
         "worse": worse,
     }
 

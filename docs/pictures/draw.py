@@ -26,7 +26,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss, episode_edge_credit
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
 
@@ -108,7 +108,7 @@ def strip(episode: Episode) -> Image.Image:
 
 
 async def learned(model: LocalModel) -> EdgeDistribution:
-    """Edges after 48 episodes with drawn graphs, from the credit of single messages."""
+    """Edges after 48 episodes with drawn graphs, from their success."""
     edges = EdgeDistribution(NAMES, density=0.5)
     optimizer = ProbabilitySGD(edges, lr=0.5)
     draw = torch.Generator().manual_seed(0)
@@ -117,13 +117,9 @@ async def learned(model: LocalModel) -> EdgeDistribution:
         team = team_of(model)
         playing = [played(team.with_edges(sample.edges), task, seed) for sample in samples]
         found = await asyncio.gather(*playing)
-        credit = [
-            episode_edge_credit([episode], edges=sample.edges)
-            for sample, episode in zip(samples, found, strict=True)
-        ]
         utilities = [None if e.success is None else float(e.success) for e in found]
         optimizer.zero_grad()
-        edge_loss(edges, samples, utilities, credit, normalise=False).backward()
+        edge_loss(edges, samples, utilities, normalise=False).backward()
         optimizer.step()
     return edges
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -34,18 +34,16 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CandidateGraph:
     """Named nodes and the edges that may occur between them.
 
-    Nodes are grouped in *levels*: the topological generations of the strongly connected components.
-    A candidate from one level to a later one never closes a cycle, so the order of nodes matters
-    only within a level.
+    The *parts* are the strongly connected components. A candidate from one part to a later one
+    never closes a cycle, so the order of nodes matters only within a part.
 
     Attributes:
         names, edges: nodes and candidates, sorted.
         decision: the node that every used node reaches, or ``None``.
         node_index, edge_index: position in ``names`` and in ``edges``.
         senders, listeners: node indices of each candidate, ``[E]``.
-        levels, level_of: node indices by level, first level first; the level of each node, ``[n]``.
-        order_dependent: whether a candidate stays within a level, ``[E]`` bool.
-        blocks: for each level with candidates inside, the nodes that have one.
+        parts, part_of: node indices by part, in topological order; the part of each node, ``[n]``.
+        between: whether a candidate leads from one part to another, ``[E]`` bool.
     """
 
     def __init__(
@@ -67,35 +65,28 @@ class CandidateGraph:
             )
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
-        ends = self._ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
+        ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
         self.senders, self.listeners = torch.tensor(ends, dtype=torch.long).view(-1, 2).unbind(1)
         graph = nx.DiGraph(ends)
         graph.add_nodes_from(range(len(self.names)))
-        components = nx.condensation(graph)
-        self.levels: list[list[int]] = [
-            sorted(node for part in generation for node in components.nodes[part]["members"])
-            for generation in nx.topological_generations(components)
+        joined = nx.condensation(graph)
+        members = {part: sorted(joined.nodes[part]["members"]) for part in joined}
+        self.parts: list[list[int]] = [
+            members[part] for part in nx.lexicographical_topological_sort(joined, members.get)
         ]
-        self.level_of = torch.zeros(len(self.names), dtype=torch.long)
-        for number, level in enumerate(self.levels):
-            self.level_of[level] = number
-        self.order_dependent = self.level_of[self.senders] == self.level_of[self.listeners]
-        joined = set(
-            torch.cat([self.senders, self.listeners])[self.order_dependent.repeat(2)].tolist()
-        )
-        blocks = [[node for node in level if node in joined] for level in self.levels]
-        self.blocks = [block for block in blocks if block]
+        self.part_of = torch.zeros(len(self.names), dtype=torch.long)
+        for number, part in enumerate(self.parts):
+            self.part_of[part] = number
+        self.between = self.part_of[self.senders] != self.part_of[self.listeners]
 
     def __repr__(self) -> str:
         return f"{len(self.names)} nodes: {', '.join(self.names)}; {len(self.edges)} possible edges"
 
-    def inside(self, values: Tensor) -> Tensor:
-        """Values of the candidates ``[B, E]`` by sender and listener, ``[B, n, n]``: those of
-        order-dependent candidates; 0 elsewhere."""
-        n, kept = len(self.names), self.order_dependent
-        places = (self.senders * n + self.listeners)[kept]
+    def dense(self, values: Tensor) -> Tensor:
+        """Values of the candidates ``[B, E]`` by sender and listener, ``[B, n, n]``; others: 0."""
+        n = len(self.names)
         flat = values.new_zeros(len(values), n * n)
-        return flat.index_copy(1, places, values[:, kept]).view(-1, n, n)
+        return flat.index_copy(1, self.senders * n + self.listeners, values).view(-1, n, n)
 
     def mask(self, edge_sets: Sequence[Iterable[EdgeName]]) -> Tensor:
         """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` if an edge is not a candidate."""
@@ -109,10 +100,11 @@ class CandidateGraph:
                 ) from None
         return mask
 
-    def used(self, chosen: Tensor) -> Tensor | None:
-        """Mask of the nodes that reach the decision, ``[B, n]``; ``None`` without a decision."""
+    def leading(self, chosen: Tensor) -> Tensor:
+        """Mask of the candidates into nodes that reach the decision by the chosen ones, ``[B, E]``;
+        all without a decision."""
         if self.decision is None:
-            return None
+            return torch.ones_like(chosen)
         used = torch.zeros(len(chosen), len(self.names), dtype=torch.bool)
         used[:, self.node_index[self.decision]] = True
         senders = self.senders.expand(len(chosen), -1)
@@ -120,21 +112,8 @@ class CandidateGraph:
             carried = chosen & used[:, self.listeners]
             grown = used.float().scatter_reduce(1, senders, carried.float(), "amax").bool()
             if torch.equal(grown, used):
-                return used
+                return used[:, self.listeners]
             used = grown
-
-    def sample(
-        self, order: Sequence[int], chosen: Sequence[int], log_prob: float | None
-    ) -> EdgeSample:
-        """The record of a DAG, given by node indices and edge indices."""
-        size, rank = len(order), dict(zip(order, range(len(order)), strict=True))
-        ends = self._ends
-        chosen = sorted(chosen, key=lambda k: rank[ends[k][1]] * size + rank[ends[k][0]])
-        return EdgeSample(
-            order=tuple([self.names[node] for node in order]),
-            edges=tuple([self.edges[k] for k in chosen]),
-            log_prob=log_prob,
-        )
 
 
 # -- sums and maxima over all orders ----------------------------------------------------------
@@ -151,26 +130,36 @@ def _members(n: int) -> Tensor:
 
 
 @lru_cache(maxsize=MAX_EXACT + 1)
-def _layers(n: int) -> tuple[Tensor, ...]:
-    """Sets by size, smallest first; element k has shape ``[binomial(n, k)]``."""
-    size = _members(n).sum(1)
-    return tuple((size == k).nonzero()[:, 0] for k in range(n + 1))
+def _layers(n: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """The sets of each size from 1: the sets, ``[binomial(n, size)]``, the members of each, and the
+    sets without each member, ``[binomial(n, size), size]``."""
+    found = []
+    for size in range(1, n + 1):
+        layer = (_members(n).sum(1) == size).nonzero()[:, 0]
+        last = _members(n)[layer].nonzero()[:, 1].view(-1, size)
+        found.append((layer, last, layer[:, None] - (1 << last)))
+    return found
 
 
-def _choice(scores: Tensor) -> Tensor:
-    """Log-probability that node i is placed next after set S, shape ``[2^n, n]``."""
+def _over_orders(step: Tensor, combine: Callable[[Tensor], Tensor]) -> Tensor:
+    """``step``: the term of placing each node after each set, ``[B, 2^n, n]``. Returns the sums of
+    the terms of each order, combined over all orders, ``[B]``."""
+    batch, sets, n = step.shape
+    values = torch.cat([step.new_zeros(batch, 1), step.new_full((batch, sets - 1), -torch.inf)], 1)
+    for layer, last, before in _layers(n):
+        options = values[:, before] + step[:, before, last]
+        values = values.index_copy(1, layer, combine(options))
+    return values[:, -1]
+
+
+def _steps(scores: Tensor, terms: Tensor) -> Tensor:
+    """Log-probability that node i is placed next after set S, and the terms of the pairs of a
+    member of S and i, ``[B, 2^n, n]``."""
     inside = _members(len(scores))
     # The full set has no node left; its row is never read, but must not make NaN gradients.
     left = torch.where(inside, -torch.inf, scores)[:-1].logsumexp(1)
     left = torch.cat([left, left.new_zeros(1)])
-    return torch.where(inside, -torch.inf, scores - left[:, None])
-
-
-def _arrivals(layer: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """For each set of a layer, its members, and the sets without each member, ``[sets, size]``."""
-    size = int(_members(n)[layer[0]].sum())
-    last = _members(n)[layer].nonzero()[:, 1].view(-1, size)
-    return last, layer[:, None] - (1 << last)
+    return torch.where(inside, -torch.inf, scores - left[:, None]) + inside.to(scores.dtype) @ terms
 
 
 def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
@@ -182,43 +171,20 @@ def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
             precedes j; 0 if there is no candidate; ``[B, n, n]``.
         present: whether edge (i, j) is in the set, ``[B, n, n]`` bool.
     """
-    n, batch = len(scores), len(terms)
-    inside = _members(n).to(scores.dtype)
     # Node i may come after S only if it sends nothing to a node already in S.
-    blocked = (inside @ present.mT.to(scores.dtype)) > 0
-    step = torch.where(blocked, -torch.inf, _choice(scores) + inside @ terms)
-    values = scores.new_full((batch, 2**n), -torch.inf)
-    values = torch.cat([scores.new_zeros(batch, 1), values[:, 1:]], 1)
-    for layer in _layers(n)[1:]:
-        last, before = _arrivals(layer, n)
-        options = values[:, before] + step[:, before, last]
-        values = values.index_copy(1, layer, _logsumexp(options))
-    return values[:, -1]
+    blocked = (_members(len(scores)).to(scores.dtype) @ present.mT.to(scores.dtype)) > 0
+    return _over_orders(torch.where(blocked, -torch.inf, _steps(scores, terms)), _logsumexp)
 
 
 def best_order(scores: Tensor, terms: Tensor) -> list[int]:
     """The order with the largest sum of its log-probability and the ``terms`` of forward pairs."""
-    n = len(scores)
-    step = _choice(scores) + _members(n).to(scores.dtype) @ terms
-    values = scores.new_full((2**n,), -torch.inf)
-    values[0] = 0.0
-    came_last = torch.zeros(2**n, dtype=torch.long)
-    for layer in _layers(n)[1:]:
-        last, before = _arrivals(layer, n)
-        options = values[before] + step[before, last]
+    with torch.enable_grad():
+        step = _steps(scores.detach(), terms.detach()[None]).requires_grad_()
         # Of equal options the greatest node comes last, so that ties keep the nodes sorted.
-        flipped = options.flip(1).argmax(1)
-        best = options.shape[1] - 1 - flipped
-        row = torch.arange(len(layer))
-        values[layer] = options[row, best]
-        came_last[layer] = last[row, best]
-    order: list[int] = []
-    at = 2**n - 1
-    while at:
-        node = int(came_last[at])
-        order.append(node)
-        at -= 1 << node
-    return order[::-1]
+        best = _over_orders(step, lambda options: options.flip(-1).max(-1).values)
+        (taken,) = torch.autograd.grad(best.sum(), step)  # 1 at each step of the best order
+    sets, nodes = taken[0].nonzero().unbind(1)
+    return [int(node) for node in nodes[_members(len(scores))[sets].sum(1).argsort()]]
 
 
 def _logsumexp(values: Tensor) -> Tensor:

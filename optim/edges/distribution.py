@@ -1,12 +1,12 @@
 """A learnable distribution over DAGs: a random order of the nodes x Bernoulli edges.
 
-A sample is an order of the nodes (Plackett-Luce: among the remaining nodes of a level, node i is
+A sample is an order of the nodes (Plackett-Luce: among the remaining nodes of a part, node i is
 next with probability proportional to ``exp(score_i)``), and then each candidate that points forward
 in this order, with its own probability. So every sample is acyclic for all parameters, and
 log-probabilities are exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
 
-The order decides only about candidates inside a level of
-:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`: one between levels always points forward.
+The order decides only about candidates inside a part of
+:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`: one between parts always points forward.
 
 With a decision, a sample keeps the edges on a path to it. Given the order, these are again
 independent, so their log-probability is exact too: the sum over all pairs of i before j in which j
@@ -124,17 +124,19 @@ class EdgeDistribution(nn.Module):
         uniform = torch.rand(batch, len(self.names), generator=generator).clamp_min(1e-20)
         # Sorting scores with Gumbel noise gives a Plackett-Luce sample.
         orders = (self.scores - torch.log(-torch.log(uniform))).argsort(1, descending=True)
-        if len(graph.levels) > 1:
-            orders = orders.gather(1, graph.level_of[orders].argsort(dim=1, stable=True))
+        if len(graph.parts) > 1:
+            orders = orders.gather(1, graph.part_of[orders].argsort(dim=1, stable=True))
         chosen = torch.rand(batch, len(graph.edges), generator=generator) < self.logits.sigmoid()
         return self._draws(orders, chosen)
 
     def _draws(self, orders: Tensor, chosen: Tensor) -> Draws:
         """The draws without the edges that point backwards or lead into an unused node."""
-        counted = self._forward_edges(orders)
-        used = self.graph.used(chosen & counted)
-        if used is not None:
-            counted = counted & used[:, self.graph.listeners]
+        graph, (batch, n) = self.graph, orders.shape
+        # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
+        rank = torch.empty(batch, n, dtype=torch.int16)
+        rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
+        counted = rank.index_select(1, graph.senders) < rank.index_select(1, graph.listeners)
+        counted = counted & graph.leading(chosen & counted)
         return Draws(orders, chosen & counted, counted)
 
     def sample(self, batch: int, generator: torch.Generator | None = None) -> list[EdgeSample]:
@@ -144,41 +146,49 @@ class EdgeDistribution(nn.Module):
     @torch.no_grad()
     def records(self, draws: Draws) -> list[EdgeSample]:
         """The drawn DAGs, with names in place of the numbers of nodes and edges."""
-        log_probs = self.log_prob_draws(draws).tolist()
-        chosen: list[list[int]] = [[] for _ in log_probs]
+        chosen: list[list[EdgeName]] = [[] for _ in draws.orders]
         for row, edge in draws.chosen.nonzero().tolist():
-            chosen[row].append(edge)
-        return [
-            self.graph.sample(order, edges, log_prob)
-            for order, edges, log_prob in zip(draws.orders.tolist(), chosen, log_probs, strict=True)
-        ]
+            chosen[row].append(self.candidates[edge])
+        found = []
+        log_probs = self.log_prob_draws(draws).tolist()
+        for nodes, edges, log_prob in zip(draws.orders.tolist(), chosen, log_probs, strict=True):
+            order = tuple([self.names[node] for node in nodes])
+            rank = {name: place for place, name in enumerate(order)}
+            edges.sort(key=lambda edge: (rank[edge[1]], rank[edge[0]]))
+            found.append(EdgeSample(order=order, edges=tuple(edges), log_prob=log_prob))
+        return found
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
         """The most probable (order, edges). In a tie, the name that sorts first comes first, and an
         edge is absent.
 
-        With a decision, the edges that lead to it are kept. In a level of more than 12 nodes: the
-        most probable order, then the most probable edges given this order.
+        With a decision, the edges that lead to it are kept. If more than 12 nodes may all reach
+        each other: the most probable order, then the most probable edges given this order.
         """
-        graph = self.graph
         best = torch.maximum(logsigmoid(self.logits), logsigmoid(-self.logits))
-        (terms,) = graph.inside(best[None])
+        (terms,) = self.graph.dense(best[None])
         order: list[int] = []
-        for level in graph.levels:
-            if len(level) <= MAX_EXACT:
-                found = best_order(self.scores[level], terms[level][:, level])
-                order += [level[i] for i in found]
+        for part in self.graph.parts:
+            if len(part) <= MAX_EXACT:
+                found = best_order(self.scores[part], terms[part][:, part])
+                order += [part[i] for i in found]
             else:
-                order += sorted(level, key=lambda i: -float(self.scores[i]))
+                order += sorted(part, key=lambda i: -float(self.scores[i]))
         return self.records(self._draws(torch.tensor([order]), (self.logits > 0)[None]))[0]
 
     def log_prob_draws(self, draws: Draws) -> Tensor:
         """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient."""
         kind = self.logits.dtype
-        edges = draws.chosen.to(kind) @ self.logits
-        edges = edges - draws.counted.to(kind) @ softplus(self.logits)
-        return self._order_log_prob(draws.orders) + edges
+        total = draws.chosen.to(kind) @ self.logits
+        total = total - draws.counted.to(kind) @ softplus(self.logits)
+        ranked, start = self.scores[draws.orders], 0
+        for size in map(len, self.graph.parts):
+            if size > 1:
+                part = ranked[:, start : start + size]
+                total = total + (part - part.flip(1).logcumsumexp(1).flip(1)).sum(1)
+            start += size
+        return total
 
     def log_prob(self, dags: Sequence[EdgeSample | Iterable[EdgeName]]) -> Tensor:
         """Log-probability (nats) of each DAG, ``[B]``, with gradient.
@@ -190,44 +200,37 @@ class EdgeDistribution(nn.Module):
         Raises:
             ConfigError: an edge is not a candidate, or the edges need an order and have none.
         """
-        chosen = self.graph.mask(dags)
-        if all(len(block) <= MAX_EXACT for block in self.graph.blocks):
-            return self._log_prob_edge_sets(chosen)
-        samples = [dag for dag in dags if isinstance(dag, EdgeSample)]
-        if len(samples) < len(dags):
-            raise ConfigError(
-                f"log_prob: sums over orders are exact up to {MAX_EXACT} nodes that may all reach "
-                "each other, this distribution has more; give samples, which have an order"
-            )
-        rows = [[self.graph.node_index[name] for name in s.order] for s in samples]
-        draws = self._draws(torch.tensor(rows), chosen)
-        possible = (chosen == draws.chosen).all(1)
-        return torch.where(possible, self.log_prob_draws(draws), -math.inf)
-
-    def _log_prob_edge_sets(self, chosen: Tensor) -> Tensor:
-        """Log-probability (nats) of edge sets ``[B, E]`` bool, summed over all orders, ``[B]``."""
-        graph = self.graph
+        graph, chosen = self.graph, self.graph.mask(dags)
+        if max(map(len, graph.parts), default=0) > MAX_EXACT:
+            samples = [dag for dag in dags if isinstance(dag, EdgeSample)]
+            if len(samples) < len(dags):
+                raise ConfigError(
+                    f"log_prob: sums over orders are exact up to {MAX_EXACT} nodes that may all "
+                    "reach each other, this distribution has more; give samples, which have an "
+                    "order"
+                )
+            rows = [[graph.node_index[name] for name in s.order] for s in samples]
+            draws = self._draws(torch.tensor(rows), chosen)
+            possible = (chosen == draws.chosen).all(1)
+            return torch.where(possible, self.log_prob_draws(draws), -math.inf)
+        leading = graph.leading(chosen)
         terms = torch.where(chosen, logsigmoid(self.logits), logsigmoid(-self.logits))
-        used = graph.used(chosen)
-        lost = torch.zeros(len(chosen), dtype=torch.bool)
-        if used is not None:
-            lost = (chosen & ~used[:, graph.listeners]).any(1)
-            terms = torch.where(used[:, graph.listeners], terms, 0.0)
-        total = (terms * ~graph.order_dependent).sum(1)
-        if graph.blocks:
-            dense, present = graph.inside(terms), graph.inside(chosen)
-        for block in graph.blocks:
-            total = total + edge_set_log_prob(
-                self.scores[block], dense[:, block][:, :, block], present[:, block][:, :, block]
-            )
-        return torch.where(lost, -math.inf, total) if bool(lost.any()) else total
+        terms = torch.where(leading, terms, 0.0)
+        total = (terms * graph.between).sum(1)
+        dense, present = graph.dense(terms), graph.dense(chosen)
+        for part in graph.parts:
+            if len(part) > 1:
+                total = total + edge_set_log_prob(
+                    self.scores[part], dense[:, part][:, :, part], present[:, part][:, :, part]
+                )
+        return torch.where((chosen & ~leading).any(1), -math.inf, total)
 
     @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
         """Probability of each candidate over all orders, before any is dropped (closed form)."""
         graph = self.graph
         first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
-        chance = torch.where(graph.order_dependent, first, 1.0) * self.logits.sigmoid()
+        chance = torch.where(graph.between, 1.0, first) * self.logits.sigmoid()
         return dict(zip(self.candidates, chance.tolist(), strict=True))
 
     def _repr_svg_(self) -> str:
@@ -242,25 +245,6 @@ class EdgeDistribution(nn.Module):
         from swarm_ui.viz import scrolling
 
         return scrolling(self._repr_svg_())
-
-    def _forward_edges(self, orders: Tensor) -> Tensor:
-        """Mask of the candidates that point forward in each order, ``[B, E]`` bool."""
-        batch, n = orders.shape
-        # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
-        rank = torch.empty(batch, n, dtype=torch.int16)
-        rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
-        first, second = self.graph.senders, self.graph.listeners
-        return rank.index_select(1, first) < rank.index_select(1, second)
-
-    def _order_log_prob(self, orders: Tensor) -> Tensor:
-        ranked, start = self.scores[orders], 0
-        total = ranked.new_zeros(len(orders))
-        for level in self.graph.levels:
-            part = ranked[:, start : start + len(level)]
-            start += len(level)
-            if len(level) > 1:
-                total = total + (part - part.flip(1).logcumsumexp(1).flip(1)).sum(1)
-        return total
 
     def save(self, path: Path) -> None:
         """Write parameters and names as safetensors. Missing folders are made. Raises

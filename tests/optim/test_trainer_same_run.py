@@ -133,7 +133,7 @@ def test_a_resumed_run_trusts_its_critic_as_the_whole_one_does(tmp_path: Path) -
         critic = Trust(Contrary(ButtonWorld, 0.03))
         scores = [1.0, 0.0] * 24 + [1.0, 0.0] * 6
         critic.learn([[s, s] for s in scores], [1.0, 0.0] * 24 + [0.0, 1.0] * 6, ["t"] * 60)
-        return {"critic": critic, "config": replace(LESS, edge_credit=0.1)}
+        return {"critic": critic, "config": LESS}
 
     def stop(iteration: int, episodes: object) -> None:
         if iteration == 2:

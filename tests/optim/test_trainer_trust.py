@@ -11,8 +11,7 @@ from learning_fakes import ButtonWorld, Contrary, TinyModel
 from learning_run import CONFIG, run
 from same_run import equal, weights
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.optim import Outcome, Trust
+from swarm_ui.optim import Trust
 from swarm_ui.optim.metrics import Metrics
 
 PLAIN = replace(CONFIG, edges="redraw", graphs=2, episodes=32)
@@ -36,16 +35,3 @@ def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> No
     assert equal(distrusted, without)
     blind, history = trained(config=config, critic=Contrary(ButtonWorld))
     assert not equal(blind, without) and history[0]["critic_weights"] is None
-
-
-def test_edges_also_learn_from_the_credit_of_what_they_carried() -> None:
-    plain = run(TinyModel(), None, config=replace(CONFIG, iterations=2))
-    credited = run(TinyModel(), None, config=replace(CONFIG, iterations=2, edge_credit=0.1))
-    assert not torch.equal(plain.edges.logits, credited.edges.logits)
-
-
-@pytest.mark.parametrize("critic", [None, Outcome()])
-def test_credit_of_edges_is_refused_without_a_critic(critic: Any) -> None:
-    with pytest.raises(ConfigError, match="edge_credit would not be used"):
-        run(TinyModel(), None, config=replace(CONFIG, iterations=1, edge_credit=0.1),
-            critic=critic)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Learning edges from utilities and from the credit of messages."""
+"""Learning edges from utilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def update(
     made: EdgeDistribution,
     drawn: Sequence[EdgeSample],
     worth: Sequence[float | None],
-    credit: Any = None,
     *,
     optimizer: torch.optim.Optimizer | None = None,
     **loss: Any,
@@ -37,7 +36,7 @@ def update(
     """One step; the probabilities after it."""
     optimizer = optimizer or ProbabilitySGD(made, lr=0.4)
     optimizer.zero_grad()
-    edge_loss(made, drawn, worth, credit, **{"normalise": False, **loss}).backward()
+    edge_loss(made, drawn, worth, **{"normalise": False, **loss}).backward()
     optimizer.step()
     return made.logits.detach().sigmoid()
 
@@ -128,28 +127,9 @@ def test_samples_are_compared_within_their_group_only() -> None:
     assert float(together.logits.detach()) > 0.0 > float(apart.logits.detach())
 
 
-def test_credit_moves_single_edges_also_where_the_utility_is_masked() -> None:
-    made = EdgeDistribution(NAMES)
-    drawn = sample(AB, ("a", "c"))
-    update(made, [drawn], [None], [{AB: 1.0, ("a", "c"): -1.0}])
-    p = made.marginals()
-    assert p[AB] > 0.25 > p["a", "c"]
-    alone = EdgeDistribution(["a", "b"], candidates=[AB])
-    moved = update(alone, [sample(AB)], [None], [{AB: -1.0}], credit_weight=1.0)
-    assert float(moved) == pytest.approx(0.5 - 0.4 * 0.5, abs=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("worth", "credit", "groups"),
-    [
-        ([1.0], None, [1, 2]),
-        ([1.0, 0.5], None, None),
-        ([math.nan], None, None),
-        ([1.0], [{AB: math.inf}], None),
-        ([1.0], [{("b", "c"): 1.0}], None),
-    ],
+    ("worth", "groups"), [([1.0], [1, 2]), ([1.0, 0.5], None), ([math.nan], None)]
 )
-def test_bad_arguments_are_refused(worth: Any, credit: Any, groups: Any) -> None:
-    made = EdgeDistribution(NAMES)
+def test_bad_arguments_are_refused(worth: Any, groups: Any) -> None:
     with pytest.raises(ConfigError):
-        edge_loss(made, [sample(AB)], worth, credit, groups=groups)
+        edge_loss(EdgeDistribution(NAMES), [sample(AB)], worth, groups=groups)
