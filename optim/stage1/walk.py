@@ -17,16 +17,7 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import fits, with_label
-from swarm_ui.optim.stage1.roles import (
-    TEMPERATURE,
-    Chat,
-    Item,
-    Read,
-    Role,
-    WalkState,
-    answer_text,
-    question_chat,
-)
+from swarm_ui.optim.stage1.roles import TEMPERATURE, Item, Read, Role, WalkState
 from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
 from swarm_ui.prompts import format_named, reason_of, utterance
 from swarm_ui.rollout import Job
@@ -46,8 +37,8 @@ _MOST = {"complete": 2, "answer": 1}
 """Maximum number of instructions for one screen that end with these."""
 
 
-Reason = str
-"""Why an item is dropped; reasons are counted."""
+class Dropped(Exception):
+    """Why an item is dropped; the reasons are counted."""
 
 
 class Roles(NamedTuple):
@@ -66,6 +57,7 @@ class Walk:
     ) -> None:
         self.environment, self.roles, self.config = environment, roles, config
         self.task, self.seed = job
+        self.form = format_named(config.prompt_format)
         self.samples, self.dropped = list[Sample](), Counter[str]()
 
     async def run(self) -> WalkResult:
@@ -76,11 +68,10 @@ class Walk:
                 if level in self.config.levels:
                     await self._write(level, state)
         for state, reply in steps if 3 in self.config.levels else ():
-            dropped: Reason | None = "the walk did not succeed"
-            if success:
-                dropped = await self._preference(state, reply)
-            if dropped is not None:
-                self.dropped[f"level 3: {dropped}"] += 1
+            try:
+                await self._preference(state, reply, success)
+            except Dropped as why:
+                self.dropped[f"level 3: {why}"] += 1
         return WalkResult(
             task=self.task, seed=self.seed, success=success, steps=len(steps),
             samples=tuple(self.samples), dropped=dict(self.dropped),
@@ -124,34 +115,39 @@ class Walk:
 
     async def _write(self, level: Level, state: WalkState) -> None:
         """Keep questions or instructions that the critic finds right."""
-        config, critic = self.config, self.roles.critic
-        what, most = ("questions", config.questions)
+        config, critic, dropped = self.config, self.roles.critic, list[str]()
+        what, most = "questions", config.questions
         if level == 2:
-            what, most = ("instructions", config.instructions)
+            what, most = "instructions", config.instructions
         items, ends = list[Item](), Counter[str]()
         seed = self._seed(what, state.number)
         for item in await self.roles.agent.write(state, level, seed=seed):
-            checked = _checked(level, item, state.observation, ends)
-            if isinstance(checked, str):
-                self.dropped[f"level {level}: {checked}"] += 1
-            else:
-                items.append(checked)
-        if len(items) > most:
-            self.dropped[f"level {level}: more than asked for"] += len(items) - most
+            try:
+                items.append(_checked(level, item, state.observation, ends))
+            except Dropped as why:
+                dropped.append(str(why))
+        dropped += ["more than asked for"] * (len(items) - most)
         items = items[:most]
         scores: list[float | None] = [None] * len(items)
         if critic is not None and items:
             scores = await critic.score_answers(state, items)
         for item, score in zip(items, scores, strict=True):
-            fault = None if critic is None else score_fault(score)
-            if fault is None:
-                chat, response = _lesson(level, item, state.observation, config)
-                self._keep(level, state, chat, response, score=score)
+            if critic is not None and score_fault(score):
+                dropped.append(score_fault(score))
+                continue
+            screen = replace(state.observation, goal=item.asked, history=())
+            if level == 1:  # a question is a goal that an answer reaches
+                screen = replace(screen, actions=screen.actions and (*screen.actions, "answer"))
+                response = self.form.write(Action(action_type="answer", text=item.answer), screen)
             else:
-                self.dropped[f"level {level}: {fault}"] += 1
+                action = parse_action(item.answer)
+                assert isinstance(action, Action)  # it is in canonical form
+                response = self._written((item.answer, action), screen)
+            self._keep(level, state, Decision(observation=screen), response, score=score)
+        self.dropped.update(f"level {level}: {why}" for why in dropped)
 
     def _keep(
-        self, level: Level, state: WalkState, chat: Chat, response: str, **others: Any
+        self, level: Level, state: WalkState, decision: Decision, response: str, **others: Any
     ) -> None:
         roles = self.roles
         origin = Origin(
@@ -161,159 +157,142 @@ class Walk:
         )  # fmt: skip
         self.samples.append(
             Sample(
-                level=level, chat=chat, response=response, origin=origin,
-                prompt_format=self.config.prompt_format, **others,
+                level=level, chat=self.form.chat(decision), response=response, origin=origin,
+                prompt_format=self.form.name, heard=len(decision.heard), **others,
             )
         )  # fmt: skip
 
-    async def _preference(self, state: WalkState, reply: str | None) -> Reason | None:
-        """Keep the agent's reply against one that the adversary wrote, or say why not."""
-        config, screen = self.config, state.observation
+    async def _preference(self, state: WalkState, reply: str | None, success: bool) -> None:
+        """Keep the agent's reply against one that the adversary wrote. Raises ``Dropped``."""
+        screen = state.observation
+        if not success:
+            raise Dropped("the walk did not succeed")
         if reply is None:
-            return "the act was not executed"
-        read = canonical(reply, screen)
-        if isinstance(read, str):
-            return f"chosen: {read}"
+            raise Dropped("the act was not executed")
+        try:
+            chosen = canonical(reply, screen)
+        except Dropped as why:
+            raise Dropped(f"chosen: {why}") from None
         rng = random.Random(self._seed("preference", state.number))
-        found = await self._rejected(state, read, random.Random(rng.getrandbits(31)))
-        if isinstance(found, str):
-            return found
+        wrong, scores = await self._rejected(state, chosen, random.Random(rng.getrandbits(31)))
         heard: tuple[Heard, ...] = ()
-        if rng.random() < config.messages:
-            heard = await self._neighbours(state, read[1], rng)
-        wrong, score, rejected_score = found
-        chat = format_named(config.prompt_format).chat(Decision(observation=screen, heard=heard))
+        if rng.random() < self.config.messages:
+            heard = await self._neighbours(state, chosen[1], rng)
         self._keep(
-            3, state, chat, written(*read, screen, config), score=score,
-            rejected=written(*wrong, screen, config), rejected_score=rejected_score,
-            heard=len(heard),
+            3, state, Decision(observation=screen, heard=heard), self._written(chosen, screen),
+            rejected=self._written(wrong, screen), score=scores[0], rejected_score=scores[1],
         )  # fmt: skip
-        return None
 
     async def _rejected(
         self, state: WalkState, chosen: Read, rng: random.Random
-    ) -> tuple[Read, float | None, float | None] | Reason:
-        """Rejection sampling: a possible reply with another action that is judged wrong, with the
-        scores of the chosen one and its own; or the reason why there is none."""
+    ) -> tuple[Read, list[float | None]]:
+        """Rejection sampling: a possible reply with another action that is judged wrong, and the
+        scores of the chosen one and of this one. Raises ``Dropped`` if there is none."""
         tried, critic = {chosen[1].key}, self.roles.critic
         reason = "the adversary wrote nothing"
         for _ in range(_ATTEMPTS):
             reply = await self.roles.adversary.oppose(state, chosen[1], seed=rng.getrandbits(31))
             if reply is None:
                 continue
-            read = canonical(reply, state.observation)
-            if isinstance(read, str) or read[1].key in tried:
-                reason = read if isinstance(read, str) else "always the same act"
+            try:
+                read = canonical(reply, state.observation)
+            except Dropped as why:
+                reason = str(why)
+                continue
+            if read[1].key in tried:
+                reason = "always the same act"
                 continue
             tried.add(read[1].key)
             if critic is None:
-                return read, None, None
+                return read, [None, None]
             seed = rng.getrandbits(31)
-            good, bad = await critic.score_actions(state, [chosen, read], seed=seed)
-            if (fault := score_fault(good)) is not None:
-                return f"chosen: {fault}"
-            if bad is not None and bad < 0.5:
-                return read, good, bad
+            scores = await critic.score_actions(state, [chosen, read], seed=seed)
+            if fault := score_fault(scores[0]):
+                raise Dropped(f"chosen: {fault}")
+            if scores[1] is not None and scores[1] < 0.5:
+                return read, scores
             reason = "not judged wrong"
-        return f"no negative: {reason}"
+        raise Dropped(f"no negative: {reason}")
 
     async def _neighbours(
         self, state: WalkState, good: Action, rng: random.Random
     ) -> tuple[Heard, ...]:
         """Messages of other agents about this screen: some are samples of the agent itself, correct
-        or wrong; the others are the adversary's."""
-        heard, form, roles = list[Heard](), self.config.prompt_format, self.roles
+        or wrong; the others are the adversary's. One that cannot be read is left out."""
+        heard, roles, form = list[Heard](), self.roles, self.form.name
         for sender in sorted(rng.sample(NEIGHBOURS, rng.randint(1, _MOST_HEARD))):
-            seed, wrong = rng.getrandbits(31), rng.random() < _WRONG
+            seed = rng.getrandbits(31)
             reply: str | None
-            if wrong:
+            if rng.random() < _WRONG:
                 reply = await roles.adversary.oppose(state, good, seed=seed)
             else:
                 reply = await roles.agent.act(state, seed=seed, temperature=TEMPERATURE)
-            read = "nothing" if reply is None else canonical(reply, state.observation)
-            if not isinstance(read, str):
-                said = written(*read, state.observation, self.config)
-                heard.append(
-                    Heard(sender=sender, round=0, content=said, action=read[1], prompt_format=form)
-                )
+            try:
+                read = canonical(reply or "", state.observation)
+            except Dropped:
+                continue
+            said, action = self._written(read, state.observation), read[1]
+            heard.append(
+                Heard(sender=sender, round=0, content=said, action=action, prompt_format=form)
+            )
         return tuple(heard)
 
-
-def _lesson(
-    level: Level, item: Item, observation: Observation, config: CorpusConfig
-) -> tuple[Chat, str]:
-    """The prompt and the response of a question or an instruction."""
-    form, screen = config.prompt_format, replace(observation, goal="", history=())
-    if level == 1:
-        return question_chat(screen, item.asked, form), answer_text(screen, item.answer, form)
-    screen, action = replace(screen, goal=item.asked), parse_action(item.answer)
-    assert isinstance(action, Action)  # items are in canonical form
-    chat = format_named(form).chat(Decision(observation=screen))
-    return chat, written(item.answer, action, screen, config)
+    def _written(self, reply: Read, screen: Observation) -> str:
+        """A canonical reply as the corpus has it: in its format, with or without reason."""
+        text, action = reply
+        if self.form.name == "json" and self.config.reasons:
+            return text
+        return self.form.write(action, screen, reason_of(text) if self.config.reasons else "")
 
 
-def _checked(
-    level: Level, item: Item | None, screen: Observation, ends: Counter[str]
-) -> Item | Reason:
-    """An item in canonical form, or why it is dropped. ``ends`` counts the actions of the
-    instructions for this screen."""
+def _checked(level: Level, item: Item | None, screen: Observation, ends: Counter[str]) -> Item:
+    """An item in canonical form. ``ends`` counts the actions of the instructions for this screen.
+    Raises ``Dropped``."""
     if item is None:
-        return "malformed"
+        raise Dropped("malformed")
     asked, answer = item.asked.strip(), item.answer.strip()
-    if level == 1:
-        return Item(asked, answer) if asked and answer else "empty"
-    read = canonical(answer, screen)
-    if isinstance(read, str) or not asked:
-        return read if isinstance(read, str) else "empty"
-    text, action = read
-    end = action.goal_status or action.action_type
-    ends[end] += 1
-    if ends[end] > _MOST.get(end, ends[end]):
-        return f"more than {_MOST[end]} with '{end}' on one screen"
-    return Item(asked, text)
+    if level == 2:
+        answer, action = canonical(answer, screen)
+    if not asked or not answer:
+        raise Dropped("empty")
+    if level == 2:
+        end = action.goal_status or action.action_type
+        ends[end] += 1
+        if ends[end] > _MOST.get(end, ends[end]):
+            raise Dropped(f"more than {_MOST[end]} with '{end}' on one screen")
+    return Item(asked, answer)
 
 
-def canonical(reply: str, observation: Observation) -> Read | Reason:
-    """A reply in canonical form, with its action; or the reason why it is dropped.
+def canonical(reply: str, observation: Observation) -> Read:
+    """A reply in canonical form, with its action. Raises ``Dropped``.
 
     The canonical form is a reason, then the action with the label of its element. Good and bad
     replies get the same form, so that they differ only in content.
     """
     action = parse_action(reply)
     if isinstance(action, Unparsed):
-        return "no valid action"
+        raise Dropped("no valid action")
     if not observation.offers(action.action_type):
-        return "an act that means nothing here"
+        raise Dropped("an act that means nothing here")
     if not fits(action, observation):
-        return "impossible on this screen"
+        raise Dropped("impossible on this screen")
     meant = observation.element(action.index)
     label = "" if meant is None else _plain(meant.label)
     if action.target and label not in ("", _plain(action.target)):
-        return "label and number of different elements"
+        raise Dropped("label and number of different elements")
     action = with_label(action, observation)
     text = utterance(reply, action)
     reason = text.rpartition("\nAction:")[0].removeprefix("Reason:").strip()
     if not reason:
-        return "no reason given"
+        raise Dropped("no reason given")
     return f"Reason: {' '.join(reason.split())}\nAction: {action.json()}", action
 
 
-def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
-    """What :func:`canonical` returned as written to the corpus: in its format, with or without
-    reason."""
-    if config.prompt_format == "json" and config.reasons:
-        return canonical_reply
-    reason = reason_of(canonical_reply) if config.reasons else ""
-    return format_named(config.prompt_format).write(action, screen, reason)
-
-
-def score_fault(score: float | None) -> Reason | None:
-    """Why an item with this score is dropped; ``None`` if it is not."""
+def score_fault(score: float | None) -> str:
+    """Why an item with this score is dropped; empty if it is not."""
     if score is None:
         return "the critic did not say"
-    if score > 0.5:
-        return None
-    return "judged wrong" if score < 0.5 else "the critic cannot tell"
+    return "" if score > 0.5 else "judged wrong" if score < 0.5 else "the critic cannot tell"
 
 
 def _plain(text: str) -> str:
@@ -328,5 +307,4 @@ def random_action(observation: Observation, rng: random.Random) -> Action | None
         return Action(action_type="navigate_back")
     if not able:
         return None
-    element = rng.choice(able)
-    return Action(action_type="click", index=element.index, target=element.label or None)
+    return with_label(Action(action_type="click", index=rng.choice(able).index), observation)

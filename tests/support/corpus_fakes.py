@@ -57,12 +57,11 @@ def _prompts() -> Sequence[Sequence[str]]:
     """Words of prompts, so that a prompt is some hundreds of tokens and not thousands."""
     from swarm_ui.model import Decision
     from swarm_ui.observation import Observation
-    from swarm_ui.optim.stage1.roles import question_chat
     from swarm_ui.prompts import decision_chat
 
     screen = Observation(goal="press Save", elements=())
-    chats = (decision_chat(Decision(observation=screen)), question_chat(screen, "What is here?"))
-    return [[turn.content for turn in chat] for chat in chats] * 3
+    chat = decision_chat(Decision(observation=screen))
+    return [[turn.content for turn in chat]] * 6
 
 
 class Ventriloquist:

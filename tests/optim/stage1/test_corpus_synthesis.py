@@ -23,7 +23,7 @@ from swarm_ui.optim.stage1 import (
     read_corpus,
     synthesize,
 )
-from swarm_ui.optim.stage1.walk import canonical
+from swarm_ui.optim.stage1.walk import Dropped, canonical
 from swarm_ui.prompts import decision_chat
 
 NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
@@ -185,4 +185,5 @@ SCREEN = Observation(
     ],
 )  # fmt: skip
 def test_replies_that_teach_nothing(reply: str, why: str) -> None:
-    assert canonical(reply, SCREEN) == why
+    with pytest.raises(Dropped, match=why):
+        canonical(reply, SCREEN)
