@@ -24,6 +24,7 @@ import torch
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import append_line, replacing_folder, write_atomic
 from swarm_ui.optim.config import TeamConfig, expect_same
+from swarm_ui.optim.credit.trust import Evidence
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
 
@@ -42,8 +43,8 @@ class TeamState(msgspec.Struct, kw_only=True):
     """Number of finished iterations."""
     untrained: list[str] = []
     """The adapters that nothing had trained when the training began."""
-    trust: dict[str, Any] | None = None
-    """State of the critic's weight; ``None``: it is not learned."""
+    trust: list[Evidence] | None = None
+    """What :class:`Trust` has learned about the critic; ``None``: its weight is not learned."""
     history: list[dict[str, Any]] = []
     config: dict[str, Any] = {}
     adapters: dict[str, str] = {}

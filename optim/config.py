@@ -254,13 +254,3 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     loss: float
     seconds: float
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a fine-tuning; ``done``: the share of all stages' steps, in [0, 1]."""
-
-    stage: str
-    step: int
-    steps: int
-    loss: float
-    done: float

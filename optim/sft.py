@@ -77,15 +77,22 @@ def train_stage(
     trainer = _trainer(model, before, config, kept, tokenizer, checkpoints)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_Watch(out.name, report))
-    outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
+    # The trainer writes its state last, so a checkpoint without it was cut off.
+    found = [place.parent for place in checkpoints.glob("checkpoint-*/trainer_state.json")]
+    last = max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+    outcome = trainer.train(resume_from_checkpoint=last and str(last))
     result = Result(
         stage=out.name, samples=len(kept), skipped=len(rows) - len(kept),
         steps=outcome.global_step, loss=outcome.training_loss, seconds=time.monotonic() - began,
     )  # fmt: skip
     if trainer.accelerator.is_main_process:
         network = trainer.accelerator.unwrap_model(trainer.model)
+        if "ref" in network.peft_config:  # trl's frozen copy, the reference of DPO
+            network.delete_adapter("ref")
+        weights = network.get_base_model().state_dict().items()
+        base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
         with replacing_folder(out) as made:
-            write_metadata(made, _with_fingerprint(about, network))
+            write_metadata(made, msgspec.structs.replace(about, base_fingerprint=base))
             network.save_pretrained(str(made))
             tokenizer.save_pretrained(str(made))
             history = [msgspec.json.encode(line) for line in trainer.state.log_history]
@@ -101,27 +108,36 @@ def _trainer(
     model: Path, before: Path | None, config: FinetuneConfig, rows: list[Row], tokenizer: Any,
     checkpoints: Path,
 ) -> Any:  # fmt: skip
-    network = load_network(model, before, config)
+    network, pairs = load_network(model, before, config), "chosen" in rows[0]
+    accelerator = torch.accelerator.is_available()
+    arguments: dict[str, Any] = {
+        "output_dir": str(checkpoints),
+        "per_device_train_batch_size": config.batch_size,
+        "gradient_accumulation_steps": config.accumulate,
+        "num_train_epochs": config.epochs,
+        "max_steps": config.max_steps,
+        "learning_rate": config.preference_learning_rate if pairs else config.learning_rate,
+        "warmup_steps": 0.1,  # below 1: a share of all steps
+        "max_length": config.max_length,
+        "bf16": _computes_bfloat16(config),
+        "activation_checkpointing": config.checkpointing,
+        "seed": config.seed,
+        "save_steps": config.save_steps,
+        "save_total_limit": 2,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "disable_tqdm": True,
+        "report_to": "none",
+        "use_cpu": not accelerator,
+        "dataloader_pin_memory": accelerator,
+    }
     data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
-    if "chosen" not in rows[0]:
-        sft = SFTConfig(
-            **_arguments(config, checkpoints, config.learning_rate),
-            train_sampling_strategy="group_by_length",  # there is less padding
-        )
-        return SFTTrainer(network, args=sft, **data)
-    arguments = _arguments(config, checkpoints, config.preference_learning_rate)
-    dpo = DPOConfig(
-        **arguments, beta=config.beta, loss_type=["sigmoid", "sft"], loss_weights=[1.0, _SUPERVISED]
-    )
-    return DPOTrainer(network, args=dpo, **data)
-
-
-def _with_fingerprint(about: AdapterMetadata, network: Any) -> AdapterMetadata:
-    if "ref" in network.peft_config:  # trl's frozen copy, the reference of DPO
-        network.delete_adapter("ref")
-    weights = network.get_base_model().state_dict().items()
-    base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
-    return msgspec.structs.replace(about, base_fingerprint=base)
+    if pairs:
+        losses = {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, _SUPERVISED]}
+        return DPOTrainer(network, args=DPOConfig(**arguments, beta=config.beta, **losses), **data)
+    # Samples of similar length together: there is less padding.
+    sft = SFTConfig(**arguments, train_sampling_strategy="group_by_length")
+    return SFTTrainer(network, args=sft, **data)
 
 
 class _Watch(TrainerCallback):
@@ -141,38 +157,6 @@ class _Watch(TrainerCallback):
                 )
         if "loss" in (logs or {}) and state.is_world_process_zero:
             self._report(state.global_step, state.max_steps, float(logs["loss"]))
-
-
-def _arguments(config: FinetuneConfig, checkpoints: Path, learning_rate: float) -> dict[str, Any]:
-    return {
-        "output_dir": str(checkpoints),
-        "per_device_train_batch_size": config.batch_size,
-        "gradient_accumulation_steps": config.accumulate,
-        "num_train_epochs": config.epochs,
-        "max_steps": config.max_steps,
-        "learning_rate": learning_rate,
-        "warmup_steps": 0.1,  # below 1: a share of all steps
-        "max_length": config.max_length,
-        "bf16": _computes_bfloat16(config),
-        "activation_checkpointing": config.checkpointing,
-        "seed": config.seed,
-        "save_steps": config.save_steps,
-        "save_total_limit": 2,
-        "logging_steps": 1,
-        "logging_nan_inf_filter": False,
-        "disable_tqdm": True,
-        "report_to": "none",
-        "use_cpu": not torch.accelerator.is_available(),
-        "dataloader_pin_memory": torch.accelerator.is_available(),
-    }
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """The last complete checkpoint. The trainer writes its state last, so a checkpoint without it
-    was cut off."""
-    found = [place.parent for place in folder.glob("checkpoint-*/trainer_state.json")]
-    last = max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
-    return None if last is None else str(last)
 
 
 def load_tokenizer(folder: Path) -> Any:

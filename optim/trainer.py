@@ -381,7 +381,7 @@ class TeamTrainer:
         if state is None:
             return TeamState(untrained=untrained(self.model, dict.fromkeys(self.adapters.values())))
         if state.trust is not None and self._trust is not None:
-            self._trust.load_state_dict(state.trust)
+            self._trust.rounds = state.trust
         return state
 
     def _save(self, state: TeamState) -> None:
@@ -390,7 +390,7 @@ class TeamTrainer:
         self.on_progress(iteration, "checkpoint", 0, 1)
         if self._folder is not None:
             state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
-            state.trust = None if self._trust is None else self._trust.state_dict()
+            state.trust = None if self._trust is None else self._trust.rounds
             checkpoint.save(self._folder, state, self.model, self.edges, self.edge_optimizer)
         if self.log is not None:
             try:

@@ -8,7 +8,6 @@ on a changed message are made again, so the team must still have the adapters of
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -23,8 +22,6 @@ from swarm_ui.optim.credit.critic import name_of, states_of
 from swarm_ui.rollout.episode import no_decision
 from swarm_ui.trace.records import Episode, Trace
 
-_CONCURRENCY = 16
-"""Episodes whose decisions are replayed at the same time."""
 MOST_AGENTS = 8
 """The largest team for Shapley values, which need ``2 ** agents`` replays of each decision."""
 
@@ -40,13 +37,7 @@ class _Replays:
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """Unscored is what a replay or its grade could not find. Raises ``ConfigError`` if the team
         cannot have played an episode, or the judge needs a state that it cannot have."""
-        gate = asyncio.Semaphore(_CONCURRENCY)
-
-        async def one(episode: Episode) -> Credit:
-            async with gate:
-                return await self._credit(episode)
-
-        return await together([one(episode) for episode in episodes])
+        return await together([self._credit(episode) for episode in episodes])
 
     async def _credit(self, episode: Episode) -> Credit:
         if episode.success is None:
@@ -90,19 +81,19 @@ class LeaveOneOut(_Replays):
         factual = await self._value(trace, state)
         if factual is None:
             return {}
-        ids = _delivered(trace)
-        others = await together([self._otherwise(team, trace, id, state) for id in ids])
-        known = zip(ids, others, strict=True)
-        return {id: factual - fmean(worths) for id, worths in known if worths}
 
-    async def _otherwise(self, team: Dag, trace: Trace, id: str, state: object) -> list[float]:
-        """The values of the decisions without this message, or with other samples of it."""
-        if self._samples:
-            runs = await resample(team, trace, id, self._samples)
-        else:
-            runs = [await replay(team, trace, without=[id])]
-        worths = await together([self._value(run, state) for run in runs])
-        return [worth for worth in worths if worth is not None]
+        async def effect(id: str) -> float | None:
+            if self._samples:
+                runs = await resample(team, trace, id, self._samples)
+            else:
+                runs = [await replay(team, trace, without=[id])]
+            worths = await together([self._value(run, state) for run in runs])
+            known = [worth for worth in worths if worth is not None]
+            return factual - fmean(known) if known else None
+
+        ids = _delivered(trace)
+        effects = await together([effect(id) for id in ids])
+        return {id: v for id, v in zip(ids, effects, strict=True) if v is not None}
 
 
 class Shapley(_Replays):

@@ -138,8 +138,15 @@ class Scripted:
         self._make, self._own = make_environment, None  # type: Any, Any
 
     async def made(self) -> Any:
-        """A new environment."""
-        return await made_by(self._make)
+        """A new environment. Raises ``ConfigError`` if it cannot grade."""
+        environment = await made_by(self._make)
+        own = inmost(environment)
+        if not (isinstance(own, Restorable) and hasattr(own, "grade")):
+            raise ConfigError(
+                f"{self.name}: '{environment.name}' cannot grade actions; expected an environment "
+                "with snapshot(), restore() and grade(). Use a language model in this role instead"
+            )
+        return environment
 
     async def restored(self, state: object | None) -> Any:
         """The own environment in a state. Raises ``ConfigError`` without a snapshot."""
@@ -234,17 +241,6 @@ class ScriptedCritic(Scripted):
             return await judged(self, episode)
         except EnvironmentFault as error:
             return Credit.unscored(episode, self.name, f"not graded: {error}")
-
-    async def made(self) -> Any:
-        """A new environment. Raises ``ConfigError`` if it cannot grade."""
-        environment = await super().made()
-        own = inmost(environment)
-        if not (isinstance(own, Restorable) and hasattr(own, "grade")):
-            raise ConfigError(
-                f"{self.name}: '{environment.name}' cannot grade actions; expected an environment "
-                "with snapshot(), restore() and grade(). Use a language-model critic instead"
-            )
-        return environment
 
 
 def _plain(observation: Observation) -> Observation:

@@ -47,6 +47,8 @@ TRAINING = FinetuneConfig(learning_rate=5e-4, batch_size=16, accumulate=1)
 """Settings of :func:`train_critic` if none are given."""
 _ASKED, _FORMAT = "Is this reply right?", "compact"
 _CACHED_SCREENS = 20_000
+Figures = dict[str, Any]
+"""What :func:`critic_figures` measures, by name."""
 
 
 def question(observation: Observation, action: Action) -> tuple[ChatMessage, ...]:
@@ -293,15 +295,6 @@ def _rows(replies: Sequence[LabelledReply], rng: random.Random) -> list[dict[str
 # -- how well it judges -----------------------------------------------------------------------
 
 
-class CriticFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How well scores separate right from wrong replies of agents: :func:`auc`, and the share of
-    right replies; ``None``: there are none."""
-
-    replies: int
-    right: float | None
-    auc: Interval | None
-
-
 def auc(
     scores: Sequence[float], right: Sequence[bool], clusters: Sequence[object]
 ) -> Interval | None:
@@ -332,29 +325,26 @@ def auc(
     return percentile_interval(whole, drawn, len(parts))
 
 
-async def critic_figures(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> CriticFigures:
-    """How well a critic judges replies; only those of agents count. Intervals resample whole
-    tasks."""
+async def critic_figures(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> Figures:
+    """How well a critic judges replies; only those of agents count: their number (``replies``), the
+    share of ``right`` ones, and the :func:`auc` by task; ``None``: there are none."""
     rows = [r for r in replies if r.source == "agent"]
     scores, right = await _scores(critic, rows), [r.right for r in rows]
-    return CriticFigures(
-        replies=len(rows),
-        right=sum(right) / len(right) if right else None,
-        auc=auc(scores, right, [r.task for r in rows]),
-    )
+    share = sum(right) / len(right) if right else None
+    area = auc(scores, right, [r.task for r in rows])
+    return {"replies": len(rows), "right": share, "auc": area}
 
 
 async def calibrated(
     critic: LearnedCritic, replies: Sequence[LabelledReply], folder: Path
-) -> CriticFigures:
+) -> Figures:
     """Scale the critic's scores so that they fit replies on which it was not trained; returns its
     figures on them, which are written on the card in the folder."""
     rows = [r for r in replies if r.source == "agent"]
     critic.card = msgspec.structs.replace(critic.card, scaling=Scaling())
     scaling = Scaling.fitted(await _scores(critic, rows), [r.right for r in rows])
     figures = await critic_figures(critic, rows)  # the scaling changes no order, so no AUC
-    found = None if figures.auc is None else figures.auc.mean
-    validation = {"replies": figures.replies, "right": figures.right, "auc": found}
+    validation = {**figures, "auc": figures["auc"] and figures["auc"].mean}
     critic.card = msgspec.structs.replace(critic.card, scaling=scaling, validation=validation)
     write_card(critic.card, folder)
     return figures

@@ -11,13 +11,11 @@ over.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from statistics import fmean
 
-import msgspec
-
-from swarm_ui.credit import Credit, Critic, Matrix
+from swarm_ui.credit import Credit, Critic
 from swarm_ui.optim.credit.critic import Outcome, credit_of, name_of
 from swarm_ui.trace.records import Episode
 
@@ -28,12 +26,10 @@ CONFIDENCE = 1.645
 _CLIP = 0.999
 """Bound of correlations, because the Fisher transform is infinite at 1."""
 
-
 Evidence = tuple[float, float, float, float]
 """About the scores of one round: the degrees of freedom, which are the weighted number of episodes
 minus one for each group; and the sums of squares of the scores, of products of scores and outcomes,
 and of squares of the outcomes, each about the mean of its group."""
-_NOTHING: Evidence = (0.0, 0.0, 0.0, 0.0)
 
 
 class Trust:
@@ -49,6 +45,7 @@ class Trust:
         self.critic = critic
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[Evidence] = []
+        """All that was learned; checkpoints hold it."""
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
@@ -62,7 +59,7 @@ class Trust:
 
     def weight(self, round: int = 0) -> float:
         """The weight of the critic in the credit of a round, in [0, 1)."""
-        freedom, scores, both, outcomes = (self.rounds[round:] or [_NOTHING])[0]
+        freedom, scores, both, outcomes = (self.rounds[round:] or [(0.0,) * 4])[0]
         if freedom <= 2.0:
             return 0.0
         spread = scores * outcomes
@@ -79,35 +76,32 @@ class Trust:
         """Learn from a batch of episodes: their mean scores in each round, ``[episodes][rounds]``
         (``None``: unscored), their outcomes (``None``: masked), and their groups, of which one of a
         single episode gives no evidence."""
-        self.rounds += [_NOTHING] * (max(map(len, scores), default=0) - len(self.rounds))
+        self.rounds += [(0.0,) * 4] * (max(map(len, scores), default=0) - len(self.rounds))
         for round, before in enumerate(self.rounds):
-            known: Evidence = tuple(MEMORY * value for value in before)  # type: ignore[assignment]
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
                 if score is not None and outcome is not None:
                     cells.setdefault(group, []).append((score, outcome))
-            for added in map(_evidence, cells.values()):
-                known = tuple(map(sum, zip(known, added, strict=True)))  # type: ignore[assignment]
-            self.rounds[round] = known
-
-    def state_dict(self) -> dict[str, object]:
-        """The learned state as plain numbers; see :meth:`load_state_dict`."""
-        return {"rounds": [list(known) for known in self.rounds]}
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Load the result of :meth:`state_dict`."""
-        self.rounds = msgspec.convert(state["rounds"], list[Evidence])
+            found = [tuple(MEMORY * value for value in before), *map(_evidence, cells.values())]
+            self.rounds[round] = tuple(map(sum, zip(*found, strict=True)))  # type: ignore[assignment]
 
     def _mixed(self, episode: Episode, given: Credit) -> Credit:
+        def cell(score: float | None, known: float | None, weight: float) -> float | None:
+            if score is None or known is None:
+                return known if score is None else score if weight > 0 else None
+            return weight * score + (1.0 - weight) * known
+
         outcome = Outcome().credit(episode)
-        if episode.success is None:
-            return msgspec.structs.replace(outcome, source=self.name)
-        rounds = max((record.trace.rounds for record in episode.steps), default=0)
-        weights = [self.weight(round) for round in range(rounds)]
-        values = zip(given.values, outcome.values, strict=True)
+        weights = [self.weight(round) for round in range(max(map(len, given.values), default=0))]
         return Credit(
-            values=tuple(_blend(ours, theirs, weights) for ours, theirs in values),
+            values=tuple(
+                tuple(
+                    tuple(cell(a, b, weight) for a, b in zip(row, others, strict=True))
+                    for row, others, weight in zip(ours, theirs, weights)  # noqa: B905
+                )
+                for ours, theirs in zip(given.values, outcome.values, strict=True)
+            ),
             source=f"{given.source}, weighed against {outcome.source}",
             rationale=given.rationale,
         )
@@ -129,17 +123,3 @@ def _round_means(credit: Credit) -> list[float | None]:
     rounds = zip_longest(*credit.values, fillvalue=())
     scored = [[v for row in rows for v in row if v is not None] for rows in rounds]
     return [fmean(values) if values else None for values in scored]
-
-
-def _blend(ours: Matrix, theirs: Matrix, weights: Sequence[float]) -> Matrix:
-    """The critic's scores mixed with the outcome's, with a weight for each round."""
-
-    def cell(score: float | None, outcome: float | None, weight: float) -> float | None:
-        if score is None or outcome is None:
-            return outcome if score is None else score if weight > 0 else None
-        return weight * score + (1.0 - weight) * outcome
-
-    return tuple(
-        tuple(cell(a, b, weight) for a, b in zip(row, others, strict=True))
-        for row, others, weight in zip(ours, theirs, weights)  # noqa: B905
-    )

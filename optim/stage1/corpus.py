@@ -20,7 +20,7 @@ import msgspec
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.optim.config import begin
-from swarm_ui.optim.stage1.samples import LEVELS, CorpusConfig, HeldOut, Sample, WalkResult
+from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Sample, WalkResult
 from swarm_ui.rollout import Job
 
 Row = dict[str, Any]
@@ -169,34 +169,32 @@ def totals(folder: Path) -> Totals:
 
 def export(corpus: Folders, out: Path) -> list[Path]:
     """Write a corpus, or several, for another library; returns the files, which replace others of
-    their names. They are trl's conversational prompts with completions, or with a chosen and a
-    rejected reply. Samples of level 3 are written twice: for supervised training, and as
-    preferences. A sample that two corpora contain is written once.
+    their names: the :func:`rows` of each part, one in each line. A sample that two corpora contain
+    is written once.
 
     Raises:
         ConfigError: the corpus does not exist, there is nothing to write, or a sample is held out.
     """
     written = []
-    for name, part in parts(gather(corpus)).items():
-        rows = [conversational(sample, pair=name.startswith("preference")) for sample in part]
+    for name, part in rows(gather(corpus)).items():
         written.append(out / f"{name}.jsonl")
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        lines = [json.dumps(row, ensure_ascii=False) for row in part]
         write_atomic(written[-1], "".join(f"{line}\n" for line in lines))
     return written
 
 
-def parts(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-    """The samples of each part that is not empty, by name of its file."""
-    found = [[s for s in samples if s.level == level] for level in LEVELS]
-    found.append([s for s in samples if s.rejected is not None])
-    return {name: part for name, part in zip(PARTS, found, strict=True) if part}
-
-
-def conversational(sample: Sample, *, pair: bool) -> Row:
-    """TRL's conversational prompt and completion, or with ``pair`` prompt, chosen and rejected."""
-    turns = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
-    sides = (sample.response, sample.rejected or "")
-    chosen, rejected = ([{"role": "assistant", "content": text}] for text in sides)
-    if pair:
-        return {"prompt": turns, "chosen": chosen, "rejected": rejected}
-    return {"prompt": turns, "completion": chosen}
+def rows(samples: Sequence[Sample]) -> dict[str, list[Row]]:
+    """The samples of each of :data:`PARTS` that is not empty, as TRL's conversational prompts with
+    completions, or with a chosen and a rejected reply. Samples of level 3 are in two parts: for
+    supervised training, and as preferences."""
+    found: dict[str, list[Row]] = {part: [] for part in PARTS}
+    for sample in samples:
+        prompt = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
+        chosen, rejected = (
+            [{"role": "assistant", "content": text}]
+            for text in (sample.response, sample.rejected or "")
+        )
+        found[PARTS[sample.level - 1]].append({"prompt": prompt, "completion": chosen})
+        if sample.rejected is not None:
+            found[PARTS[-1]].append({"prompt": prompt, "chosen": chosen, "rejected": rejected})
+    return {part: some for part, some in found.items() if some}

@@ -17,13 +17,14 @@ import msgspec
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder
-from swarm_ui.optim.config import FinetuneConfig, Progress, Result, begin
-from swarm_ui.optim.stage1.corpus import PARTS, Folders, Row, conversational, gather, parts
+from swarm_ui.optim.config import FinetuneConfig, Result, begin
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, gather, rows
 from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.storage.run_directory import installed
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
+Report = Callable[[float, str], None]
 
 
 def finetune(
@@ -32,7 +33,7 @@ def finetune(
     out: Path,
     *,
     config: FinetuneConfig | None = None,
-    report: Callable[[Progress], None] = lambda now: None,
+    report: Report = lambda done, note: None,
     name: str = "",
     adapter: Path | None = None,
 ) -> list[Result]:
@@ -48,7 +49,7 @@ def finetune(
         corpus: folder of a corpus, or several with the same prompt format.
         out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the adapter in
             peft's format with its :mod:`~swarm_ui.adapter_metadata`.
-        report: called after each step.
+        report: called after each step with the share of all stages' steps, and a text.
         name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
 
@@ -66,18 +67,16 @@ def finetune(
     sft.load_tokenizer(model)  # its error comes before anything is written
     group = sft.processes()
     about = _begin(model, samples, out, settings, adapter, name, group)
-    work = _stages(samples, settings)
+    work = {STAGES[PARTS.index(part)]: some for part, some in rows(samples).items()}
+    if not settings.preferences:
+        work.pop(STAGES[-1], None)
+    how: Any = {"config": settings, "about": about}
     before, results = adapter, list[Result]()
-    for number, (stage, rows) in enumerate(work.items()):
-
-        def told(step: int, steps: int, loss: float, stage: str = stage, at: int = number) -> None:
-            done = (at + step / max(1, steps)) / len(work)
-            report(Progress(stage=stage, step=step, steps=steps, loss=loss, done=done))
-
+    for number, (stage, some) in enumerate(work.items()):
         place = out / stage
         if not (place / "stage.json").exists():
-            how: Any = {"config": settings, "about": about, "report": told}
-            if sft.train_stage(model, before, place, rows, **how) is None:
+            how["report"] = _told(report, stage, number, len(work))
+            if sft.train_stage(model, before, place, some, **how) is None:
                 continue
         results.append(msgspec.json.decode((place / "stage.json").read_bytes(), type=Result))
         before = place
@@ -87,15 +86,12 @@ def finetune(
     return results
 
 
-def _stages(samples: Sequence[Sample], config: FinetuneConfig) -> dict[str, list[Row]]:
-    """The rows of each stage."""
-    found = {STAGES[PARTS.index(part)]: some for part, some in parts(samples).items()}
-    if not config.preferences:
-        found.pop(STAGES[-1], None)
-    return {
-        stage: [conversational(sample, pair=stage == STAGES[-1]) for sample in some]
-        for stage, some in found.items()
-    }
+def _told(report: Report, stage: str, number: int, stages: int) -> Callable[..., None]:
+    def told(step: int, steps: int, loss: float) -> None:
+        done = (number + step / max(1, steps)) / stages
+        report(done, f"{stage}, step {step} of {steps}, loss {loss:.3f}")
+
+    return told
 
 
 def _finish(last: Path, final: Path, group: Any) -> None:

@@ -39,7 +39,7 @@ from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 
 if TYPE_CHECKING:
     from swarm_ui.optim.config import FinetuneConfig
-    from swarm_ui.optim.credit.learned import CriticFigures, LabelledReply
+    from swarm_ui.optim.credit.learned import Figures, LabelledReply
 
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
 _TEMPERATURES: dict[Seeds, tuple[float, ...]] = {
@@ -106,7 +106,7 @@ class CriticResult(msgspec.Struct, frozen=True):
     """The result of a critic's training, by environment."""
 
     figures: dict[str, Any]
-    """:class:`~swarm_ui.optim.credit.learned.CriticFigures` on the validation episodes."""
+    """:func:`~swarm_ui.optim.credit.learned.critic_figures` on the validation episodes."""
     labels: dict[str, str]
     """The source of the labels: ``solver`` or ``outcome``."""
 
@@ -253,7 +253,7 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult
                 report=lambda step, steps, loss: bar.update(step / steps, f"loss {loss:.3f}"),
             )
 
-    async def measured() -> dict[str, CriticFigures]:
+    async def measured() -> dict[str, Figures]:
         critic = learned.learned_critic(load_in_process(work.model), final)
         await learned.calibrated(critic, held_out, final)
         return {

@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_fol
 from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.config import Progress, Result
+    from swarm_ui.optim.config import Result
     from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig, HeldOut, Models, Totals
 
 DEFAULT_WALKS = 100
@@ -130,16 +130,12 @@ def finetune_model(
     from swarm_ui.nodes.models.transformers.adapter_files import read_adapter
     from swarm_ui.optim.stage1 import finetune
 
-    def report(now: Progress) -> None:
-        note = f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}"
-        bar.update(now.done, note)
-
     start = adapter_folder(adapter) if adapter else None
     if start is not None:
         read_adapter(start)  # one clear error for a damaged or foreign file
     return finetune(
         model_folder(name), list(corpus), out,
-        config=config, report=report, name=shown_name(name), adapter=start,
+        config=config, report=bar.update, name=shown_name(name), adapter=start,
     )  # fmt: skip
 
 
