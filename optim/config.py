@@ -70,7 +70,7 @@ def expect_same(
     may differ."""
     ours, theirs = (_flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
     other = [
-        f"{name}: {_short(theirs.get(name))} then, {_short(ours.get(name))} now"
+        f"{name}: {theirs.get(name)!r:.200} then, {ours.get(name)!r:.200} now"
         for name in {**theirs, **ours}
         if name.rpartition(".")[2] not in free and theirs.get(name) != ours.get(name)
     ]
@@ -85,11 +85,6 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         known = _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
         found |= known or {f"{prefix}{name}": value}
     return found
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]} …"
 
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]

@@ -35,46 +35,35 @@ class Trainable(Protocol):
 
     @property
     def module(self) -> nn.Module: ...
-
     @property
     def adapters(self) -> tuple[str, ...]: ...
-
     @property
     def pad_id(self) -> int: ...
-
     def add_adapter(
         self, name: str, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
     ) -> None:
         """Add an adapter that initially changes nothing, or copies another adapter."""
-        ...
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
         """In the same order for all adapters of one shape."""
-        ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:
         """A context in which only this adapter is active, and the module is in training mode."""
-        ...
 
     def encode(self, decision: Decision, reply: str, *, adapter: str | None = None) -> Row:
         """Token ids of the prompt and of a reply with its end token, exactly as the policy with
         this adapter gets and generates them."""
-        ...
 
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log-probability (nats) of each token of replies under the active adapter, ``[B, c]`` for
         the last ``c`` columns of ``ids`` and 0 outside of the reply; and the number of the reply's
-        tokens, ``[B]``. ``ids``, ``[B, T]``, are prompt, reply and padding.
-        """
-        ...
+        tokens, ``[B]``. ``ids``, ``[B, T]``, are prompt, reply and padding."""
 
     def save_adapters(self, folder: Path) -> object: ...
-
     def load_adapters(self, folder: Path) -> object:
         """Load the files of :meth:`save_adapters`, including versions."""
-        ...
 
 
 class Example(NamedTuple):
@@ -89,9 +78,8 @@ class Example(NamedTuple):
     """The weight of a pair, or the advantage of a reply."""
     reference: tuple[float, float] = (0.0, 0.0)
     """Log-probability (nats) of the chosen and of the rejected reply under the reference."""
-    by_token: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    """Log-probability (nats) of each token of the chosen reply, under its adapter at the start of
-    the update and under the reference."""
+    by_token: tuple[float, ...] = ()
+    """Log-probability (nats) of each token of the chosen reply under the reference."""
 
     @property
     def rows(self) -> list[Row]:
@@ -236,10 +224,7 @@ def with_reference(
         for at, (_, row), values in zip(part, rows, found, strict=True):
             now[at] = tuple(values[: len(row[1])])
     return [
-        e._replace(
-            reference=(sum(now[k, 0]), sum(now.get((k, 1), ()))),
-            by_token=(now[k, 0], now[k, 0]),
-        )
+        e._replace(reference=(sum(now[k, 0]), sum(now.get((k, 1), ()))), by_token=now[k, 0])
         for k, e in enumerate(given)
     ]
 

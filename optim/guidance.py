@@ -75,8 +75,12 @@ class Guidance:
         if self._trusted and good:
             right = rng.choice(good)
         negatives = [] if right is None else await self._opposed(trace, right, state, rng)
-        if self._trusted and not good:
-            shown = await self._taught(trace, state)
+        if self._trusted and not good and self._teacher is not None:
+            seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31
+            context = Decision(observation=trace.observation)
+            taught = await self._teacher.show(context, state, seed=seed)
+            found = await self._graded(trace, [taught] if taught else [], state)
+            shown = [each for each in found if each.credit > 0.5]
             good = [each.action for each in shown]
         execute = self._instead(trace, graded, good, rng)
         note = (negatives, shown) if negatives or shown else None
@@ -126,12 +130,3 @@ class Guidance:
             if not self._grades or any(g.credit < 0.5 for g in graded):
                 return [ScoredAction(action=action, credit=0.0)]
         return []
-
-    async def _taught(self, trace: Trace, state: object | None) -> list[ScoredAction]:
-        """The action that the teacher shows, if the judge finds it right."""
-        if self._teacher is None:
-            return []
-        seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31
-        action = await self._teacher.show(Decision(observation=trace.observation), state, seed=seed)
-        graded = [] if action is None else await self._graded(trace, [action], state)
-        return [g for g in graded if g.credit > 0.5]

@@ -68,9 +68,9 @@ def policy_gradient_loss(
 ) -> Tensor:
     """Clipped policy gradient: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
 
-    ``s`` is the ratio of probabilities under the policy and under the weights that sampled the
-    reply. The advantage ``A`` is ``Example.weight``: a negative one lowers the probability. The
-    terms of a reply's tokens are averaged, then those of the replies.
+    ``s`` is the ratio of probabilities under the policy and under the reference, the weights that
+    sampled the reply. The advantage ``A`` is ``Example.weight``: a negative one lowers the
+    probability. The terms of a reply's tokens are averaged, then those of the replies.
 
     Args:
         model, batch: replies with advantages and their reference.
@@ -82,16 +82,14 @@ def policy_gradient_loss(
             2507.18071, eqs. 5 and 7).
     """
     policy = token_logprobs(model, [(e.adapter, e.chosen) for e in batch])
-    old, reference = (
-        pad_sequence([policy.new_tensor(e.by_token[side]) for e in batch], True) for side in (0, 1)
-    )
+    reference = pad_sequence([policy.new_tensor(e.by_token) for e in batch], True)
     mask = pad_sequence([policy.new_ones(len(e.chosen[1])) for e in batch], True)
     tokens = mask.sum(1).clamp(min=1)
     advantage = policy.new_tensor([e.weight for e in batch])[:, None]
     if ratio == "token":
-        s = (policy - old).exp()
+        s = (policy - reference).exp()
     else:
-        s = ((policy - old).sum(1) / tokens).exp()[:, None].expand_as(policy)
+        s = ((policy - reference).sum(1) / tokens).exp()[:, None].expand_as(policy)
     loss = -torch.minimum(s * advantage, s.clamp(1.0 - clip, 1.0 + clip) * advantage)
     if beta:
         d = reference - policy

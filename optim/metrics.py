@@ -104,7 +104,7 @@ def decision_credit(episodes: Sequence[Episode]) -> float | None:
 
 
 def why_nothing_was_learned(
-    episodes: Sequence[Episode], config: TeamConfig, *, source: str, examples: int
+    episodes: Sequence[Episode], config: TeamConfig, source: str, examples: int
 ) -> str:
     """Why no adapter was trained, and what to change: from the episodes with their credit, the name
     of its source, and the number of pairs or scored replies."""

@@ -133,7 +133,7 @@ def _trainer(
     }
     data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
     if pairs:
-        losses = {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, _SUPERVISED]}
+        losses: Any = {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, _SUPERVISED]}
         return DPOTrainer(network, args=DPOConfig(**arguments, beta=config.beta, **losses), **data)
     # Samples of similar length together: there is less padding.
     sft = SFTConfig(**arguments, train_sampling_strategy="group_by_length")

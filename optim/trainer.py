@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -149,7 +150,12 @@ class TeamTrainer:
         self._trust = self._critic if isinstance(self._critic, Trust) else None
         self._environments, self._sample_jobs = make_environment, sample_jobs
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
-        self._check_roles()
+        if self._judge is None and (teacher is not None or self.config.guide):
+            raise ConfigError(
+                f"team training: {'guide' if teacher is None else name_of(teacher)} would not be "
+                "used, because no judge grades actions; give TeamTrainer(critic=...) or "
+                "(judge=...), or leave it out"
+            )
         self.edges = EdgeDistribution(team) if edges is None else edges
         self.edge_optimizer: torch.optim.Optimizer = ProbabilitySGD(self.edges)
         self.loss: Loss | None = None
@@ -204,15 +210,22 @@ class TeamTrainer:
         played = await self._played(iteration, graphs)
         episodes = [episode for each in played for episode in each]
         self.on_episodes(iteration, episodes)
-        examples, rolled = self._examples(iteration, played), time.perf_counter()
+        if self.config.update.method in POLICY_GRADIENT:
+            examples = scored_replies(episodes)
+        else:
+            rng, share = (
+                random.Random(derive(self.config.seed, "pairs", iteration)),
+                self.config.easy_share,
+            )
+            made = [preference_pairs(each, easy_share=share, rng=rng) for each in played]
+            examples = [pair for pairs in made for pair in pairs]
+        rolled = time.perf_counter()
         shared = state.untrained if iteration < self.config.shared_iterations else []
         updates = await self._updated(iteration, examples, shared, processes)
         edges = self._update_edges(graphs, played)
-        source, nothing, trust = name_of(self._critic), "", self._trust
+        source, trust, nothing = name_of(self._critic), self._trust, ""
         if not any(update.steps for update in updates):
-            nothing = why_nothing_was_learned(
-                episodes, self.config, source=source, examples=len(examples)
-            )
+            nothing = why_nothing_was_learned(episodes, self.config, source, len(examples))
             of = f"iteration {iteration + 1} of {self.config.iterations}"
             self.warn(f"{of}: no adapter was trained: {nothing}")
         return {
@@ -242,27 +255,23 @@ class TeamTrainer:
         number = max(1, config.episodes // count) if same else config.episodes
         jobs = self._sample_jobs(number, seed=derive(config.seed, "jobs", iteration))
         shares = [jobs if same else jobs[k::count] for k in range(count)]
+        weight, judge = 1.0, cast("object", self._judge)
+        if self._trust is not None and self._trust.critic is judge:
+            weight = self._trust.weight(self.team.rounds - 1)  # the vote decides on that round
+        default = 0.0 if self._judge is None else GUIDE
+        guidance = partial(
+            Guidance, self._judge, self._adversary, teacher=self._teacher, trust=weight,
+            guide=default if config.guide is None else config.guide,
+            grade_negatives=config.grade_negatives,
+        )  # fmt: skip
         return [
             _Graph(
                 self.team if sample is None else self.team.with_edges(sample.edges), sample, share,
                 # The word is part of the seed: changing it would change every seeded run.
-                self._guidance(derive(config.seed, "referee", iteration, k)),
+                guidance(seed=derive(config.seed, "referee", iteration, k)),
             )
             for k, (sample, share) in enumerate(zip(samples, shares, strict=True))
         ]  # fmt: skip
-
-    def _guidance(self, seed: int) -> Guidance:
-        """Its probability is multiplied by a learned weight of the judge in the last round, because
-        the vote decides on the proposals of that round."""
-        config, weight, judge = self.config, 1.0, cast("object", self._judge)
-        if self._trust is not None and self._trust.critic is judge:
-            weight = max(0.0, self._trust.weight(self.team.rounds - 1))
-        default = 0.0 if self._judge is None else GUIDE
-        return Guidance(
-            self._judge, self._adversary, teacher=self._teacher,
-            guide=default if config.guide is None else config.guide,
-            grade_negatives=config.grade_negatives, trust=weight, seed=seed,
-        )  # fmt: skip
 
     async def _played(self, iteration: int, graphs: Sequence[_Graph]) -> list[list[Episode]]:
         """The episodes of each graph, with the credit that the critic gives to all as one batch.
@@ -308,30 +317,17 @@ class TeamTrainer:
 
         return await together([play(at, graph) for at, graph in enumerate(graphs)])
 
-    def _examples(
-        self, iteration: int, played: Sequence[Sequence[Episode]]
-    ) -> list[PreferencePair]:
-        """Preference pairs of the episodes, or scored replies for a policy gradient."""
-        if self.config.update.method in POLICY_GRADIENT:
-            return scored_replies([episode for each in played for episode in each])
-        rng = random.Random(derive(self.config.seed, "pairs", iteration))
-        share = self.config.easy_share
-        made = [preference_pairs(each, easy_share=share, rng=rng) for each in played]
-        return [pair for pairs in made for pair in pairs]
-
     async def _updated(
         self, iteration: int, examples: Sequence[PreferencePair], shared: Sequence[str],
         processes: Processes | None,
     ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
-        stop, told = threading.Event(), list[tuple[int, int]]()
+        stop = threading.Event()
 
         def check(done: int, total: int) -> None:
             if stop.is_set():
                 raise asyncio.CancelledError
-            if told[-1:] != [(done, total)]:
-                told.append((done, total))
-                self.on_progress(iteration, "update", done, total)
+            self.on_progress(iteration, "update", done, total)
 
         thread = asyncio.ensure_future(
             asyncio.to_thread(
@@ -409,19 +405,6 @@ class TeamTrainer:
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     self.model.add_adapter(name, self.config.rank, 2 * self.config.rank)
 
-    def _check_roles(self) -> None:
-        """Raise ``ConfigError`` for a role or a setting that needs another role."""
-        needs = []
-        if self._judge is None:
-            needs += [name_of(self._teacher)] * (self._teacher is not None)
-            needs += ["guide"] * bool(self.config.guide)
-        if needs:
-            raise ConfigError(
-                f"team training: {' and '.join(needs)} would not be used, because no critic scores "
-                "messages and no judge grades actions; give TeamTrainer(critic=...) or "
-                "(judge=...), or leave it out"
-            )
-
 
 def _expect_answers(episodes: Sequence[Episode]) -> None:
     """Raise ``ModelUnavailable`` if a call got no answer, which says nothing about the team, and
@@ -429,17 +412,12 @@ def _expect_answers(episodes: Sequence[Episode]) -> None:
     faults = [episode.fault for episode in episodes]
     calls = (call for e in episodes for record in e.steps for call in record.trace.calls)
     failed = [f for f in [*faults, *(call.error for call in calls)] if f is not None]
-    if missed := [f for f in failed if f.kind == "unavailable"]:
-        raise ModelUnavailable(
-            f"{len(missed)} calls were left unanswered; expected a model that answers, got: "
-            f"{missed[0]}"
-        )
-    ours = [f for f in failed if f.kind in ("model", "node", "timeout")]
-    if None not in faults and ours:
-        raise ModelError(
-            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
-            f"{ours[0]}"
-        )
+    for fault in failed:
+        if fault.kind == "unavailable":
+            raise ModelUnavailable(f"a call was left unanswered, but a model must answer: {fault}")
+    for fault in failed if None not in faults else ():
+        if fault.kind in ("model", "node", "timeout"):
+            raise ModelError(f"all {len(faults)} episodes were lost to faults, such as: {fault}")
 
 
 def _models_of(team: CollabGraph) -> tuple[Trainable, Any]:

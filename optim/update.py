@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -164,17 +164,20 @@ def fit(
     """Make an update of one adapter in place; see :func:`update_team`. Raises ``LearningError`` if
     a loss or a gradient was not a number. After any exception the adapter is restored."""
     began, losses = time.perf_counter(), list[float]()
+    stats = partial(UpdateStats, adapter=task.adapter, examples=len(task.examples))
+    if not task.batches:
+        return stats(steps=0, loss=None, seconds=time.perf_counter() - began)
     settings, of, seed = task.settings, loss or loss_of(task.settings), task.seed
     lr, tokens = settings.lr, settings.micro_batch_tokens
     assert lr is not None and tokens is not None
     if processes is not None and processes.rank:
         seed = derive(seed, "process", processes.rank)
     parameters = model.adapter_parameters(task.adapter)
-    with training_mode(model.module, settings) if task.batches else nullcontext():
+    with training_mode(model.module, settings):
         batches = _own_batches(model, task, loss, processes)
         with (
             torch.random.fork_rng(devices=[]),  # dropout draws from torch's global stream
-            model.activate(task.adapter) if batches else nullcontext(),
+            model.activate(task.adapter),
             _restored_on_error(parameters),
         ):
             torch.manual_seed(seed)
@@ -191,19 +194,19 @@ def fit(
                     value = processes.sum_gradients(parameters, value)
                 norm = float(nn.utils.clip_grad_norm_(parameters, 1.0))
                 rate = lr * min(1.0, (step + 1) / WARMUP) * max(FLOOR, 1.0 - step / len(batches))
-                _check_finite({"loss": value, "gradient's norm": norm}, task, step, rate)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
+                if not math.isfinite(value) or not math.isfinite(norm):
+                    raise LearningError(
+                        f"adapter '{task.adapter}', step {step + 1} of {len(batches)}, method "
+                        f"'{settings.method}': the loss is {value}, the gradient's norm {norm}. "
+                        "The adapter was restored to the weights before this update. Lower lr (it "
+                        f"was {rate:g}), and look for inputs that are not numbers"
+                    )
+                optimizer.param_groups[0]["lr"] = rate
                 optimizer.step()
                 losses.append(value)
-    quarter = max(1, len(losses) // 4)
-    return UpdateStats(
-        adapter=task.adapter,
-        examples=len(task.examples),
-        steps=len(losses),
-        loss=sum(losses[-quarter:]) / quarter if losses else None,
-        seconds=time.perf_counter() - began,
-    )
+    quarter = losses[-max(1, len(losses) // 4) :]
+    mean = sum(quarter) / len(quarter)
+    return stats(steps=len(losses), loss=mean, seconds=time.perf_counter() - began)
 
 
 def _own_batches(
@@ -211,7 +214,7 @@ def _own_batches(
 ) -> list[Batch]:
     """This process's part of each batch, with reference log-probabilities if the loss uses them."""
     part = slice(None) if processes is None else processes.part()
-    if processes is not None and task.batches:  # its reference is the adapter of the first one
+    if processes is not None:  # its reference is the adapter of the first one
         with model.activate(task.adapter):
             processes.copy(model.adapter_parameters(task.adapter))
     mine, examples = [rows[part] for rows in task.batches], list(task.examples)
@@ -225,17 +228,6 @@ def _own_batches(
         Batch([examples[k] for k in rows], [examples[k] for k in whole])
         for rows, whole in zip(mine, task.batches, strict=True)
     ]
-
-
-def _check_finite(values: Mapping[str, float], task: Task, step: int, rate: float) -> None:
-    for what, value in values.items():
-        if not math.isfinite(value):
-            raise LearningError(
-                f"adapter '{task.adapter}', step {step + 1} of {len(task.batches)}, method "
-                f"'{task.settings.method}': the {what} is {value}. The adapter was restored to the "
-                f"weights before this update. Lower lr (it was {rate:g}), and look for inputs that "
-                "are not numbers"
-            )
 
 
 def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> None:

@@ -148,9 +148,8 @@ class GPTSwarmEdges(nn.Module):
         return free
 
     def _made(self, chosen: list[int]) -> EdgeSample:
-        heard = predecessors(self.graph.names, [self.graph.edges[k] for k in chosen])
-        order = [self.graph.node_index[name] for name in topological(heard)]
-        return self.graph.sample(order, chosen, None)
+        edges = [self.graph.edges[k] for k in chosen]
+        return EdgeSample.of(topological(predecessors(self.graph.names, edges)), edges, None)
 
 
 class GPTSwarm:

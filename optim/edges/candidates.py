@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Self
 
 import msgspec
 import networkx as nx
@@ -26,6 +27,13 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """(sender, listener), sorted by the listener's and then the sender's position in ``order``."""
     log_prob: float | None
     """Log-probability (nats) of order and edges, under the parameters it was sampled with."""
+
+    @classmethod
+    def of(cls, order: Sequence[str], edges: Iterable[EdgeName], log_prob: float | None) -> Self:
+        """A sample of edges in any sequence."""
+        rank = {name: place for place, name in enumerate(order)}
+        ranked = sorted(edges, key=lambda edge: (rank[edge[1]], rank[edge[0]]))
+        return cls(order=tuple(order), edges=tuple(ranked), log_prob=log_prob)
 
     def __iter__(self) -> Iterator[EdgeName]:
         return iter(self.edges)

@@ -149,14 +149,9 @@ class EdgeDistribution(nn.Module):
         chosen: list[list[EdgeName]] = [[] for _ in draws.orders]
         for row, edge in draws.chosen.nonzero().tolist():
             chosen[row].append(self.candidates[edge])
-        found = []
+        orders = [[self.names[node] for node in order] for order in draws.orders.tolist()]
         log_probs = self.log_prob_draws(draws).tolist()
-        for nodes, edges, log_prob in zip(draws.orders.tolist(), chosen, log_probs, strict=True):
-            order = tuple([self.names[node] for node in nodes])
-            rank = {name: place for place, name in enumerate(order)}
-            edges.sort(key=lambda edge: (rank[edge[1]], rank[edge[0]]))
-            found.append(EdgeSample(order=order, edges=tuple(edges), log_prob=log_prob))
-        return found
+        return list(map(EdgeSample.of, orders, chosen, log_probs))
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:

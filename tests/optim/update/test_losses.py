@@ -103,12 +103,9 @@ class Tokens(Given):
         return self.module.weights[ids] * replies, replies.sum(1)  # type: ignore[index]
 
 
-def scored(
-    numbers: list[int], advantage: float, old: list[float], ref: list[float] | None = None
-) -> Example:
-    """A reply of these tokens with their log-probabilities before, and under the reference."""
-    by_token = tuple(old), tuple(old if ref is None else ref)
-    return Example("one", ([0, 0], numbers), None, advantage, by_token=by_token)
+def scored(numbers: list[int], advantage: float, before: list[float]) -> Example:
+    """A reply of these tokens with their log-probabilities before."""
+    return Example("one", ([0, 0], numbers), None, advantage, by_token=tuple(before))
 
 
 TWO = [scored([1, 2], 1.0, [-2.0, -2.0]), scored([3], -2.0, [-1.0])]
@@ -148,7 +145,7 @@ def test_the_divergence_is_that_of_each_token_from_the_reference() -> None:
     model = Tokens(-1.0, -2.0)
     here = Batch([scored([1, 2], 0.0, [-1.0, -2.0])])
     assert policy_gradient_loss(model, here, beta=1.0).item() == 0.0
-    away = Batch([scored([1, 2], 0.0, [-1.0, -2.0], ref=[0.0, -2.5])])
+    away = Batch([scored([1, 2], 0.0, [0.0, -2.5])])
     found = policy_gradient_loss(model, away, beta=0.5).item()
     assert found == pytest.approx(0.5 * ((math.e - 2) + (math.exp(-0.5) - 0.5)) / 2)
 
