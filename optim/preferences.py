@@ -109,7 +109,7 @@ def preference_pairs(
             if record.credit is None:
                 continue
             written = cast("Alternatives | None", note) or ((), ())
-            for pair in _StepPairs(record, written, easy_share, draws).all():
+            for pair in _pairs_of(record, written, easy_share, draws):
                 key = (pair.node, pair.decision, pair.chosen and pair.chosen.key)
                 if key not in kept or _says(kept[key]) < _says(pair):
                     kept[key] = pair
@@ -177,76 +177,70 @@ class _Side(NamedTuple):
     """The exact reply, if the agent itself sent it."""
 
 
-class _StepPairs:
-    """Makes the preference pairs of one step."""
+def _pairs_of(
+    record: StepRecord, written: Alternatives, easy_share: float, rng: random.Random
+) -> Iterator[PreferencePair]:
+    """A pair for each message of a step: it is preferred if it was right, else rejected."""
+    trace, (negatives, shown) = record.trace, written
+    credit = credit_by_message(trace, record.credit or ())
+    graded = scored_proposals(trace, record.credit or ())
+    good = [_side(g, "colleague") for g in graded if g.credit > 0.5]
+    good += [_side(g, "teacher") for g in shown if g.credit > 0.5]
+    mistakes = [_side(g, "mistake") for g in graded if g.credit < 0.5]
+    opposed = [_side(g, "adversary") for g in negatives if g.credit < 0.5]
+    for call in trace.calls:
+        message, value = call.message, credit.get(call.id, 0.5)
+        if value == 0.5:  # unscored, or neither right nor wrong
+            continue
+        agent, reason = _Agent(trace, call), "" if message.action is None else reason_given(message)
+        own = _Side(message.action, value, "own", reason, message.content)
+        if value < 0.5:
+            chosen = agent.pick(good, own, rng)
+            if chosen is not None:
+                yield agent.pair(chosen, own)
+        elif own.action and (mistakes or rng.random() < easy_share):
+            # The sides of a pair with the adversary differ only in the action.
+            alike = [side._replace(reason=reason) for side in opposed]
+            other = agent.pick(mistakes or alike, own, rng)
+            if agent.numbered(own.action) is not None:
+                yield agent.pair(own, other)
 
-    def __init__(
-        self, record: StepRecord, written: Alternatives, easy_share: float, rng: random.Random
-    ) -> None:
-        negatives, shown = written
-        self.trace, self.easy_share, self.rng = record.trace, easy_share, rng
-        self.credit = credit_by_message(record.trace, record.credit or ())
-        graded = scored_proposals(record.trace, record.credit or ())
-        self.good = [_side(g, "colleague") for g in graded if g.credit > 0.5]
-        self.good += [_side(g, "teacher") for g in shown if g.credit > 0.5]
-        self.mistakes = [_side(g, "mistake") for g in graded if g.credit < 0.5]
-        self.written = [_side(g, "adversary") for g in negatives if g.credit < 0.5]
 
-    def all(self) -> Iterator[PreferencePair]:
-        """A pair for each message: it is preferred if it was right, else rejected."""
-        for call in self.trace.calls:
-            credit, message = self.credit.get(call.id, 0.5), call.message
-            reason = "" if message.action is None else reason_given(message)
-            own = _Side(message.action, credit, "own", reason, message.content)
-            if credit < 0.5:
-                chosen = self._pick(self.good, call, own.action)
-                if chosen is not None:
-                    yield self._made(call, chosen, own)
-                continue
-            if credit == 0.5 or own.action is None:
-                continue
-            if self.mistakes or self.rng.random() < self.easy_share:
-                # The sides of a pair with the adversary differ only in the action.
-                alike = [side._replace(reason=own.reason) for side in self.written]
-                other = self._pick(self.mistakes or alike, call, own.action)
-                if self._numbered(own.action, call) is not None:
-                    yield self._made(call, own, other)
+class _Agent:
+    """The agent of a call: what it can refer to, and how it writes it."""
 
-    def _pick(self, sides: Sequence[_Side], call: Call, avoid: Action | None) -> _Side | None:
-        """A random one of the sides that this agent can refer to, other than ``avoid``."""
-        able = [
-            side
-            for side in sides
-            if self._numbered(side.action, call) is not None
-            and (avoid is None or side.action is None or side.action.key != avoid.key)
-        ]
-        return self.rng.choice(able) if able else None
+    def __init__(self, trace: Trace, call: Call) -> None:
+        self.call, self.view, self.decision = call, trace.view(call), trace.decision(call)
 
-    def _numbered(self, action: Action | None, call: Call) -> Action | None:
+    def numbered(self, action: Action | None) -> Action | None:
         """The action in the indices of the agent's view; ``None``: the agent neither sees its
         element nor got a message that names it."""
-        view = self.trace.view(call)
-        shown = None if action is None else view.from_screen(action)
-        if action is None or shown is not None or not view.partial:
+        shown = None if action is None else self.view.from_screen(action)
+        if action is None or shown is not None or not self.view.partial:
             return shown
-        told = view.from_screen_with_hidden(action)
-        return told if told is not None and self.trace.decision(call).reaches(told) else None
+        told = self.view.from_screen_with_hidden(action)
+        return told if told is not None and self.decision.reaches(told) else None
 
-    def _made(self, call: Call, chosen: _Side, rejected: _Side | None) -> PreferencePair:
-        good = self._numbered(chosen.action, call)
-        assert good is not None  # checked by the caller
-        bad = None if rejected is None else self._numbered(rejected.action, call)
-        form = format_named(call.message.prompt_format)
-        screen = self.trace.view(call).observation
+    def pick(self, sides: Sequence[_Side], own: _Side, rng: random.Random) -> _Side | None:
+        """A random one of the sides with another action that this agent can refer to."""
+        key = own.action and own.action.key
+        able = [s for s in sides if s.action and s.action.key != key and self.numbered(s.action)]
+        return rng.choice(able) if able else None
+
+    def pair(self, chosen: _Side, rejected: _Side | None) -> PreferencePair:
+        form, call = format_named(self.call.message.prompt_format), self.call
+        good, bad = (self.numbered(side and side.action) for side in (chosen, rejected))
 
         def text(side: _Side, action: Action | None) -> str | None:
             if side.text is not None:  # a call that failed said nothing
                 return side.text if action or unparsed(call) else None
-            return None if action is None else form.write(action, screen, side.reason)
+            return (
+                None if action is None else form.write(action, self.view.observation, side.reason)
+            )
 
         return PreferencePair(
             node=call.node,
-            decision=self.trace.decision(call),
+            decision=self.decision,
             chosen=good,
             rejected=bad,
             weight=chosen.credit - (rejected.credit if rejected and bad is not None else 0.0),

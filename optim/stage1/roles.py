@@ -1,15 +1,15 @@
 """The roles that make a corpus: a UI agent, an adversary, and a critic.
 
-Each may be any :class:`~swarm_ui.model.ChatModel`, which :class:`ModelRole` asks, or another
-:class:`Role`, such as the script of :mod:`swarm_ui.optim.stage1.templates`. The method
-(CollabUIAgents, arXiv 2502.14496) says what to ask a model for; the wording is ours.
+Each may be any :class:`~swarm_ui.model.ChatModel`, which :class:`ModelRole` asks, or the script of
+:mod:`swarm_ui.optim.stage1.templates`. The method (CollabUIAgents, arXiv 2502.14496) says what to
+ask a model for; the wording is ours.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -101,37 +101,6 @@ class WalkState(NamedTuple):
     """``None`` if the environment has no snapshots."""
 
 
-class Role(Protocol):
-    """A UI agent (``act``, ``write``), an adversary (``oppose``) or a critic (the others). A role
-    is only asked for what its place needs."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
-        """A reason and an action."""
-        ...
-
-    async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:
-        """Questions about the screen for level 1; instructions of one step for level 2, whose
-        answers are a reason and an action. ``None``: a part of the reply that cannot be read."""
-        ...
-
-    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
-        """A reason with a plausible wrong action, not ``good``; ``None`` if there is none."""
-        ...
-
-    async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """Scores in [0, 1] of items with their answers; ``None``: it cannot judge."""
-        ...
-
-    async def score_actions(
-        self, state: WalkState, replies: Sequence[Read], *, seed: int
-    ) -> list[float | None]:
-        """Scores of replies to the screen's own goal."""
-        ...
-
-
 class ModelRole:
     """A language model in any of the three roles: UI agent, adversary or critic.
 
@@ -142,10 +111,13 @@ class ModelRole:
         self.name, self._model, self._config = model.name, model, config
 
     async def act(self, state: WalkState, *, seed: int, temperature: float) -> str:
+        """A reason and an action of the UI agent."""
         chat = decision_chat(Decision(observation=state.observation))
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
 
     async def write(self, state: WalkState, level: Level, *, seed: int) -> list[Item | None]:
+        """Questions about the screen for level 1; instructions of one step for level 2, whose
+        answers are a reason and an action. ``None``: a part of the reply that cannot be read."""
         screen, config = state.observation, self._config
         if level == 1:
             system = _QUESTIONS.format(rule=_DATA_RULE, count=config.questions)
@@ -156,17 +128,20 @@ class ModelRole:
         return [parse(found) for found in _json_objects(reply)] or [None]
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> str | None:
+        """The adversary's reason with a plausible wrong action, not ``good``."""
         chat = adversary_chat(Decision(observation=state.observation), good)
         return await self._ask(chat, seed=seed, temperature=TEMPERATURE, divisor=4)
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
+        """The critic's scores in [0, 1] of items with their answers; ``None``: it cannot judge."""
         names = [f"item_{k}" for k in range(len(items))]
         return await self._scores(judging_chat(state.observation, items, names), names)
 
     async def score_actions(
         self, state: WalkState, replies: Sequence[Read], *, seed: int
     ) -> list[float | None]:
-        """One request for all replies, in random order, so that positions give no information."""
+        """The critic's scores of replies to the screen's own goal: one request for all, in random
+        order, so that positions give no information."""
         order = list(range(len(replies)))
         random.Random(seed).shuffle(order)
         names = [f"agent_{k}" for k in range(len(replies))]

@@ -48,15 +48,12 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The walk of a sample, its step from 0, and who wrote and judged the responses."""
+    """The walk of a sample, and its step from 0."""
 
     environment: str
     task: str
     seed: int
     step: int
-    agent: str
-    adversary: str = ""
-    critic: str = ""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

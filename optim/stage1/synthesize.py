@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.credit.critic import made_by
 from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
-from swarm_ui.optim.stage1.roles import ModelRole, Role
+from swarm_ui.optim.stage1.roles import ModelRole
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedRole
 from swarm_ui.optim.stage1.walk import Roles, Walk
@@ -28,14 +28,14 @@ from swarm_ui.trace.records import Episode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The model, or another object, for each role.
+    """The model, or the script, for each role.
 
     One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """
 
-    agent: ChatModel | Role
-    adversary: ChatModel | Role
-    critic: ChatModel | Role | None
+    agent: ChatModel | ScriptedRole
+    adversary: ChatModel | ScriptedRole
+    critic: ChatModel | ScriptedRole | None
     """``None``: nothing is judged, and nothing is dropped for being wrong."""
 
     @staticmethod
@@ -64,7 +64,7 @@ async def synthesize(
     Args:
         make_environment: makes an environment: one to look at, and one for each of ``parallel``
             walks.
-        models: the models, or objects, that write and judge.
+        models: the models, or scripts, that write and judge.
         jobs: (task, seed) of the walks, stored in this order; finished ones are not repeated.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
         parallel: number of walks at the same time.

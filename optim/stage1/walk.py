@@ -17,8 +17,9 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import fits, with_label
-from swarm_ui.optim.stage1.roles import TEMPERATURE, Item, Read, Role, WalkState
+from swarm_ui.optim.stage1.roles import TEMPERATURE, Item, ModelRole, Read, WalkState
 from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
+from swarm_ui.optim.stage1.templates import ScriptedRole
 from swarm_ui.prompts import format_named, reason_of, utterance
 from swarm_ui.rollout import Job
 from swarm_ui.rollout.episode import SOLVED, WAIT
@@ -39,6 +40,9 @@ _MOST = {"complete": 2, "answer": 1}
 
 class Dropped(Exception):
     """Why an item is dropped; the reasons are counted."""
+
+
+Role = ModelRole | ScriptedRole
 
 
 class Roles(NamedTuple):
@@ -149,12 +153,9 @@ class Walk:
     def _keep(
         self, level: Level, state: WalkState, decision: Decision, response: str, **others: Any
     ) -> None:
-        roles = self.roles
         origin = Origin(
-            environment=self.environment.name, task=self.task, seed=self.seed, step=state.number,
-            agent=roles.agent.name, adversary=roles.adversary.name if level == 3 else "",
-            critic="" if roles.critic is None else roles.critic.name,
-        )  # fmt: skip
+            environment=self.environment.name, task=self.task, seed=self.seed, step=state.number
+        )
         self.samples.append(
             Sample(
                 level=level, chat=self.form.chat(decision), response=response, origin=origin,

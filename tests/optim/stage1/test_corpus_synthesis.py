@@ -44,7 +44,6 @@ async def test_three_levels_with_their_provenance(tmp_path: Path) -> None:
         origin = sample.origin
         assert (origin.task, origin.seed) in jobs(6)
         assert origin.environment == "phone (simulated)"
-        assert (origin.agent, origin.critic) == ("expert (scripted)",) * 2
         assert sample.score == 1.0
         assert [turn.role for turn in sample.chat] == ["system", "user"]
 
@@ -73,7 +72,6 @@ async def test_language_models_play_all_parts(tmp_path: Path) -> None:
     done = await synthesize(Bare, everyone(model), NOTES, tmp_path / "c", held_out=HeldOut())
     assert done.successes == 3 and set(done.samples) == {"level 1", "level 2", "level 3"}
     samples = list(read_corpus(tmp_path / "c"))
-    assert all(s.origin.agent == "ventriloquist" for s in samples)
     pair = next(s for s in samples if s.level == 3)
     assert (
         pair.rejected
