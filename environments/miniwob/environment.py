@@ -67,13 +67,11 @@ class MiniWobEnvironment(Episodic):
         self.tasks, self.budget = all_html_tasks(), budget
         self._open_page = open_page
         self._screenshots = screenshots
-        self._page: Page | None = None
-        self._screen: Screen | None = None
-
-    @property
-    def page(self) -> Page | None:
+        self.page: Page | None = None
         """The page in use; ``None`` before the first episode."""
-        return self._page
+        self._sound = True
+        """Whether the page has done all that it was asked."""
+        self._screen: Screen | None = None
 
     @property
     def raw_reward(self) -> float:
@@ -81,20 +79,21 @@ class MiniWobEnvironment(Episodic):
         return 0.0 if self._screen is None else self._screen.raw
 
     async def begin(self, task: str, rng: random.Random) -> str:
-        self._screen = None
-        if self._page is not None and self._page.broken:
-            await self._page.close()
-            self._page = None
-        if self._page is None:
-            self._page = await self._open_page()
-        self._screen = await self._page.reset(task, self.seed)
+        self._screen, page = None, self.page
+        if page is not None and (not self._sound or page.crashed or page.page.is_closed()):
+            await self._close_page()
+        if self.page is None:
+            self.page = await self._open_page()
+        self._sound = False
+        self._screen = await self.page.reset(task, self.seed)
+        self._sound = True
         return self._screen.goal
 
     async def screen(self) -> Observation:
-        assert self._screen is not None and self._page is not None  # an episode has begun
+        assert self._screen is not None and self.page is not None  # an episode has begun
         shown, png = self._screen, None
         if self._screenshots and not shown.done:
-            png = await self._page.picture()
+            png = await self.page.picture()
         return Observation(
             goal=shown.goal,
             elements=shown.elements,
@@ -109,7 +108,7 @@ class MiniWobEnvironment(Episodic):
         return unknown_key(action) or missing(action, screen)
 
     async def act(self, action: Action, element: Element | None) -> Done | str:
-        assert self._page is not None  # an episode has begun
+        assert self.page is not None  # an episode has begun
         if action.action_type == "status":
             return Done(0.0)
         kind = action.action_type
@@ -121,12 +120,17 @@ class MiniWobEnvironment(Episodic):
         if kind in _TAPS:
             slides = kind == "input_text" and element and element.class_name == "slider"
             events = action.x is not None and not slides
-        self._screen = shown = await self._page.act(action, events=events)
+        self._sound = False
+        self._screen = shown = await self.page.act(action, events=events)
+        self._sound = True
         return Done(float(shown.raw > 0), shown.note) if shown.done else shown.note
 
     async def close(self) -> None:
         await super().close()
-        page, self._page = self._page, None
+        await self._close_page()
+
+    async def _close_page(self) -> None:
+        page, self.page = self.page, None
         if page is not None:
             await page.close()
 

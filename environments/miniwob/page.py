@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -30,8 +29,6 @@ COLLECT_EVERY = 100
 """Episodes between two garbage collections. Without them a browser keeps hundreds of megabytes of
 old documents until the machine is short of memory."""
 
-T = TypeVar("T")
-
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """The screen as ``page_screen.js`` reports it after each call."""
@@ -48,22 +45,13 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """Whether bounds matter: the page has drawings, sliders or draggable elements."""
 
 
-class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The points of a mouse action; if there are none, ``note`` has the reason."""
-
-    note: str
-    at: tuple[float, float] = (0, 0)
-    to: tuple[float, float] | None = None
-
-
 class Page(DevTools):
-    """A page with a profile of its own. After a fault it is broken: open another one."""
+    """A page with a profile of its own. After a fault it may be broken: open another one."""
 
     def __init__(self, page: BrowserPage, session: CDPSession) -> None:
         super().__init__(page, session)
         self.task: str | None = None
         """Task whose page is loaded."""
-        self._failed = False
         self._functions = ""
         self._touched = False
         self._episodes = 0
@@ -78,18 +66,6 @@ class Page(DevTools):
         except BaseException:  # re-raised: nobody else knows the context
             await answered(context.close())
             raise
-
-    @property
-    def broken(self) -> bool:
-        return self._failed or self.crashed or self.page.is_closed()
-
-    async def done(self, waiting: Awaitable[T]) -> T:
-        """The result of any call of Playwright; after a failure the page is broken."""
-        try:
-            return await super().done(waiting)
-        except EnvironmentFault as error:
-            self._failed = True
-            raise EnvironmentFault(f"the page of {self.task!r}: {error}") from error
 
     async def reset(self, task: str, seed: int) -> Screen:
         """Show ``task`` and start the episode of ``seed``."""
@@ -113,13 +89,14 @@ class Page(DevTools):
         request = msgspec.to_builtins(action)
         if not events:
             return await self._screen("act", request)
-        target = MouseTarget(note="")
+        place: Any = {"note": ""}
         if action.action_type != "keyboard_enter" or action.index is not None:
-            target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
-        if not target.note:
+            place = json.loads(await self._value("locate", request))
+        if not place["note"]:
             self._touched = True
-            await self.done(perform(self, action, target.at, target.to or (0, 0)))
-        return await self._screen("look", target.note)
+            at, to = place.get("at", (0, 0)), place.get("to") or (0, 0)
+            await self.done(perform(self, action, at, to))
+        return await self._screen("look", place["note"])
 
     async def picture(self) -> bytes:
         """The screen as a PNG file of 160 × 210 pixels."""
@@ -145,9 +122,8 @@ class Page(DevTools):
                 told = whole(json.dumps(json.loads(told), ensure_ascii=False))
             return msgspec.json.decode(told, type=Screen)
         except (TypeError, ValueError) as error:
-            self._failed = True
             raise EnvironmentFault(
-                f"the page of {self.task!r} returned no screen: {error}"
+                f"{self.task!r}: the page returned no screen: {error}"
             ) from error
 
     async def _value(self, function: str, *arguments: object) -> Any:

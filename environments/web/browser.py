@@ -98,7 +98,7 @@ class DevTools:
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page, self.session = page, session
         self._crash: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        page.on("crash", self._crashes)
+        page.once("crash", lambda page: self._crash.set_result(None))
 
     @classmethod
     async def of(cls, page: Page) -> Self:
@@ -116,35 +116,23 @@ class DevTools:
         """Send a DevTools command to the page; see :func:`answered`."""
         return await self.done(self.session.send(method, params))
 
+    async def function(self, owner: str, function: str, *arguments: object) -> Any:
+        """The result of a JavaScript function, which may be ``async``. ``owner`` is DevTools' name
+        of the object that is ``this``; ``arguments`` are data that JSON can hold."""
+        given = [{"value": value} for value in arguments]
+        return await self.script(
+            "callFunctionOn", functionDeclaration=function, objectId=owner, arguments=given
+        )
+
     async def script(self, method: str, **params: object) -> Any:
-        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs.
+        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs as if
+        the user had acted.
 
         Raises:
             ScriptError: the script fails.
         """
-        return await self.done(self._script(method, params))
-
-    async def function(
-        self, owner: str, function: str, *arguments: object, gesture: bool = False
-    ) -> Any:
-        """The result of a JavaScript function, which may be ``async``. ``owner`` is DevTools' name
-        of the object that is ``this``; ``arguments`` are data that JSON can hold; ``gesture``: as
-        if the user had acted."""
-        return await self.script(
-            "callFunctionOn",
-            functionDeclaration=function,
-            objectId=owner,
-            arguments=[{"value": value} for value in arguments],
-            userGesture=gesture,
-        )
-
-    def _crashes(self, page: Page) -> None:
-        if not self.crashed:
-            self._crash.set_result(None)
-
-    async def _script(self, method: str, params: Reply) -> Any:
-        params |= {"returnByValue": True, "awaitPromise": True}
-        reply = await self.session.send(f"Runtime.{method}", params)
+        params |= {"returnByValue": True, "awaitPromise": True, "userGesture": True}
+        reply = await self.call(f"Runtime.{method}", **params)
         if "exceptionDetails" in reply:
             details = reply["exceptionDetails"]
             said = details.get("exception", {}).get("description", details.get("text"))
@@ -155,11 +143,9 @@ class DevTools:
 
 def whole(text: str) -> str:
     """A text in which each half of a character, such as an emoji that a page cut off, is U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def find_browser() -> Path | None:

@@ -30,7 +30,7 @@ from swarm_ui.environments.base import Acted, Done, Episodic, as_png
 from swarm_ui.environments.subprocess import ProcessEnvironment
 from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
-from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, MOST_TEXT, ROLES, WHOLE
+from swarm_ui.environments.web.reading import ACTABLE, MOST_ELEMENTS, ROLES, WHOLE, facts
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Role
 
@@ -78,10 +78,10 @@ class BrowserGymProcess(ProcessEnvironment):
         python = python or os.environ.get(PYTHON)
         if not python:
             raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
-        given = {"benchmark": benchmark, "screenshots": screenshots}
+        browser = str(find_browser() or "")
         super().__init__(
             f"{__name__}:BrowserGymEnvironment",
-            {**given, "browser": str(find_browser() or "")},
+            {"benchmark": benchmark, "screenshots": screenshots, "browser": browser},
             name=f"browsergym/{benchmark}",
             python=python,
             log=log,
@@ -113,14 +113,15 @@ class BrowserGymEnvironment(Episodic):
                 f"browsergym: no module '{error.name}' in this Python; install browsergym-"
                 f"{benchmark} there"
             ) from error
-        if browser:
-            _always_launch(browser)
+        if browser:  # BrowserGym starts two, and lets one be chosen
+            kind: Any = importlib.import_module("playwright.sync_api").BrowserType
+            kind.launch = functools.partialmethod(kind.launch, executable_path=browser)
         found = sorted(id for id in self._gym.registry if id.startswith(self._prefix))
         self.tasks = tuple(id.removeprefix(self._prefix) for id in found)
 
     @property
     def name(self) -> str:
-        return self._prefix.rstrip(".")
+        return self._prefix[:-1]
 
     async def begin(self, task: str, rng: random.Random) -> str:
         await self._blocking(f"set up {task}", lambda: self._open(task))
@@ -201,73 +202,49 @@ def written(action: Action, element: Element | None, id: str) -> str:
 
 def elements(seen: Mapping[str, Any]) -> Iterator[tuple[Element, str]]:
     """The visible elements of an observation of BrowserGym, in reading order, and the id by which
-    its actions name each of them."""
+    its actions name each of them. A closed list does not paint its options, so they are where it
+    is."""
     nodes = {node["nodeId"]: node for node in seen["axtree_object"]["nodes"]}
-    shown: Mapping[str, Any] = seen["extra_element_properties"]
-    heads = [n for n in nodes.values() if n.get("parentId") not in nodes]
-    stack: list[tuple[Any, str]] = [(node, "") for node in reversed(heads)]
+    heads = [node for node in nodes.values() if node.get("parentId") not in nodes]
+    stack: list[tuple[Any, str, str]] = [(node, "", "") for node in reversed(heads)]
     while stack:
-        node, holder = stack.pop()
+        node, holder, choices = stack.pop()
         id, role = node.get("browsergym_id") or "", node["role"]["value"]
-        list_of_choices, text = role in _CHOICES, role == "StaticText"
-        kind = "field" if list_of_choices else "text" if text else ROLES.get(role)
-        at = holder if text else id
-        facts = shown.get(at or holder, {})
+        at = choices or (holder if role == "StaticText" else id)
+        shown = seen["extra_element_properties"].get(at or holder, {})
         children = [nodes[child] for child in node.get("childIds", ()) if child in nodes]
-        if facts.get("visibility", 0.0) >= VISIBLE and at:
-            if kind is None and facts.get("clickable") and not children:
-                kind = "shape"
-            if kind is not None and (not text or _name(node)):
-                yield _element(node, kind, facts), at
-            if list_of_choices:  # a closed list does not paint its options
-                yield from ((_element(one, "option", facts), id) for one in _options(nodes, node))
-            if kind in ACTABLE:
-                continue
-            if kind in WHOLE:
-                children = [one for one in children if one["role"]["value"] != "StaticText"]
-        stack += [(child, id or holder) for child in reversed(children)]
+        kind = ROLES.get(role)
+        if role in _CHOICES:
+            kind, choices = "field", id
+        elif choices:
+            kind = "option" if role == "option" else None
+        elif role == "StaticText":
+            kind = "text" if str(node.get("name", {}).get("value", "")).strip() else None
+        elif kind is None and shown.get("clickable") and not children:
+            kind = "shape"
+        if kind is not None and at and shown.get("visibility", 0.0) >= VISIBLE:
+            yield _element(node, kind, shown), at
+        if kind in ACTABLE and role not in _CHOICES:
+            continue
+        if kind in WHOLE and not choices:
+            children = [one for one in children if one["role"]["value"] != "StaticText"]
+        stack += [(child, id or holder, choices) for child in reversed(children)]
 
 
-def _options(nodes: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The options below a node."""
-    for child in node.get("childIds", ()):
-        if child in nodes:
-            if nodes[child]["role"]["value"] == "option":
-                yield nodes[child]
-            yield from _options(nodes, nodes[child])
-
-
-def _name(node: Mapping[str, Any]) -> str:
-    return str(node.get("name", {}).get("value", "")).strip()[:MOST_TEXT]
-
-
-def _element(node: Mapping[str, Any], role: Role, facts: Mapping[str, Any]) -> Element:
+def _element(node: dict[str, Any], role: Role, shown: Mapping[str, Any]) -> Element:
     """An element with the states that its node has."""
-    states = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
-    checked, field = states.get("checked"), role == "field"
-    left, top, width, height = facts.get("bbox") or (0, 0, 0, 0)
-    box = (left, top, left + width, top + height)
+    told = facts(node)
+    checked, field = told.get("checked"), role == "field"
+    left, top, width, height = map(round, shown.get("bbox") or (0, 0, 0, 0))
     return Element(
         role=role,
-        text=_name(node),
-        value=str(node.get("value", {}).get("value") or "")[:MOST_TEXT] if field else None,
+        text=told["name"],
+        value=(told["value"] or "") if field else None,
         checked=None if checked is None else checked in (True, "true"),
-        selected=states.get("selected"),
-        clickable=role not in _READ or bool(facts.get("clickable")),
+        selected=told.get("selected"),
+        clickable=role not in _READ or bool(shown.get("clickable")),
         editable=field,
-        enabled=not states.get("disabled", False),
-        focused=bool(states.get("focused", False)),
-        bounds=tuple(map(round, box)) if facts.get("bbox") else None,
+        enabled=not told.get("disabled", False),
+        focused=bool(told.get("focused", False)),
+        bounds=(left, top, left + width, top + height) if shown.get("bbox") else None,
     )
-
-
-def _always_launch(browser: str) -> None:
-    """Let Playwright start this Chromium. BrowserGym starts two, and lets one be chosen."""
-    kind: Any = importlib.import_module("playwright.sync_api").BrowserType
-    start = kind.launch
-
-    @functools.wraps(start)
-    def launch(self: Any, **options: Any) -> Any:
-        return start(self, **{"executable_path": browser, **options})
-
-    kind.launch = launch

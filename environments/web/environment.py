@@ -118,7 +118,8 @@ class WebEnvironment(Episodic):
                 raise ConfigError(f"WebEnvironment: there is no file {one.storage_state}")
         self._tasks, self.tasks, self.budget = dict(tasks), tuple(tasks), budget
         self._view, self._uploads = view, uploads
-        self._session: Session | None = None
+        self.session: Session | None = None
+        """The tabs and downloads of the episode; ``None`` before the first one."""
         self._shown: Observation | None = None
         """The screen as last read; not what the reward function opened."""
         self._seen = Seen((), (), "", 0, 0)
@@ -128,18 +129,13 @@ class WebEnvironment(Episodic):
         """The tabs of the last observation; the active one comes first."""
         self._answer: str | None = None
 
-    @property
-    def session(self) -> Session | None:
-        """The tabs and downloads of the episode; ``None`` before the first one."""
-        return self._session
-
     async def begin(self, task: str, rng: random.Random) -> str:
         self._task, self._answer = self._tasks[task], None
         await self._end_session()
         if self._task.prepare is not None:
             await result(self._task, self._task.prepare, self.seed)
         state, home = self._task.storage_state, web_url(self._task.url)
-        self._session = session = await self._browser.session(self._view.size, state)
+        self.session = session = await self._browser.session(self._view.size, state)
         await session.open(home)
         session.take_notes()
         self._shown = await self._observe(session)
@@ -160,8 +156,8 @@ class WebEnvironment(Episodic):
         return acting.unknown_key(action) or missing(action, screen)
 
     async def act(self, action: Action, element: Element | None) -> Done | str:
-        assert self._session is not None  # an episode has begun
-        session = self._session
+        session = self.session
+        assert session is not None  # an episode has begun
         if action.action_type == "status":
             return Done(await self._judge(session, action))
         if action.action_type == "answer":
@@ -180,7 +176,7 @@ class WebEnvironment(Episodic):
             await self._browser.close()
 
     async def _end_session(self) -> None:
-        session, self._session = self._session, None
+        session, self.session = self.session, None
         if session is not None:
             await session.close()
 
@@ -219,7 +215,7 @@ class WebEnvironment(Episodic):
         if action.action_type != "click" or address:
             return "nothing happens: it is a part of the browser, not of the page"
         if place < tabs:
-            await session.switch(place)
+            await session.switch(session.tabs[place])
         elif place == tabs + 1:
             await session.close_tab()
         elif tabs >= MOST_TABS:

@@ -141,10 +141,10 @@ class Frame:
         self._styles: dict[tuple[int, ...], Style] = {}
         self._stacks = frozenset(layout["stackingContexts"]["index"])
         self._entries: dict[int, int] = {}
-        self._texts: dict[int, list[int]] = {}
+        self.texts: dict[int, list[int]] = {}
         for entry, place in enumerate(layout["nodeIndex"]):
             if layout["text"][entry] >= 0:
-                self._texts.setdefault(place, []).append(entry)
+                self.texts.setdefault(place, []).append(entry)
             elif place > 0:  # the document itself has no styles
                 self._entries.setdefault(place, entry)
         self._lines: dict[int, list[tuple[Rect, int, int]]] = {}
@@ -245,7 +245,7 @@ class Frame:
 
     def rect(self, place: int) -> Rect:
         """The box of a node; without a place if it has none."""
-        entry = self._entries.get(place, next(iter(self._texts.get(place, ())), None))
+        entry = self._entries.get(place, next(iter(self.texts.get(place, ())), None))
         return css.NOWHERE if entry is None else self._moved(self._layout["bounds"][entry])
 
     def style(self, place: int) -> Style:
@@ -350,20 +350,17 @@ class Frame:
         """Whether the mouse becomes a hand over a node."""
         return place in self._entries and self.style(place)["cursor"] == "pointer"
 
-    def is_text(self, place: int) -> bool:
-        return place in self._texts
-
     def bounds(self, place: int) -> tuple[int, int, int, int] | None:
         """The box of a node in whole pixels; ``None``: it has none."""
         left, top, right, bottom = self.rect(place)
-        if place not in self._entries and place not in self._texts:
+        if place not in self._entries and place not in self.texts:
             return None
         x, y = round(left), round(top)
         return x, y, x + round(right - left), y + round(bottom - top)
 
     def _texts_of(self, place: int) -> Sequence[int]:
         """The layout's entries of a text; the marks of lists are none."""
-        return () if self.tags[place] == "::MARKER" else self._texts.get(place, ())
+        return () if self.tags[place] == "::MARKER" else self.texts.get(place, ())
 
     def _pieces(self, place: int) -> list[tuple[str, Rect, Rect]]:
         """The visible parts of a text, and where each begins and ends."""

@@ -54,6 +54,7 @@ WHOLE = ACTABLE | {"heading", "image"}
 FILE = "path of a file"
 """The hint of a field that takes a file."""
 _TYPED = ("field", "area")
+_WHOLE_PAGE = ("HTML", "BODY", "#document")
 _LABELLED = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
 
 
@@ -103,7 +104,7 @@ def _side(element: Element, height: int) -> int:
 
 
 Tree = Mapping[int, Reply]
-"""The nodes of an accessibility tree by the browser's numbers."""
+"""The :func:`facts` of an accessibility tree's nodes, by the browser's numbers."""
 
 
 async def _tree(tab: Tab, frame: str) -> Tree:
@@ -113,7 +114,18 @@ async def _tree(tab: Tab, frame: str) -> Tree:
         if frame == tab.target:
             raise
         return {}  # a frame that was removed meanwhile
-    return {node.get("backendDOMNodeId", -1): node for node in nodes if not node["ignored"]}
+    return {node.get("backendDOMNodeId", -1): facts(node) for node in nodes if not node["ignored"]}
+
+
+def facts(node: Reply) -> Reply:
+    """Role, name, description, value (``None``: it has none) and properties of a node of an
+    accessibility tree."""
+    told = {one["name"]: one["value"].get("value") for one in node.get("properties", ())}
+    for key in ("role", "name", "description"):
+        given = str(node.get(key, {}).get("value") or "")
+        told[key] = whole(" ".join(given.split())[:MOST_TEXT])
+    value = node.get("value", {}).get("value")
+    return told | {"value": None if value is None else whole(str(value))[:MOST_TEXT]}
 
 
 class _Reader:
@@ -128,7 +140,7 @@ class _Reader:
         labels = (place for place, tag in enumerate(frame.tags) if tag == "LABEL")
         self._labels = {frame.attribute(label, "for"): label for label in labels}
         shown = (k for k, role in enumerate(self._roles) if role in ACTABLE and self._offers(k))
-        self._keys = {_key(_name(self._nodes[place])) for place in shown} - {""}
+        self._keys = {_key(self._nodes[place].get("name")) for place in shown} - {""}
 
     def listed(self) -> Iterator[tuple[Element, int]]:
         """The visible elements, also those of inner frames, with the numbers of their nodes."""
@@ -143,7 +155,7 @@ class _Reader:
                     yield from _Reader(frame.inner[at], self._trees).listed()
             elif self._is_list(at):
                 if self._offers(at):  # its options are listed by its name
-                    name = _name(self._nodes[at]) or owners[-1][0]
+                    name = self._nodes[at].get("name") or owners[-1][0]
                     owners.append((name, frame.ends[at]))
                 else:
                     place = frame.ends[at]
@@ -163,12 +175,12 @@ class _Reader:
             return _INPUTS.get(kind, _TAGS.get(tag))
         if self._takes_file(place):
             return "field"
-        if _role(node) == "combobox" and not _property(node, "editable"):
+        editable = node.get("editable")
+        if node["role"] == "combobox" and not editable:
             return "button"
-        if _property(node, "editable") and _property(node, "focusable"):
-            rich = _property(node, "editable") == "richtext"  # such as the text of an editor
-            return "area" if rich or _property(node, "multiline") is True else "field"
-        return ROLES.get(_role(node))
+        if editable and node.get("focusable"):  # "richtext": such as the text of an editor
+            return "area" if editable == "richtext" or node.get("multiline") is True else "field"
+        return ROLES.get(node["role"])
 
     def _takes_file(self, place: int) -> bool:
         is_input = self._frame.tags[place] == "INPUT"
@@ -180,23 +192,17 @@ class _Reader:
         if place not in frame.listening and not frame.points(place):
             return None
         listens = self._listens[frame.ends[place]] > self._listens[place + 1]
-        if (
-            listens
-            or self._has_control(place)
-            or frame.tags[place] in ("HTML", "BODY", "#document")
-        ):
+        if listens or self._has_control(place) or frame.tags[place] in _WHOLE_PAGE:
             return None
-        if frame.tags[place] == "LABEL" and _key(frame.text(place)) in self._keys:
-            return None
-        return "item" if len(frame.text(place)) <= MOST_CARD else None
+        text = frame.text(place)
+        of_control = frame.tags[place] == "LABEL" and _key(text) in self._keys
+        return None if of_control or len(text) > MOST_CARD else "item"
 
     def _is_list(self, place: int) -> bool:
         """Whether a list of choices has its options inside it. The options of a combobox that a
         page makes itself may be elsewhere; it opens them when it is pressed."""
         node = self._nodes[place]
-        if _property(node, "editable"):
-            return False
-        role = _role(node)
+        role = "" if node.get("editable") else node.get("role")
         return role == "listbox" or (role == "combobox" and self._has_control(place))
 
     def _has_control(self, place: int) -> bool:
@@ -221,15 +227,14 @@ class _Reader:
     def _plain(self, place: int) -> Element | None:
         """The element of a text that is not part of another one."""
         frame = self._frame
-        text = frame.text(place) if frame.is_text(place) else ""
+        text = frame.text(place) if place in frame.texts else ""
         if not any(map(_is_letter, text)):
             return None
         labels = (one for one in frame.around(place) if frame.tags[one] == "LABEL")
         if any({_key(text), _key(frame.text(one))} & self._keys for one in labels):
             return None  # the text of a label is listed with its control
-        text = text[:MOST_TEXT]
         bounds = frame.bounds(place)
-        return Element(index=0, role="text", text=text, bounds=bounds, clickable=False)
+        return Element(role="text", text=text[:MOST_TEXT], bounds=bounds, clickable=False)
 
     def _element(self, place: int, role: Role, owner: str, *, whole: bool) -> Element | None:
         """The element of a node; ``None`` if it is invisible.
@@ -247,8 +252,8 @@ class _Reader:
         written = frame.written(place)
         if not (shown or keyed or self._offers(place, filled=written)):
             return None
-        name = _name(node)
-        text, description = name, owner if role == "option" else _text(node, "description")
+        text = name = node.get("name", "")
+        description = owner if role == "option" else node.get("description", "")
         if not (role in _TYPED or self._says(place, shown, state, whole=whole)):
             text = shown if whole or not name else ""
             if name:
@@ -258,19 +263,18 @@ class _Reader:
         told = {"text": text, "description": description, **state}
         if self._takes_file(place):
             told["hint"] = FILE
-        return Element(index=0, role=role, bounds=frame.bounds(place), **told)
+        return Element(role=role, bounds=frame.bounds(place), **told)
 
     def _says(self, place: int, shown: str, state: Mapping[str, Any], *, whole: bool) -> bool:
         """Whether the name of an element says what is painted."""
-        name = _key(_name(self._nodes[place]))
-        key = _key(shown)
+        name, key = _key(self._nodes[place].get("name")), _key(shown)
         if not name or not whole:
             return bool(name) and name in key
         if not key:  # a picture or a symbol
             return bool(shown) or not self._frame.written(place)
         for inside in range(place + 1, self._frame.ends[place]):
             if self._roles[inside] == "image":
-                name = name.replace(_key(_name(self._nodes[inside])), "", 1)
+                name = name.replace(_key(self._nodes[inside].get("name")), "", 1)
         return key in (name, _key(state.get("value")))
 
     def _state(self, place: int, role: Role) -> dict[str, Any]:
@@ -285,22 +289,20 @@ class _Reader:
             elif role in ("checkbox", "radio"):
                 fields["checked"] = place in frame.ticked
             return fields
-        checked = _property(node, "selected" if role == "option" else "checked")
-        value = node.get("value", {}).get("value")
-        value = None if value is None else whole(str(value))[:MOST_TEXT]
+        checked, value = node.get("selected" if role == "option" else "checked"), node["value"]
         listens = place in frame.listening and role != "dialog"
         fields = {
-            "enabled": _property(node, "disabled") is not True,
-            "focused": _property(node, "focused") is True,
+            "enabled": node.get("disabled") is not True,
+            "focused": node.get("focused") is True,
             "checked": None if checked is None else checked in (True, "true"),
             "clickable": role in ACTABLE or listens,
         }
         if role in _TYPED:
-            fields |= {"value": value or "", "editable": _property(node, "readonly") is not True}
-        elif value is not None and (role == "text" or _role(node) == "combobox"):
+            fields |= {"value": value or "", "editable": node.get("readonly") is not True}
+        elif value is not None and (role == "text" or node["role"] == "combobox"):
             fields["value"] = value
         elif role in ("tab", "item"):
-            fields["selected"] = _property(node, "selected") or None
+            fields["selected"] = node.get("selected") or None
         return fields
 
 
@@ -317,20 +319,3 @@ def _key(text: str | None) -> str:
 
 def _counts(flags: Iterable[bool]) -> Sequence[int]:
     return list(accumulate(flags, initial=0))
-
-
-def _role(node: Reply) -> str:
-    return str(node.get("role", {}).get("value", ""))
-
-
-def _text(node: Reply, key: str) -> str:
-    return whole(" ".join(str(node.get(key, {}).get("value") or "").split())[:MOST_TEXT])
-
-
-def _name(node: Reply) -> str:
-    return _text(node, "name")
-
-
-def _property(node: Reply, name: str) -> Any:
-    found = (entry for entry in node.get("properties", ()) if entry["name"] == name)
-    return next((entry["value"].get("value") for entry in found), None)

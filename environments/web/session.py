@@ -39,12 +39,10 @@ MOST_SAID = 5
 # All frames of a tab are then in one process, and one connection reads them.
 _FLAGS = ("--disable-site-isolation-trials",)
 _ENDLESS = frozenset({"eventsource", "websocket", "ping", "preflight"})
-_CANCELLED = "net::ERR_ABORTED"
-_DOWN = frozenset({
-    "CONNECTION_REFUSED", "CONNECTION_RESET", "CONNECTION_CLOSED", "CONNECTION_FAILED",
-    "CONNECTION_ABORTED", "CONNECTION_TIMED_OUT", "TIMED_OUT", "EMPTY_RESPONSE",
-    "NAME_NOT_RESOLVED", "ADDRESS_UNREACHABLE", "INTERNET_DISCONNECTED", "NETWORK_CHANGED",
-})  # fmt: skip
+_DOWN = re.compile(
+    r"net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED|FAILED|ABORTED|TIMED_OUT)|TIMED_OUT|EMPTY_RESPONSE"
+    r"|NAME_NOT_RESOLVED|ADDRESS_UNREACHABLE|INTERNET_DISCONNECTED|NETWORK_CHANGED)"
+)
 """Chromium's errors of a site that is down."""
 
 
@@ -91,8 +89,7 @@ class Tab(DevTools):
             Rejected: the element is gone.
         """
         found = await self.call("DOM.resolveNode", backendNodeId=node, objectGroup="swarm-ui")
-        owner = found["object"]["objectId"]
-        return await self.function(owner, function, *arguments, gesture=True)
+        return await self.function(found["object"]["objectId"], function, *arguments)
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, which sees the page's document.
@@ -114,14 +111,14 @@ class Session:
         """``folder``: the browser's downloads."""
         self._context, self.allowed, self._folder = context, allowed, folder
         self.tabs: list[Tab] = []
-        self._front = 0
+        self._front: Tab | None = None
         self._lost = ""
         self.home: set[Origin] = set()
         """The site of the task, which must not be down."""
         self.downloads: dict[str, Path] = {}
         """Complete downloads, by the names that the site gave them."""
-        self._begun = 0
-        self._arriving: set[Download] = set()
+        self._begun = self._arriving = 0
+        """Numbers of downloads: all, and those under way."""
         self._requests: dict[Request, float] = {}
         """Requests under way, and when they began in the time of the event loop."""
         self._horizon = 0.0
@@ -143,33 +140,32 @@ class Session:
     @property
     def front(self) -> Tab:
         """The active tab."""
-        if not self.tabs:
+        if self._front is None:
             raise EnvironmentFault(self._lost or "the session has no tab")
-        return self.tabs[self._front]
+        return self._front
 
     async def new_tab(self) -> None:
         """Open an empty tab and activate it."""
-        page = await answered(self._context.new_page())
+        await answered(self._context.new_page())
         await self._opened()
-        if all(tab.page is not page for tab in self.tabs):
-            raise EnvironmentFault(self._lost or "a new tab did not open")
+        _ = self.front  # raises if none could be opened
 
     async def keep_tab(self) -> None:
         """Open an empty tab if the page has closed the last one."""
         if not self.tabs:
             await self.new_tab()
 
-    async def switch(self, place: int) -> None:
+    async def switch(self, tab: Tab) -> None:
         """Bring a tab to the front."""
-        self._front = place
-        await answered(self.front.page.bring_to_front())
+        self._front = tab
+        await answered(tab.page.bring_to_front())
 
     async def close_tab(self) -> None:
         """Close the active tab, which is not the only one."""
         page = self.front.page
         await answered(page.close())
         self._closed(page)
-        await self.switch(self._front)
+        await self.switch(self.front)
 
     async def navigate(self, url: str) -> None:
         """Begin to open a page in the active tab. If the browser refuses the address, or the
@@ -234,7 +230,7 @@ class Session:
         failed, refused = self._failed, list(dict.fromkeys(self._refused[:3]))
         self._failed, self._notes, self._dialogs, self._refused = [], [], [], []
         for url, error in failed:
-            if error.removeprefix("net::ERR_") in _DOWN and origin(url) in self.home:
+            if _DOWN.fullmatch(error) and origin(url) in self.home:
                 raise EnvironmentFault(_unopened(url, error))
         notes = [*(_unopened(*one) for one in failed), *notes]
         if refused:
@@ -278,7 +274,7 @@ class Session:
             return
         if not page.is_closed():
             self.tabs.append(tab)
-            self._front = len(self.tabs) - 1
+            self._front = tab
 
     async def _opened(self) -> None:
         """Wait for the tabs that are being opened."""
@@ -286,11 +282,9 @@ class Session:
             await asyncio.wait(self._opening)
 
     def _closed(self, page: Page) -> None:
-        for place, tab in enumerate(self.tabs):
-            if tab.page is page:
-                del self.tabs[place]
-                self._front = max(0, min(self._front - (place <= self._front), len(self.tabs) - 1))
-                break
+        place = next((k for k, tab in enumerate(self.tabs) if tab.page is page), None)
+        if place is not None and self.tabs.pop(place) is self._front:
+            self._front = self.tabs[max(0, place - 1)] if self.tabs else None
         self._forget_requests(page)
 
     def _begins(self, request: Request) -> None:
@@ -310,7 +304,7 @@ class Session:
     def _ends(self, request: Request) -> None:
         self._requests.pop(request, None)
         error = request.failure if _main_page(request) is not None else None
-        if error and error != _CANCELLED and self.allowed.allows(request.url):
+        if error and error != "net::ERR_ABORTED" and self.allowed.allows(request.url):
             self._failed.append((whole(request.url), error))
 
     def _forget_requests(self, page: Page) -> None:
@@ -330,26 +324,25 @@ class Session:
 
         name = re.sub(r"[\x00-\x1f/\\]", "_", whole(download.suggested_filename))[-100:]
         self._begun += 1
-        refused = self._begun > MOST_DOWNLOADS
-        self._arriving.add(download)
-        note = f"the download of {name} was stopped"
+        self._arriving += 1
+        kept, note = self._begun <= MOST_DOWNLOADS, f"the download of {name} was stopped"
+        path = asyncio.ensure_future(download.path())
         try:
-            path = asyncio.ensure_future(download.path())
-            while not refused and not (await asyncio.wait([path], timeout=0.1))[0]:
+            while kept and not path.done():
+                await asyncio.wait([path], timeout=0.1)
                 # The browser does not say which of its files a download is.
-                sizes = [file.stat().st_size for file in self._folder.iterdir()]
-                refused = max(sizes, default=0) > MOST_DOWNLOAD
-            if refused or (size := (await path).stat().st_size) > MOST_DOWNLOAD:
+                kept = all(one.stat().st_size <= MOST_DOWNLOAD for one in self._folder.iterdir())
+            if kept:
+                self.downloads[name] = await path
+                note = f"downloaded {name} ({self.downloads[name].stat().st_size:,} bytes)"
+            else:
                 await download.cancel()
                 await download.delete()
-            else:
-                self.downloads[name] = await path
-                note = f"downloaded {name} ({size:,} bytes)"
         except Error:  # such as: cancelled
             pass
         finally:
             self._notes.append(note)
-            self._arriving.discard(download)
+            self._arriving -= 1
 
     def _later(self, waiting: Awaitable[Any]) -> asyncio.Task[Any]:
         """Do something without waiting for it; a failure is ignored."""
