@@ -71,20 +71,20 @@ def scripted_reply(decision: Decision) -> str:
     if decision.partial and not screen.elements:
         return _COMPACT.write(Abstain(), screen)
     spec, words = read_goal(screen.goal)
-    named = [(fact, words[NAMES[k]]) for k, fact in enumerate(spec.facts)]
+    names = [words[NAMES[k]] for k in range(len(spec.facts))]
+    own = _statement(screen, names)
     if all(element.pane != spec.acting for element in screen.elements):
-        return _COMPACT.write(Abstain(), screen, _statement(screen, [name for _, name in named]))
-    values = [_known(decision, *one) for one in named]
+        return _COMPACT.write(Abstain(), screen, own)
+    said = [reason_of(heard.content, heard.prompt_format) for heard in decision.heard]
+    values = [_known(*one, [*said, own]) for one in zip(spec.facts, names, strict=True)]
     known = [value for value in values if value is not None]
-    if len(known) == len(named):
-        action = _save(screen, spec.into, spec.fields(words, known))
-    else:
-        action = _GIVE_UP
+    whole = len(known) == len(names)
+    action = _save(screen, spec.into, spec.fields(words, known)) if whole else _GIVE_UP
     return _COMPACT.write(action, screen)
 
 
 def _statement(screen: Observation, names: Sequence[str]) -> str:
-    """All records of a pane that the goal names, such as ``in contacts ana silva has phone ...``.
+    """All shown records that the goal names, such as ``in contacts ana silva has phone ...``.
 
     Empty if there are none.
     """
@@ -96,22 +96,10 @@ def _statement(screen: Observation, names: Sequence[str]) -> str:
     )
 
 
-def _known(decision: Decision, fact: Fact, name: str) -> str | None:
-    """The value of a fact, from the messages or the view."""
-    told = rf"in {fact.app} {re.escape(name)} has ([^;]*)"
-    for heard in decision.heard:
-        said = re.search(told, reason_of(heard.content, heard.prompt_format))
-        if said is not None:
-            return _field(said[1].strip(), fact.field)
-    for element in decision.observation.elements:
-        if element.pane == fact.app and element.text == name and element.value is not None:
-            return _field(element.value, fact.field)
-    return None
-
-
-def _field(values: str, field: str) -> str | None:
-    found = re.search(rf"(?:^|, ){field} ([^,]*)", values)
-    return None if found is None else found[1]
+def _known(fact: Fact, name: str, statements: Sequence[str]) -> str | None:
+    """The value of a fact, from the first of the statements that has its record."""
+    told = re.compile(rf"in {fact.app} {re.escape(name)} has (?:[^;]*, )?{fact.field} ([^,;]*)")
+    return next((found[1].strip() for text in statements if (found := told.search(text))), None)
 
 
 def _save(screen: Observation, table: Table, fields: dict[str, str]) -> Action:
@@ -132,6 +120,23 @@ def _save(screen: Observation, table: Table, fields: dict[str, str]) -> Action:
     return _GIVE_UP
 
 
+def _pattern(goal: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", goal)
+    parts[::2] = map(re.escape, parts[::2])
+    parts[1::2] = (f"(?P<{name}>{_WORDS})" for name in parts[1::2])
+    return re.compile("".join(parts))
+
+
+# The longest first: a placeholder of a shorter one could match the rest of a longer one.
+_GOALS = [
+    (_pattern(goal), spec)
+    for goal, spec in sorted(
+        ((goal, spec) for spec in SPLIT_TEMPLATES.values() for goal in spec.goals),
+        key=lambda pair: -len(pair[0]),
+    )
+]
+
+
 @lru_cache(maxsize=4096)
 def read_goal(text: str) -> tuple[SplitTemplate, dict[str, str]]:
     """The template of a goal, and the words of the placeholders.
@@ -139,13 +144,8 @@ def read_goal(text: str) -> tuple[SplitTemplate, dict[str, str]]:
     Raises:
         ConfigError: the text is not the goal of a split task.
     """
-    goals = [(goal, spec) for spec in SPLIT_TEMPLATES.values() for goal in spec.goals]
-    # The longest first: a placeholder of a shorter one could match the rest of a longer one.
-    for goal, spec in sorted(goals, key=lambda pair: -len(pair[0])):
-        parts = re.split(r"\{(\w+)\}", goal)
-        parts[::2] = map(re.escape, parts[::2])
-        parts[1::2] = (f"(?P<{name}>{_WORDS})" for name in parts[1::2])
-        found = re.fullmatch("".join(parts), text)
+    for pattern, spec in _GOALS:
+        found = pattern.fullmatch(text)
         if found is not None:
             return spec, found.groupdict()
     raise ConfigError(f"scripted agents: {text!r} is not the goal of a task of SplitPhone")

@@ -38,45 +38,12 @@ CLAUSES: Mapping[ClauseSet, Mapping[str, tuple[str, ...]]] = {
     for name in ("few", "many", "blind")
 }
 """Wordings -> kind -> its clauses."""
-_AFTER = " [in|in the|using|with|inside|within|under] {app}[ app|]"
-_BEFORE = (
-    "[in|in the|using|with|inside] {app}[ app|] [, |]",
-    "{app} : ",
-    "[open|go to|start|launch|use] [the |]{app}[ app|] [and|, then|to] ",
-    "[this is about|this concerns|for] [the |]{app} [app|] : ",
-)
-"""Phrases that mention the app; the third does not fit questions or statements."""
-_POLITE = (
-    "please {}", "{} please", "{} , please", "could you {} ?", "can you {} ?", "would you {} ?",
-    "I need you to {}", "I would like you to {}", "your task : {}", "task : {}", "now {}",
-    "next , {}", "kindly {}", "hey , {}", "hi , can you {} ?", "{} for me", "{} , thanks",
-    "go ahead and {}", "quickly {}", "help me {}",
-)  # fmt: skip
-_IMPERATIVE = frozenset(
-    word
-    for line in (
-        "set change update edit modify adjust alter correct revise delete remove",
-        "drop get throw clear wipe eliminate add create make enter register put insert store start",
-        "turn switch flip enable activate disable deactivate check tick cross mark choose select",
-        "pick use find look take give assign replace write open show display bring view pull go",
-        "navigate jump tell copy transfer read answer search locate ensure see launch run load",
-        "fire report carry move",
-    )
-    for word in line.split()
-)
-"""First words after which a polite frame reads well."""
-_QUOTES = ("{}",) * 6 + ('"{}"', '"{}"', "'{}'", "“{}”")
-_JOINTS = (" and ", ", ", " , ", " , and ", "; ", " with ")
-_PAIRS = (
-    "{n} {v}", "{n} {v}", "{n}: {v}", "{n} = {v}", "{v} as {n}", "{n} set to {v}", "the {n} {v}",
-    "{v} for the {n}", "{n} being {v}", "{n} : {v}",
-)  # fmt: skip
-_RESTS = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
-_SEVERAL = (" and ", " as well as ", " , also ", " and also ", " , then ", ", ")
-_BOTH = (
-    " and ", " , and ", " , then ", " . Then ", " and then ", " . After that ", " ; also ",
-    " . Also ", " , afterwards ", " ; ", " . Next ",
-)  # fmt: skip
+_AROUND: Mapping[str, tuple[str, ...]] = {
+    name: tuple(texts) for name, texts in _READ["around"].items()
+}
+"""What varies around a clause: phrases ``before`` and ``after`` it that mention the app (the third
+of ``before`` does not fit questions or statements); ``polite`` frames, and the ``imperative`` first
+words with which a frame reads well; ``quotes``; and forms of fields, titles and pairs of goals."""
 
 
 class Voice:
@@ -119,7 +86,7 @@ class Voice:
             text = _placed(text, rng) if self.varied else f"{text} in {{app}}"
         if not self.varied:
             return text.format_map(slots)
-        quote = rng.choice(_QUOTES)
+        quote = _any("quotes", rng)
         quoted = {name: quote.format(slots[name]) for name in free if name in slots}
         if not self.part:
             text = _framed(text, rng)
@@ -141,7 +108,7 @@ class Voice:
             return " and ".join(f"{name} {value}" for name, value in pairs.items())
         rng = self.rng
         names = rng.sample(list(pairs), len(pairs))
-        form, joint, quote = rng.choice(_PAIRS), rng.choice(_JOINTS), rng.choice(_QUOTES)
+        form, joint, quote = (_any(name, rng) for name in ("pairs", "joints", "quotes"))
         values = {n: quote.format(pairs[n]) if n in free else pairs[n] for n in names}
         texts = {name: form.format(n=name, v=values[name]) for name in names}
         for name, bare in alone.items():
@@ -153,32 +120,34 @@ class Voice:
         """The text after the title of a new record: its other fields, if there are any."""
         if not fields:
             return ""
-        form = self.rng.choice(_RESTS) if self.varied else _RESTS[0]
-        return form.replace("{}", fields)
+        return (_any("rests", self.rng) if self.varied else " with {}").replace("{}", fields)
 
     def several(self, titles: Sequence[str]) -> str:
         """Several titles as one phrase."""
         if not self.varied:
             return " and ".join(titles)
-        quote = self.rng.choice(_QUOTES)
-        return self.rng.choice(_SEVERAL).join(quote.format(title) for title in titles)
+        quote = _any("quotes", self.rng)
+        return _any("several", self.rng).join(quote.format(title) for title in titles)
 
     def both(self, first: str, second: str) -> str:
         """The text of two goals."""
         if not self.varied:
             return f"{first} and {second}"
-        joint = self.rng.choice(_BOTH)
+        joint = _any("both", self.rng)
         head = "two things : " if self.rng.random() < 0.1 else ""
         return _finish(_framed(f"{head}{first}{joint}{second}", self.rng), self.rng)
+
+
+def _any(name: str, rng: random.Random) -> str:
+    return rng.choice(_AROUND[name])
 
 
 def _framed(text: str, rng: random.Random) -> str:
     """The text in a polite frame, or with a question mark."""
     if text.startswith("?"):
         return f"{text} ?" if rng.random() < 0.6 else text
-    return (
-        rng.choice(_POLITE).replace("{}", text) if _command(text) and rng.random() < 0.4 else text
-    )
+    framed = _command(text) and rng.random() < 0.4
+    return _any("polite", rng).replace("{}", text) if framed else text
 
 
 def with_state(clause: str, slots: Slots) -> str:
@@ -193,15 +162,16 @@ def with_state(clause: str, slots: Slots) -> str:
 def _command(text: str) -> bool:
     """Whether a text begins with an imperative."""
     first = text.split(" ", 1)[0]
-    return first in _IMPERATIVE or first in ("{edit}", "{delete}", "{add}", "{add_verb}")
+    return first in _AROUND["imperative"] or first in ("{edit}", "{delete}", "{add}", "{add_verb}")
 
 
 def _placed(text: str, rng: random.Random) -> str:
     """The text with a mention of the app."""
     if rng.random() < 0.55:
-        return text + draw(_AFTER, rng)
+        return text + draw(_AROUND["after"][0], rng)
     mark, text = ("?", text[1:]) if text.startswith("?") else ("", text)
-    usable = _BEFORE if _command(text) else (_BEFORE[0], _BEFORE[1], _BEFORE[3])
+    before = _AROUND["before"]
+    usable = before if _command(text) else (*before[:2], *before[3:])
     return mark + draw(rng.choice(usable), rng) + text
 
 
