@@ -6,7 +6,11 @@ apps: no training template opens them. Browser and files are only panes of split
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import msgspec
 
 from swarm_ui.environments.phone.effects import Go, Save
 from swarm_ui.environments.phone.record_screens import form, listing, record_screen
@@ -23,133 +27,26 @@ from swarm_ui.environments.phone.state import (
     Widget,
 )
 
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday")
-TIMERS = Screen("clock", "list", "timer")
+
+def _table(fields: Sequence[Mapping[str, Any]], trail: Sequence[Any] = (), **entry: Any) -> Table:
+    """A table of ``tables.json``."""
+    shown = tuple(_field(**one) for one in fields)
+    return Table(fields=shown, trail=tuple(Screen(*at) for at in trail), **entry)
+
+
+def _field(values: str = "", choices: Sequence[str] = (), **entry: Any) -> Field:
+    """A field; ``values``: the method of :class:`Sampler` that draws them."""
+    sample = getattr(Sampler, values) if values else None
+    return Field(choices=tuple(choices), sample=sample, **entry)
+
+
+TABLES: Mapping[str, Table] = {
+    entry["name"]: _table(**entry)
+    for entry in msgspec.json.decode(files(__package__).joinpath("tables.json").read_bytes())
+}
+MESSAGE = TABLES["message"]
 PLAYER = Screen("music", "player")
 MODES = ("shuffle", "repeat", "equalizer")
-
-MESSAGE = Table(
-    name="message",
-    app="messages",
-    fields=(Field("to", sample=Sampler.first_name), Field("text", sample=Sampler.phrase)),
-    add="compose",
-    save="send",
-    edit="",
-)
-PAGE = Table(
-    name="page",
-    app="browser",
-    fields=(
-        *(Field(name) for name in ("address", "name", "phone", "price", "opens")),
-        Field("bookmarked", "switch", default="off"),
-    ),
-)
-FOLDERS = ("documents", "downloads", "pictures", "recordings")
-FILE = Table(
-    name="file",
-    app="files",
-    fields=(
-        Field("name"),
-        Field("folder", "choice", FOLDERS),
-        Field("starred", "switch", default="off"),
-    ),
-)
-CONTACT = Table(
-    name="contact",
-    app="contacts",
-    fields=(
-        Field("name", sample=Sampler.full_name),
-        Field("phone", sample=Sampler.phone),
-        Field("email", sample=Sampler.email),
-        Field("favorite", "switch", default="off"),
-    ),
-)
-NOTE = Table(
-    name="note",
-    app="notes",
-    fields=(
-        Field("title", sample=Sampler.title),
-        Field("body", sample=Sampler.phrase),
-        Field("pinned", "switch", default="off"),
-    ),
-    add="new",
-)
-TASK = Table(
-    name="task",
-    app="tasks",
-    fields=(Field("task", sample=Sampler.chore), Field("done", "switch", default="off")),
-    add="new task",
-    save="create",
-    edit="",
-    delete="remove",
-    checklist=True,
-)
-EXPENSE = Table(
-    name="expense",
-    app="expenses",
-    fields=(
-        Field("item", sample=Sampler.noun),
-        Field("amount", sample=Sampler.amount),
-        Field("category", "choice", ("food", "travel", "home", "fun")),
-    ),
-    add="add expense",
-)
-EVENT = Table(
-    name="event",
-    app="calendar",
-    fields=(
-        Field("title", sample=Sampler.phrase),
-        Field("time", sample=Sampler.time),
-        Field("place", sample=Sampler.noun),
-        Field("day", "choice", DAYS),
-    ),
-    add="new event",
-)
-ALARM = Table(
-    name="alarm",
-    app="clock",
-    fields=(
-        Field("time", sample=Sampler.time),
-        Field("label", sample=Sampler.noun),
-        Field("active", "switch", default="on", sample=lambda s: s.pick(("off", "on"))),
-    ),
-    add="new alarm",
-)
-TIMER = Table(
-    name="timer",
-    app="clock",
-    fields=(Field("minutes", sample=Sampler.number), Field("purpose", sample=Sampler.noun)),
-    trail=(Screen("clock"), TIMERS),
-    add="new timer",
-    save="start",
-)
-RECIPE = Table(
-    name="recipe",
-    app="recipes",
-    fields=(
-        Field("dish", sample=Sampler.phrase),
-        Field("duration", sample=Sampler.number),
-        Field("servings", sample=lambda s: str(1 + int(s.rng.random() * 8))),
-        Field("starred", "switch", default="off"),
-    ),
-    add="write recipe",
-    save="keep",
-    edit="change",
-    delete="discard",
-)
-PLAYLIST = Table(
-    name="playlist",
-    app="music",
-    fields=(
-        Field("playlist", sample=Sampler.title),
-        Field("song", sample=Sampler.phrase),
-        Field("offline", "switch", default="off"),
-    ),
-    add="create playlist",
-    save="finish",
-    edit="rename",
-    delete="erase",
-)
 
 
 # -- settings -------------------------------------------------------------------------------------
@@ -218,7 +115,7 @@ def _random_page(sampler: Sampler) -> dict[str, str]:
 
 
 def _random_file(sampler: Sampler) -> dict[str, str]:
-    folder = sampler.pick(FOLDERS)
+    folder = sampler.pick(TABLES["file"].fields[1].choices)
     kind = sampler.pick(("document", "photo", "video"))
     return {
         "name": sampler.title(),
@@ -229,31 +126,30 @@ def _random_file(sampler: Sampler) -> dict[str, str]:
     }
 
 
+def _app(name: str, **more: Any) -> App:
+    """An app with the tables that name it."""
+    return App(
+        name=name, tables=tuple(table for table in TABLES.values() if table.app == name), **more
+    )
+
+
 CORE = (
     _settings(),
-    App(name="contacts", tables=(CONTACT,)),
-    App(name="messages", tables=(MESSAGE,), build=_messages),
-    App(
-        name="clock",
-        tables=(ALARM, TIMER),
-        links={Screen("clock"): [Widget("tab", "timers", effect=Go(TIMERS))]},
+    _app("contacts"),
+    _app("messages", build=_messages),
+    _app(
+        "clock",
+        links={Screen("clock"): [Widget("tab", "timers", effect=Go(TABLES["timer"].trail[-1]))]},
     ),
-    App(name="notes", tables=(NOTE,)),
-    App(name="tasks", tables=(TASK,)),
-    App(name="expenses", tables=(EXPENSE,)),
-    App(name="calendar", tables=(EVENT,)),
-    App(name="recipes", tables=(RECIPE,)),
-    App(
-        name="music",
-        tables=(PLAYLIST,),
+    *map(_app, ("notes", "tasks", "expenses", "calendar", "recipes")),
+    _app(
+        "music",
         settings={mode: Setting((Screen("music"), PLAYER)) for mode in MODES},
         links={Screen("music"): [Widget("tab", "player", effect=Go(PLAYER))]},
     ),
 )
 PHONE = Catalogue.of(
-    *CORE,
-    App(name="files", tables=(FILE,), sample=_random_file),
-    App(name="browser", tables=(PAGE,), sample=_random_page),
+    *CORE, _app("files", sample=_random_file), _app("browser", sample=_random_page)
 )
 """The phone's own apps."""
 TEST_APPS = ("recipes", "music")

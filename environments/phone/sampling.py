@@ -120,3 +120,11 @@ class Sampler:
     def number(self) -> str:
         """A whole number from 2 to 120."""
         return self.fresh(lambda: str(2 + int(self.rng.random() * 119)))
+
+    def servings(self) -> str:
+        """From 1 to 8 people."""
+        return str(1 + int(self.rng.random() * 8))
+
+    def state(self) -> str:
+        """Of a switch."""
+        return self.pick(("off", "on"))

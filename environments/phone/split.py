@@ -24,18 +24,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import split_of
-from swarm_ui.environments.phone.apps import (
-    ALARM,
-    CONTACT,
-    EVENT,
-    EXPENSE,
-    FILE,
-    MESSAGE,
-    NOTE,
-    PAGE,
-    PHONE,
-    TASK,
-)
+from swarm_ui.environments.phone.apps import PHONE, TABLES
 from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.goal import Goal, Want
 from swarm_ui.environments.phone.kinds import Assignment
@@ -95,22 +84,6 @@ class Fill(msgspec.Struct, frozen=True):
     """Positions in the facts of the template."""
 
 
-_FACTS: Mapping[str, Fact] = {
-    "contact phone": Fact(CONTACT, "phone", Sampler.full_name, Sampler.phone),
-    "contact email": Fact(CONTACT, "email", Sampler.full_name, Sampler.email),
-    "page phone": Fact(PAGE, "phone", Sampler.address, Sampler.phone),
-    "page price": Fact(PAGE, "price", Sampler.address, Sampler.amount),
-    "page opening": Fact(PAGE, "opens", Sampler.address, Sampler.time),
-    "note email": Fact(NOTE, "body", Sampler.phrase, Sampler.email),
-    "note amount": Fact(NOTE, "body", Sampler.phrase, Sampler.amount),
-    "note text": Fact(NOTE, "body", Sampler.phrase, Sampler.phrase),
-    "sent amount": Fact(MESSAGE, "text", Sampler.full_name, Sampler.amount),
-    "sent chore": Fact(MESSAGE, "text", Sampler.full_name, Sampler.chore),
-    "event time": Fact(EVENT, "time", Sampler.phrase, Sampler.time),
-    "event place": Fact(EVENT, "place", Sampler.phrase, Sampler.phrase),
-}
-
-
 class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A task that needs facts from apps other than the one it ends in: a new record there.
 
@@ -149,18 +122,27 @@ class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
         return {**{name: words[name] for name in self.given}, **fills}
 
 
+_READ = msgspec.json.decode(files(__package__).joinpath("split_templates.json").read_bytes())
+_FACTS: Mapping[str, Fact] = {
+    name: Fact(TABLES[table], field, getattr(Sampler, title), getattr(Sampler, value))
+    for name, (table, field, title, value) in _READ["facts"].items()
+}
+_WRONG: Mapping[str, tuple[str, str, str]] = _READ["wrong"]
+"""App -> where its wrong value is: the table, the field with the name, and the field with the
+value. If the field of the value is empty, the value follows the name in the same field."""
+
+
 def _template(*, into: str, facts: Sequence[str], fills: object, **entry: Any) -> SplitTemplate:
     return SplitTemplate(
-        into=PHONE.tables[into],
+        into=TABLES[into],
         facts=tuple(_FACTS[name] for name in facts),
         fills=msgspec.convert(fills, dict[str, Fill]),
         **entry,
     )
 
 
-_ENTRIES = files(__package__).joinpath("split_templates.json").read_bytes()
 SPLIT_TEMPLATES: Mapping[str, SplitTemplate] = {
-    entry["name"]: _template(**entry) for entry in msgspec.json.decode(_ENTRIES)
+    entry["name"]: _template(**entry) for entry in _READ["templates"]
 }
 
 
@@ -173,19 +155,6 @@ def split_tasks(split: SplitOf) -> tuple[str, ...]:
 
 _ROWS = (1, 3)
 """Minimum and maximum number of records of each table that are not related to the task."""
-_WRONG: dict[str, tuple[Table, str, str]] = {
-    "browser": (PAGE, "name", "price"),
-    "calendar": (EVENT, "title", "place"),
-    "notes": (NOTE, "title", "body"),
-    "contacts": (CONTACT, "name", "email"),
-    "messages": (MESSAGE, "to", "text"),
-    "expenses": (EXPENSE, "item", "amount"),
-    "clock": (ALARM, "label", "time"),
-    "tasks": (TASK, "task", ""),
-    "files": (FILE, "name", ""),
-}
-"""App -> where its wrong value is: the table, the field with the name, and the field with the
-value. If the field of the value is empty, the value follows the name in the same field."""
 
 
 @lru_cache(maxsize=1024)
@@ -242,7 +211,8 @@ def _hide(spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sa
         if not rows and app in _WRONG:
             k = sampler.pick(range(len(names)))
             name, value = names[k], spec.facts[k].value(sampler)
-            table, named, field = _WRONG[app]
+            of, named, field = _WRONG[app]
+            table = TABLES[of]
             known = {named: name, field: value} if field else {named: f"{name} {value}"}
             rows.append((table, _record(table, sampler, known)))
         PHONE.apps[app].fill(device, sampler, *_ROWS)
@@ -256,7 +226,7 @@ def _hide(spec: SplitTemplate, names: Sequence[str], device: Device, sampler: Sa
 
 def _record(table: Table, sampler: Sampler, known: Row) -> Row:
     """A record with some known values. A page is bookmarked."""
-    marked = {"bookmarked": "on"} if table is PAGE else {}
+    marked = {"bookmarked": "on"} if table.name == "page" else {}
     return {**PHONE.apps[table.app].record(sampler, table), **known, **marked}
 
 
