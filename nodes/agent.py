@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import Abstain, Unparsed
-from swarm_ui.agent_view import AgentView, Pane, View, identity, paned, shuffled
+from swarm_ui.agent_view import AgentView, Pane, View
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import (
@@ -72,10 +72,12 @@ class AgentNode:
     def look(self, context: NodeContext) -> View:
         """The agent's view of the screen, which is the same in every round of a decision."""
         if self.view == "same":
-            return identity(context.observation)
+            return View(context.observation)
         if isinstance(self.view, Pane):
-            return paned(context.observation, self.view)
-        return shuffled(context.observation, context.stream("view"))
+            return View(context.observation, self.view.order(context.observation))
+        order = list(range(len(context.observation.elements)))
+        context.stream("view").shuffle(order)
+        return View(context.observation, order)
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
         """The request to the model in a context."""

@@ -22,7 +22,7 @@ from swarm_ui.action import Action, Direction, parse_action
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import Scripted
-from swarm_ui.prompts import HISTORY, context
+from swarm_ui.prompts import context
 
 _ADVERSARY = """\
 You write wrong answers for training. Given a goal, a screen and the right next action, write \
@@ -166,8 +166,7 @@ def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:
         fields=f"{', '.join(fields[:-1])} or {fields[-1]}",
     )
     user = (
-        f"{context(screen, history=HISTORY)}\n\n"
-        f"The right next action: {good.json()}\n\nWrite a tempting wrong one."
+        f"{context(screen)}\n\nThe right next action: {good.json()}\n\nWrite a tempting wrong one."
     )
     return (ChatMessage("system", system), ChatMessage("user", user))
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from swarm_ui.action import Action, unfit
+from swarm_ui.action import Action
 from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.critic import Outcome
 from swarm_ui.optim.preferences import (
@@ -143,4 +143,4 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def _voted(trace: Trace) -> Action:
-    return WAIT if trace.action is None or unfit(trace.action) else trace.action
+    return trace.action or WAIT

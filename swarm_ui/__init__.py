@@ -54,36 +54,23 @@ from swarm_ui.model import (
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
 from swarm_ui.prompts import transcript
-from swarm_ui.rollout import (
-    GraphPolicy,
-    Intervention,
-    Policy,
-    rollout_many,
-)
+from swarm_ui.rollout import GraphPolicy, Intervention, Policy, rollout_many
 from swarm_ui.storage.journal import Journal, RunRecord
-from swarm_ui.trace.jsonl import (
-    read_jsonl,
-    write_jsonl,
-)
+from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 from swarm_ui.version import __version__
 
 __all__ = [
-    "Abstain", "Action", "Budget", "BudgetExceeded", "Call",
-    "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError",
-    "Credit", "Critic", "Decision", "Element", "Environment",
-    "EnvironmentFault", "Episode", "Failure", "Generation", "Graded", "GraphError",
+    "Abstain", "Action", "Budget", "BudgetExceeded", "Call", "ChatMessage", "ChatModel",
+    "CollabGraph", "Completion", "ConfigError", "Credit", "Critic", "Decision", "Element",
+    "Environment", "EnvironmentFault", "Episode", "Failure", "Generation", "Graded", "GraphError",
     "GraphPolicy", "Heard", "Intervention", "Journal", "Judge", "LearningError", "Limits",
-    "Message", "MissingExtra", "ModelError", "ModelUnavailable",
-    "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
-    "Price", "Question", "ReplyError", "Request", "Restorable",
-    "RunFailed", "RunPaused", "RunRecord", "ScoringModel",
-    "Step", "StepRecord", "StreamingModel", "SwarmError",
-    "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "__version__", "credited",
-    "parse_action", "read_jsonl",
-    "render", "rollout_many", "shapes",
-    "transcript", "write_jsonl",
+    "Message", "MissingExtra", "ModelError", "ModelUnavailable", "Node", "NodeContext", "NodeError",
+    "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy", "Price", "Question", "ReplyError",
+    "Request", "Restorable", "RunFailed", "RunPaused", "RunRecord", "ScoringModel", "Step",
+    "StepRecord", "StreamingModel", "SwarmError", "Trace", "TraceError", "Unparsed", "Usage",
+    "VersionedModel", "View", "__version__", "credited", "parse_action", "read_jsonl", "render",
+    "rollout_many", "shapes", "transcript", "write_jsonl",
 ]  # fmt: skip
 
 

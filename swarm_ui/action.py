@@ -27,9 +27,9 @@ _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
 _TEXTS = ("target", "text", "app_name", "keycode")
 
 LARGEST_NUMBER = 2**31 - 1
-"""Bound of the indices and pixels of an action that may reach an environment."""
+"""Bound of the indices and pixels of an action."""
 LONGEST_TEXT = 10_000
-"""Maximum number of characters in a text of an action."""
+"""Maximum number of characters in a text of an action; a longer ``target`` is cut."""
 
 ActionKey = tuple[str | int | None, ...]
 
@@ -66,41 +66,48 @@ class Action(
     def __post_init__(self) -> None:
         for name in _TEXTS:
             text = getattr(self, name)
-            if text is not None and not text.isascii():
-                msgspec.structs.force_setattr(self, name, encodable(text))
-        kind = self.action_type
-        if self.index is not None and (self.x is not None or self.y is not None):
-            raise ValueError(f"{kind}: give 'index' or 'x' and 'y', not both")
-        if self.index is not None and self.index < 0:
-            raise ValueError(f"{kind}: 'index' must be >= 0, got {self.index}")
-        if (self.x is None) != (self.y is None):
-            raise ValueError(f"{kind}: 'x' and 'y' belong together")
-        if kind in POINTING and self.index is None and self.x is None:
-            raise ValueError(f"{kind}: needs 'index' (or 'x' and 'y')")
-        if kind in _NEEDS_TEXT and self.text is None:
-            raise ValueError(f"{kind}: needs 'text'")
-        dragged = self.to_index is not None or self.to_x is not None or self.to_y is not None
-        if dragged:
-            self._check_drag()
-        if kind in ("scroll", "swipe") and self.direction is None and not dragged:
-            raise ValueError(f"{kind}: needs 'direction' (up, down, left or right)")
-        if kind == "status" and self.goal_status is None:
-            raise ValueError("status: needs 'goal_status' (complete or infeasible)")
-        if kind == "open_app" and not self.app_name:
-            raise ValueError("open_app: needs 'app_name'")
+            if text is None:
+                continue
+            if len(text) > LONGEST_TEXT and name != "target":
+                raise ValueError(
+                    f"'{name}' has {len(text)} characters; at most {LONGEST_TEXT} are allowed"
+                )
+            if len(text) > LONGEST_TEXT or not text.isascii():
+                msgspec.structs.force_setattr(self, name, encodable(text[:LONGEST_TEXT]))
+        for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
+            value = getattr(self, name)
+            if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+                raise ValueError(f"'{name}' must lie within ±{LARGEST_NUMBER}")
+        wrong = next((text for holds, text in self._checks() if holds), None)
+        if wrong is not None:
+            raise ValueError(f"{self.action_type}: {wrong}")
 
-    def _check_drag(self) -> None:
-        kind = self.action_type
-        if kind != "swipe":
-            raise ValueError(f"{kind}: 'to_index', 'to_x' and 'to_y' belong to 'swipe' only")
-        if self.index is None and self.x is None:
-            raise ValueError("swipe: a drag needs 'index' (or 'x' and 'y') where it starts")
-        if self.direction is not None:
-            raise ValueError("swipe: give 'direction' or where the drag ends, not both")
-        if (self.to_x is None) != (self.to_y is None):
-            raise ValueError("swipe: 'to_x' and 'to_y' belong together")
-        if self.to_index is not None and (self.to_x is not None or self.to_index < 0):
-            raise ValueError("swipe: 'to_index' must be >= 0, and cannot be given with 'to_x'")
+    def _checks(self) -> tuple[tuple[bool, str], ...]:
+        kind, index, to_index = self.action_type, self.index, self.to_index
+        point = index is not None or self.x is not None
+        drag = to_index is not None or self.to_x is not None or self.to_y is not None
+        sides = kind in ("scroll", "swipe") and not drag
+        # fmt: off
+        return (
+            (index is not None and (self.x is not None or self.y is not None),
+             "give 'index' or 'x' and 'y', not both"),
+            (index is not None and index < 0, f"'index' must be >= 0, got {index}"),
+            ((self.x is None) != (self.y is None), "'x' and 'y' belong together"),
+            (kind in POINTING and not point, "needs 'index' (or 'x' and 'y')"),
+            (kind in _NEEDS_TEXT and self.text is None, "needs 'text'"),
+            (drag and kind != "swipe", "'to_index', 'to_x' and 'to_y' belong to 'swipe' only"),
+            (drag and not point, "a drag needs 'index' (or 'x' and 'y') where it starts"),
+            (drag and self.direction is not None,
+             "give 'direction' or where the drag ends, not both"),
+            ((self.to_x is None) != (self.to_y is None), "'to_x' and 'to_y' belong together"),
+            (to_index is not None and (self.to_x is not None or to_index < 0),
+             "'to_index' must be >= 0, and cannot be given with 'to_x'"),
+            (sides and self.direction is None, "needs 'direction' (up, down, left or right)"),
+            (kind == "status" and self.goal_status is None,
+             "needs 'goal_status' (complete or infeasible)"),
+            (kind == "open_app" and not self.app_name, "needs 'app_name'"),
+        )
+        # fmt: on
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -188,24 +195,6 @@ def _read(reply: str, found: Found | None) -> Action | Unparsed:
             text=reply,
         )
     try:
-        action = msgspec.convert(fields, Action, strict=False)
+        return msgspec.convert(fields, Action, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         return Unparsed(reason=str(error), text=reply)
-    wrong = unfit(action)
-    return action if wrong is None else Unparsed(reason=wrong, text=reply)
-
-
-def unfit(action: Action) -> str | None:
-    """Why an action must not be sent to an environment; ``None`` if it may be sent.
-
-    The limits of coordinates and text lengths are far above those of any real action.
-    """
-    for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
-        value = getattr(action, name)
-        if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-            return f"'{name}' must lie within ±{LARGEST_NUMBER}"
-    for name in _TEXTS:
-        length = len(getattr(action, name) or "")
-        if length > LONGEST_TEXT:
-            return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
-    return None

@@ -16,7 +16,6 @@ from msgspec import Meta
 
 from swarm_ui.errors import UNREADABLE, ConfigError, brief
 from swarm_ui.files import write_atomic
-from swarm_ui.storage.run_directory import installed
 
 METADATA_FILE = "swarm_ui.json"
 """Name of the file in the folder of an adapter, or of a model."""
@@ -39,7 +38,6 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     base_fingerprint: _Text = ""
     """:func:`fingerprint` of the weights that the adapter was trained on."""
     made_by: _Text = ""
-    library_version: _Text = ""
 
     def expect_base(self, folder: Path, name: str, fingerprint: str) -> None:
         """Raise ``ConfigError`` if the adapter in ``folder`` was trained on other weights than
@@ -60,7 +58,6 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             base_model=name,
             base_fingerprint=fingerprint,
             made_by=self.made_by or "swarm-ui",
-            library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
         )
 
     def expect_format(self, folder: Path, prompt_format: str) -> None:

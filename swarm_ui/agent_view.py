@@ -7,7 +7,6 @@ gets a number after those of the shown ones, and can be proposed by that number.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -15,17 +14,19 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
-from swarm_ui.observation import Element, Observation
+from swarm_ui.observation import Observation
 
 
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    def __init__(self, screen: Observation, order: Sequence[int]) -> None:
-        """``order[k]`` is the screen index of the element shown at position ``k``."""
-        self.order = tuple(order)
+    def __init__(self, screen: Observation, order: Sequence[int] | None = None) -> None:
+        """``order[k]`` is the screen index of the element shown at position ``k``; ``None``: all
+        elements are shown, in the screen's order."""
+        size = len(screen.elements)
+        self.order = tuple(range(size) if order is None else order)
         """Screen index of each shown element."""
-        size, shown = len(screen.elements), frozenset(self.order)
+        shown = frozenset(self.order)
         hidden = [i for i in range(size) if i not in shown] if len(shown) < size else []
         self.partial = bool(hidden)
         """Whether a part of the screen is hidden. An agent with such a view may abstain."""
@@ -34,7 +35,11 @@ class View:
         self.observation = screen
         if self.order != tuple(range(size)):
             self.observation = msgspec.structs.replace(
-                screen, elements=tuple(_shown(screen, i, k) for k, i in enumerate(self.order))
+                screen,
+                elements=tuple(
+                    msgspec.structs.replace(screen.elements[index], index=position)
+                    for position, index in enumerate(self.order)
+                ),
             )
 
     def to_screen(self, action: Action) -> Action | None:
@@ -84,27 +89,6 @@ AgentView = Literal["same", "shuffle"] | Pane
 def panes(parts: int) -> tuple[Pane, ...]:
     """The first panes of a divided screen, one for each agent of a team."""
     return tuple(Pane(part=k) for k in range(parts))
-
-
-def paned(screen: Observation, pane: Pane) -> View:
-    """The elements of a pane, in the screen's order."""
-    return View(screen, pane.order(screen))
-
-
-def identity(screen: Observation) -> View:
-    """The view that shows all elements in the screen's order."""
-    return View(screen, range(len(screen.elements)))
-
-
-def shuffled(screen: Observation, rng: random.Random) -> View:
-    """All elements in a random order."""
-    order = list(range(len(screen.elements)))
-    rng.shuffle(order)
-    return View(screen, order)
-
-
-def _shown(screen: Observation, index: int, position: int) -> Element:
-    return msgspec.structs.replace(screen.elements[index], index=position)
 
 
 def _reindexed(action: Action, places: Mapping[int, int]) -> Action | None:

@@ -15,8 +15,8 @@ import msgspec
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.message import Usage
 
-_UNIT = 10**12
-"""Money is counted in integer multiples of 1 / ``_UNIT``: sums of floats accumulate errors."""
+_ROUNDING = 1 + 1e-9
+"""Sums of prices are rounded; a limit of money is not exceeded by that."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,17 +30,17 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
             if not 0 <= value < math.inf:
                 raise ConfigError(f"Price: {name} must be a number >= 0, got {value}")
 
-    def parts(self, usage: Usage) -> int:
-        """The price as an integer multiple of 1e-12, rounded up."""
+    def of(self, usage: Usage) -> float:
+        """The price of a call."""
         spent = self.prompt * usage.prompt_tokens + self.completion * usage.completion_tokens
-        return math.ceil(spent * (_UNIT // 10**6))
+        return spent / 1e6
 
 
 class Hold(NamedTuple):
     """A reservation for a call in progress."""
 
     tokens: int
-    parts: int
+    cost: float
     price: Price | None
 
 
@@ -67,20 +67,14 @@ class Budget:
                 raise ConfigError(f"Budget: {name} must be a number >= 0 or None, got {value}")
         self.max_calls, self.max_tokens, self.max_cost = max_calls, max_tokens, max_cost
         self.prices = dict(prices or {})
-        for name, price in self.prices.items():
-            if not isinstance(price, Price):
-                raise ConfigError(f"prices: expected a Price for '{name}', got {price!r}")
         self.calls = 0
         """Calls sent, retries included."""
         self.tokens = 0
         """Tokens of the finished calls."""
-        self._parts = self._held_tokens = self._held_parts = 0
-        self._runs: set[tuple[str, int]] = set()
-
-    @property
-    def cost(self) -> float:
+        self.cost = 0.0
         """Cost of the finished calls."""
-        return self._parts / _UNIT
+        self._held: list[Hold] = []
+        self._runs: set[tuple[str, int]] = set()
 
     @property
     def limited(self) -> bool:
@@ -90,44 +84,37 @@ class Budget:
     def reserve(self, most: Usage, where: str, price: Price | None = None) -> Hold:
         """Reserve budget for a call that may use up to ``most``; pass the result to :meth:`settle`.
         Raises ``BudgetExceeded`` if the call could exceed the budget; then nothing is reserved."""
-        hold = Hold(total(most), 0 if price is None else price.parts(most), price)
-        if self.max_cost is not None and price is None:
-            raise ConfigError(f"{where}: max_cost needs the price of this model; add it")
-        money = None if self.max_cost is None else math.floor(self.max_cost * _UNIT)
-        for name, most_of_all, used, held, needed, unit in (
-            ("max_calls", self.max_calls, self.calls, 0, 1, 1),
-            ("max_tokens", self.max_tokens, self.tokens, self._held_tokens, hold.tokens, 1),
-            ("max_cost", money, self._parts, self._held_parts, hold.parts, _UNIT),
+        hold = Hold(total(most), 0.0 if price is None else price.of(most), price)
+        tokens = sum(held.tokens for held in self._held)
+        money = sum(held.cost for held in self._held)
+        most_money = None if self.max_cost is None else self.max_cost * _ROUNDING
+        for name, limit, used, reserved, needed in (
+            ("max_calls", self.max_calls, self.calls, 0, 1),
+            ("max_tokens", self.max_tokens, self.tokens, tokens, hold.tokens),
+            ("max_cost", most_money, self.cost, money, hold.cost),
         ):
-            if most_of_all is not None and used + held + needed > most_of_all:
+            if limit is not None and used + reserved + needed > limit:
                 raise BudgetExceeded(
                     f"{where}: the next call exceeds the budget, and was not sent: {name} is "
-                    f"{most_of_all / unit:.10g}, {used / unit:.10g} are used and "
-                    f"{held / unit:.10g} reserved for calls in progress, and it may need "
-                    f"{needed / unit:.10g}. Raise {name} to continue"
+                    f"{limit:.9g}, {used:.9g} are used and {reserved:.9g} reserved for calls in "
+                    f"progress, and it may need {needed:.9g}. Raise {name} to continue"
                 )
         self.calls += 1
-        self._held_tokens += hold.tokens
-        self._held_parts += hold.parts
+        self._held.append(hold)
         return hold
 
-    def settle(self, hold: Hold, used: Usage | None) -> float:
-        """Replace a reservation by the actual usage; returns the cost of the call.
-
-        ``used``: tokens that the call used; ``None`` if unknown: the whole reservation counts.
-        """
-        self._held_tokens -= hold.tokens
-        self._held_parts -= hold.parts
+    def settle(self, hold: Hold, used: Usage | None) -> None:
+        """Replace a reservation by the actual usage: the tokens that the call used; ``None`` if
+        unknown: the whole reservation counts."""
+        self._held.remove(hold)
         self.tokens += hold.tokens if used is None else total(used)
-        parts = hold.parts if used is None or hold.price is None else hold.price.parts(used)
-        self._parts += parts
-        return parts / _UNIT
+        self.cost += hold.cost if used is None or hold.price is None else hold.price.of(used)
 
     def count(self, used: Usage, calls: int = 1, price: Price | None = None) -> None:
         """Count calls that an earlier process sent."""
         self.calls += calls
         self.tokens += total(used)
-        self._parts += 0 if price is None else price.parts(used)
+        self.cost += 0.0 if price is None else price.of(used)
 
     def resume(self, run: tuple[str, int], made: Iterable[tuple[Usage, Price | None]]) -> None:
         """Count the calls that were made in a run before it was resumed, unless this budget knows
@@ -150,12 +137,6 @@ class Budget:
 def most_tokens(text: str) -> int:
     """The most tokens of a text: its bytes in UTF-8, of which no tokenizer divides one."""
     return len(text.encode("utf-8", "surrogatepass"))
-
-
-def likely_tokens(most: Usage) -> int:
-    """An estimate of the tokens of a call that may use ``most``: a third of the prompt's most, for
-    servers that do not count."""
-    return -(-most.prompt_tokens // 3) + most.completion_tokens
 
 
 def guess_tokens(text: str) -> int:

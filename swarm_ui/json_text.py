@@ -39,13 +39,12 @@ def objects(text: str) -> Iterator[Found]:
     while at != -1 and failed < _MOST_FAILED:
         try:
             value, end = _DECODER.raw_decode(text, at)
+            if _levels(value) > DEEPEST:
+                raise ValueError
         except (ValueError, RecursionError):
             failed, end = failed + 1, at + 1
         else:
-            if _fits(value, text[at:end]):
-                yield Found(value, at, end)
-            else:
-                failed, end = failed + 1, at + 1
+            yield Found(value, at, end)
         at = text.find("{", end)
 
 
@@ -61,16 +60,8 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _fits(value: object, text: str) -> bool:
-    """Whether a value has at most :data:`DEEPEST` levels."""
-    if text.count("{") + text.count("[") <= DEEPEST:
-        return True
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            part
-            for each in level
-            if isinstance(each, dict | list)
-            for part in (each.values() if isinstance(each, dict) else each)
-        ]
-    return not any(isinstance(each, dict | list) for each in level)
+def _levels(value: object) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    parts = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_levels, parts), default=0)

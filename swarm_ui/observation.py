@@ -46,8 +46,6 @@ class Element(
     """Left, top, right, bottom in pixels of the screen; ``None`` if unknown."""
     class_name: str = ""
     """Class of the widget, such as ``android.widget.EditText``; empty if unknown."""
-    depth: int = 0
-    """Levels below the root of the accessibility tree; 0 if unknown."""
     pane: str = ""
     """Part of a divided screen that the element is in, such as an app; empty: it is not divided.
     Prompts do not contain it: an agent sees a pane alone with the view
@@ -145,14 +143,12 @@ def render(
     >>> print(render(screen))
     0: button "Save"
     """
-    write = line or _line
+    write, boxes = line or _line, observation.geometry == "box"
     shown = [e for e in observation.elements if e.index not in dropped]
-    lines = [write(element) for element in shown]
-    if observation.geometry:
-        lines = [
-            line if e.bounds is None else f"{line} at {','.join(map(str, e.bounds))}"
-            for e, line in zip(shown, lines, strict=True)
-        ]
+    lines = [
+        f"{write(e)} at {','.join(map(str, e.bounds))}" if boxes and e.bounds else write(e)
+        for e in shown
+    ]
     if len(shown) < len(observation.elements):
         lines.append(f"({len(observation.elements) - len(shown)} elements are left out)")
     before, after = observation.more or (0, 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.agent_view import identity
+from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError, ModelError, ReplyError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall, check_model
@@ -274,7 +274,7 @@ def _fields(inbox: Sequence[Message], context: NodeContext) -> dict[str, str]:
 
 
 def _block(message: Message, context: NodeContext) -> str:
-    heard = hear(message, identity(context.observation), listener=context.node)
+    heard = hear(message, View(context.observation), listener=context.node)
     speaker = "Your previous answer" if heard.own else f"{inside(heard.sender)} said"
     return f"{speaker}:\n<said>\n{without_tags(cut(heard.content.strip()))}\n</said>"
 

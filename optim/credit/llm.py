@@ -22,7 +22,7 @@ from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
 from swarm_ui.json_text import encodable, objects
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.observation import Observation
-from swarm_ui.prompts import HISTORY, context, said, transcript
+from swarm_ui.prompts import context, said, transcript
 from swarm_ui.trace.records import Episode, Trace
 
 _CRITIC = """\
@@ -169,7 +169,7 @@ def critic_chat(
     answers = "\n\n".join(said(f"{agent} said", text, act) for agent, text, act in outputs)
     form = json.dumps({agent: "<score>" for agent, _, _ in outputs}).replace('"<score>"', "<score>")
     user = (
-        f"{context(observation, history=HISTORY)}\n\nThe answers to judge:\n\n{answers}\n\n"
+        f"{context(observation)}\n\nThe answers to judge:\n\n{answers}\n\n"
         f"Write the rationale, then the scores in this form: {form}"
     )
     return (ChatMessage("system", _CRITIC), ChatMessage("user", user))

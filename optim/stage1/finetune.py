@@ -20,7 +20,6 @@ from swarm_ui.files import replacing_folder
 from swarm_ui.optim.config import FinetuneConfig, Result, begin
 from swarm_ui.optim.stage1.corpus import PARTS, Folders, gather, rows
 from swarm_ui.optim.stage1.samples import Sample, short_hash
-from swarm_ui.storage.run_directory import installed
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
@@ -122,7 +121,4 @@ def _begin(
         read_metadata(adapter).expect_format(adapter, form)
     with group.main_process_first():
         begin(out, "finetune.json", plan, "fine-tuning", "use the same, or choose another folder")
-    return AdapterMetadata(
-        prompt_format=form, base_model=name or model.name, made_by="finetune",
-        library_version=installed(("swarm-ui",)).get("swarm-ui", ""),
-    )  # fmt: skip
+    return AdapterMetadata(prompt_format=form, base_model=name or model.name, made_by="finetune")

@@ -105,10 +105,10 @@ def pair_row(found: PreferencePair) -> dict[str, Any]:
     said: dict[str, Any] = {"prompt": found.prompt, "chosen": found.chosen_text}
     if found.rejected_text is not None:
         said["rejected"] = found.rejected_text
-    png, turns = found.decision.observation.png, None
+    turns = None
     with suppress(TraceError):  # the model read plain text
         turns = (
-            chat_of(found.prompt, pictures=() if png is None else (png,))
+            chat_of(found.prompt)
             if found.prompt
             else format_named(found.prompt_format).chat(found.decision)
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.prompts.compact_format import CompactFormat
-from swarm_ui.prompts.json_format import HISTORY, JsonFormat, context, decision_chat, said, summary
+from swarm_ui.prompts.json_format import JsonFormat, context, decision_chat, said, summary
 from swarm_ui.prompts.message_text import reason_of, utterance
 from swarm_ui.prompts.prompt_format import FreeText, PromptFormat, Reply
 from swarm_ui.prompts.quoting import LONGEST_LABEL
@@ -27,7 +27,7 @@ from swarm_ui.prompts.transcripts import (
 )
 
 __all__ = [
-    "FORMATS", "HISTORY", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
+    "FORMATS", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
     "PromptFormat", "Reply", "as_chat", "chat_of", "context", "decision_chat",
     "format_named", "picture_name", "picture_size", "read_calls", "reason_of", "said", "shortened",
     "summary", "tools_as_text", "transcript", "utterance", "with_picture", "with_schema",

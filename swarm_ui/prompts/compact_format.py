@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from swarm_ui.action import ACTION_TYPES, POINTING, Abstain, Action, Unparsed, parse_action, unfit
+from swarm_ui.action import ACTION_TYPES, POINTING, Abstain, Action, Unparsed, parse_action
 from swarm_ui.json_text import LONGEST
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
@@ -49,19 +49,16 @@ LONGEST_TEXT = 120
 LONGEST_MESSAGE = 400
 """Maximum number of characters of the reason in a message."""
 
-_POINTING = ("click", "double_tap", "long_press")
-_TYPING = ("input_text", "select")
-_MOVING = ("scroll", "swipe")
-_SHORT: dict[str, tuple[set[str], ...]] = {
-    **dict.fromkeys(_POINTING, ({"index"},)),
-    **dict.fromkeys(_TYPING, ({"index", "text"},)),
-    **dict.fromkeys(_MOVING, ({"direction"}, {"direction", "index"})),
-    **dict.fromkeys(("navigate_home", "navigate_back", "keyboard_enter", "wait"), (set(),)),
-    "answer": ({"text"},),
-    "open_app": ({"app_name"},),
-    "status": ({"goal_status"},),
+_SHORT = {
+    **dict.fromkeys(("click", "double_tap", "long_press"), "index"),
+    **dict.fromkeys(("input_text", "select"), "index text"),
+    **dict.fromkeys(("scroll", "swipe"), "direction"),  # and perhaps an index
+    **dict.fromkeys(("navigate_home", "navigate_back", "keyboard_enter", "wait"), ""),
+    "answer": "text",
+    "open_app": "app_name",
+    "status": "goal_status",
 }
-"""The fields of the actions that have a short form; others are written as JSON."""
+"""The fields in the short form of an action; one with others is written as JSON."""
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _SYSTEM = "Operate the screen."
 _PART = "You see a part of the screen. Others see other parts. Without a useful action: pass"
@@ -98,11 +95,9 @@ class CompactFormat:
         if line.startswith("{"):
             return parse_action(line)
         try:
-            action = _read(line, observation)
+            return _read(line, observation)
         except (ValueError, msgspec.ValidationError) as error:
             return Unparsed(reason=str(error), text=reply)
-        wrong = unfit(action)
-        return action if wrong is None else Unparsed(reason=wrong, text=reply)
 
     def replies(self, decision: Decision) -> list[Reply]:
         """The possible replies: every possible action, without a reason.
@@ -175,7 +170,8 @@ def _message(heard: Heard, screen: Observation) -> str:
 def _written(action: Action, screen: Observation) -> str:
     kind = action.action_type
     given = {name for name in action.__struct_fields__ if getattr(action, name) is not None}
-    if given - {"action_type", "target"} not in _SHORT[kind]:
+    given -= {"action_type", "target"} | ({"index"} if "direction" in given else set())
+    if given != set(_SHORT[kind].split()):
         return action.json()
     words: list[str] = [kind, action.direction or action.goal_status or ""]
     if action.index is not None:
@@ -198,18 +194,17 @@ def _read(line: str, screen: Observation) -> Action:
             f"{', '.join(ACTION_TYPES)}"
         )
     fields: dict[str, object] = {"action_type": kind}
-    if kind in _POINTING:
+    short = _SHORT[kind]
+    if short == "index":
         fields["index"] = _last_index(rest, screen)
-    elif kind in _TYPING:
+    elif short == "index text":
         fields["index"], fields["text"] = _index_and_text(rest, screen)
-    elif kind in _MOVING:
+    elif short == "direction":
         fields["direction"], _, place = rest.partition(" ")
         if place:
             fields["index"] = _last_index(place, screen)
-    elif kind in ("answer", "open_app"):
-        fields["text" if kind == "answer" else "app_name"] = _unquoted(rest)
-    elif kind == "status":
-        fields["goal_status"] = rest
+    elif short:
+        fields[short] = rest if kind == "status" else _unquoted(rest)
     elif rest:
         raise ValueError(f"{kind}: expected nothing after it, got {rest[:80]!r}")
     if kind in POINTING:

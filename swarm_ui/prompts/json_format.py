@@ -119,12 +119,10 @@ def _guidance(screen: Observation) -> str:
     return "\n".join(lines)
 
 
-def context(
-    observation: Observation, *, history: int = HISTORY, dropped: Dropped | None = None
-) -> str:
+def context(observation: Observation, *, dropped: Dropped | None = None) -> str:
     """Goal, executed actions and screen as text; the elements are those of :func:`render`."""
     dropped = dropped or Dropped()
-    first = max(len(observation.history) - max(history, 0), dropped.history)
+    first = max(len(observation.history) - HISTORY, dropped.history, 0)
     shown = observation.history[first:]
     lines = [f"{first + k + 1}. {inside(summary(past))}" for k, past in enumerate(shown)]
     if first:

@@ -12,6 +12,7 @@ from swarm_ui.observation import Element, Observation
 LONGEST_LABEL = 10_000
 """Maximum number of characters of an element's text or a message in a prompt; the rest is cut."""
 
+_TEXTS = ("text", "description", "hint", "value")
 _OPENING = re.compile("[<\ufe64\uff1c]")
 _BLOCKS = ("screen", "history", "said", "result")
 _INVISIBLE = frozenset(
@@ -35,16 +36,9 @@ def one_line_each(observation: Observation) -> Observation:
 
 
 def _one_line(element: Element) -> Element:
-    texts = (element.text, element.description, element.hint, element.value or "")
-    if not any(len(text) > LONGEST_LABEL or _CONTROL.search(text) for text in texts):
-        return element
-    return msgspec.structs.replace(
-        element,
-        text=flat(element.text),
-        description=flat(element.description),
-        hint=flat(element.hint),
-        value=None if element.value is None else flat(element.value),
-    )
+    texts = {name: getattr(element, name) or "" for name in _TEXTS}
+    changed = {name: flat(text) for name, text in texts.items() if flat(text) != text}
+    return msgspec.structs.replace(element, **changed) if changed else element
 
 
 def flat(text: str) -> str:

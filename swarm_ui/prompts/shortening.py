@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from swarm_ui.errors import ModelError
-from swarm_ui.model import ChatMessage, Decision, Dropped
+from swarm_ui.model import Decision, Dropped
 from swarm_ui.observation import Element
 from swarm_ui.prompts.message_text import LEFT_OUT, reason_of
 
@@ -28,35 +28,29 @@ _COMMON = frozenset({
     "that", "the", "then", "this", "to", "with", "you", "your",
 })  # fmt: skip
 
-Chat = tuple[ChatMessage, ...]
 P = TypeVar("P")
 
 
 def shortened(
-    decision: Decision,
-    limit: int,
-    chat: Callable[[Decision], Chat],
-    read: Callable[[Chat], P],
-    tokens: Callable[[P], int],
+    decision: Decision, limit: int, write: Callable[[Decision], P], tokens: Callable[[P], int]
 ) -> tuple[Decision, P]:
     """A decision whose prompt has at most ``limit`` tokens, and the prompt: the unchanged decision
     if its prompt fits, else with more in its ``dropped``.
 
     Args:
-        chat: writes the prompt of a decision, without what its ``dropped`` lists.
-        read: the prompt as the model reads it.
+        write: the prompt of a decision as the model reads it, without what its ``dropped`` lists.
         tokens: the number of tokens of such a prompt.
 
     Raises:
         ModelError: the goal and the fixed text of the format exceed the limit.
     """
-    whole = read(chat(decision))
+    whole = write(decision)
     length = tokens(whole)
     if length <= limit:
         return decision, whole
     order = _order(decision)
     few, most = 0, len(order)  # the first does not fit, the second does
-    best = read(chat(_without(decision, order)))
+    best = write(_without(decision, order))
     if (least := tokens(best)) > limit:
         raise ModelError(
             f"the prompt has {length} tokens, and {least} without history, reasons and elements; "
@@ -65,27 +59,24 @@ def shortened(
         )
     while most - few > 1:
         tried = (few + most) // 2
-        prompt = read(chat(_without(decision, order[:tried])))
+        prompt = write(_without(decision, order[:tried]))
         unused = limit - tokens(prompt)
-        if unused >= 0:
-            most, best = tried, prompt
-            if unused <= _SLACK * (limit - least):
-                break
-        else:
+        if unused < 0:
             few = tried
+            continue
+        most, best = tried, prompt
+        if unused <= _SLACK * (limit - least):
+            break
     return _without(decision, order[:most]), best
 
 
 def _order(decision: Decision) -> list[tuple[str, int]]:
     """The parts that a prompt may leave out, the first one first: the field of ``Dropped``, and the
     position or index of the part."""
-    before = decision.dropped or Dropped()
-    history = range(before.history, len(decision.observation.history))
     reasons = [
         position
         for position, heard in reversed([*enumerate(decision.heard)])
-        if position not in before.reasons
-        and len(reason_of(heard.content, heard.prompt_format)) > len(LEFT_OUT)
+        if len(reason_of(heard.content, heard.prompt_format)) > len(LEFT_OUT)
     ]
     goal = _words(decision.observation.goal)
     told = {i for heard in decision.heard if heard.action for i in heard.action.targets}
@@ -95,26 +86,21 @@ def _order(decision: Decision) -> list[tuple[str, int]]:
         shared = len(goal & _words(element.label))
         return bool(needed or shared or element.editable), needed, shared, -element.index
 
-    gone = frozenset(before.elements)
-    elements = [e for e in decision.observation.elements if e.index not in gone]
     return [
-        *(("history", k) for k in history),
+        *(("history", k) for k in range(len(decision.observation.history))),
         *(("reasons", k) for k in reasons),
-        *(("elements", element.index) for element in sorted(elements, key=rank)),
+        *(("elements", e.index) for e in sorted(decision.observation.elements, key=rank)),
     ]
 
 
 def _without(decision: Decision, parts: Sequence[tuple[str, int]]) -> Decision:
-    if not parts:
-        return decision
-    before = decision.dropped or Dropped()
-    gone = {name: [k for field, k in parts if field == name] for name in Dropped.__struct_fields__}
+    def gone(name: str) -> tuple[int, ...]:
+        return tuple(sorted(k for field, k in parts if field == name))
+
     dropped = Dropped(
-        history=before.history + len(gone["history"]),
-        reasons=tuple(sorted((*before.reasons, *gone["reasons"]))),
-        elements=tuple(sorted((*before.elements, *gone["elements"]))),
+        history=len(gone("history")), reasons=gone("reasons"), elements=gone("elements")
     )
-    return msgspec.structs.replace(decision, dropped=dropped)
+    return msgspec.structs.replace(decision, dropped=dropped) if parts else decision
 
 
 def _words(text: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from swarm_ui.json_text import encodable, objects
+from swarm_ui.json_text import encodable, last_object, objects
 from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts.quoting import inside, without_tags
 
@@ -109,6 +109,6 @@ def tools_as_text(
 
 def _object(arguments: str) -> object:
     """The arguments as an object; the text itself if it is not the text of one."""
-    found = next(iter(objects(arguments)), None)
+    found = last_object(arguments)
     whole = found is not None and arguments.strip() == arguments[found.start : found.end]
     return found.value if found is not None and whole else arguments

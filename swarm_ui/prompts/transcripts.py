@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import ModelError, TraceError
-from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
-from swarm_ui.prompts.tool_calls import read_calls, written_calls
+from swarm_ui.model import ChatMessage, ToolSpec
+from swarm_ui.prompts.tool_calls import written_calls
 
-_PICTURE = re.compile(r", picture [0-9]+x[0-9]+ \([0-9]+ bytes, [0-9a-f]{12}\)")
 _MARK = (
     r"\[(?P<role>system|user|assistant|tools|tool(?: (?P<answers>[A-Za-z0-9_.:-]{1,64}))?)"
-    rf"(?P<pictures>(?:{_PICTURE.pattern})*)\]"
+    r"(?P<pictures>(?:, picture [0-9]+x[0-9]+ \([0-9]+ bytes, [0-9a-f]{12}\))*)\]"
 )
 _HEADING = re.compile(rf"(?:\A|\n\n){_MARK}\n")
 _HEADING_LINE = re.compile(rf"^\\*{_MARK}$", re.MULTILINE)
@@ -69,47 +68,26 @@ def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> s
 def _written(turn: ChatMessage) -> str:
     heading = turn.role + (f" {turn.answers}" if turn.answers else "")
     content = written_calls(turn.content, turn.calls) if turn.calls else turn.content
-    return f"[{heading}{''.join(map(_picture, turn.images))}]\n" + _HEADING_LINE.sub(
-        r"\\\g<0>", content
-    )
+    pictures = "".join(f", {picture_name(png)}" for png in turn.images)
+    return f"[{heading}{pictures}]\n" + _HEADING_LINE.sub(r"\\\g<0>", content)
 
 
-def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, ...]:
-    """The turns of a :func:`transcript`, for example to edit a recorded prompt and send it again.
-    Its tools are left out: they belong to the request.
-
-    ``pictures``: PNG files of which it has only the names, such as ``observation.png`` of the
-    recorded call. Raises ``TraceError`` if one is missing, or if the text is not a transcript.
-    """
-    if not text:
-        return ()
-    if not text.startswith("[") or _HEADING.match(text) is None:
+def chat_of(text: str) -> tuple[ChatMessage, ...]:
+    """The turns of a :func:`transcript`, for other programs. Its pictures and tools are left out;
+    calls of tools stay text. Raises ``TraceError`` if the text is not a transcript."""
+    headings = list(_HEADING.finditer(text))
+    if text and (not headings or headings[0].start()):
         raise TraceError(
             "not the transcript of a chat: expected it to begin with a line such as '[user]', "
-            f"got {text[:40]!r}. Prompts of models that do not read chats cannot be edited this way"
+            f"got {text[:40]!r}"
         )
-    given = {_picture(png): png for png in pictures}
-    headings = list(_HEADING.finditer(text))
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
-    turns = []
-    with_tools = headings[0]["role"] == "tools"
-    for heading, end in zip(headings, ends, strict=True):
-        names = _PICTURE.findall(heading["pictures"])
-        missing = next((name for name in names if name not in given), None)
-        if missing is not None:
-            raise TraceError(
-                f"the transcript names a{missing[1:]}, which it does not hold; "
-                "give its PNG file in pictures="
-            )
-        content = _ESCAPED_LINE.sub(r"\1", text[heading.end() : end])
-        images = tuple([given[name] for name in names])
+    turns: list[ChatMessage] = []
+    for heading, end in zip(headings, ends, strict=False):
         role: Any = heading["role"].partition(" ")[0]
-        calls: tuple[ToolCall, ...] = ()
-        if role == "tools":
-            continue
-        if with_tools and role == "assistant":
-            content, calls = read_calls(content)
-        turns.append(ChatMessage(role, content, images, calls, heading["answers"] or ""))
+        if role != "tools":
+            content = _ESCAPED_LINE.sub(r"\1", text[heading.end() : end])
+            turns.append(ChatMessage(role, content, answers=heading["answers"] or ""))
     return tuple(turns)
 
 
@@ -127,7 +105,3 @@ def picture_name(png: bytes) -> str:
     """The placeholder of a picture in a text. Raises ``ModelError`` if it is not a PNG file."""
     width, height = picture_size(png)
     return f"picture {width}x{height} ({len(png)} bytes, {sha256(png).hexdigest()[:12]})"
-
-
-def _picture(png: bytes) -> str:
-    return f", {picture_name(png)}"

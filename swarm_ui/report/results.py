@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from swarm_ui.action import unfit
 from swarm_ui.errors import UNREADABLE, ConfigError, Failure, brief
 from swarm_ui.files import write_atomic
 from swarm_ui.rollout import Job
@@ -42,7 +41,7 @@ class Cost(msgspec.Struct, kw_only=True):
         self.decisions += len(episode.steps)
         self.seconds += episode.seconds
         for step in episode.steps:
-            self.lost += step.trace.action is None or unfit(step.trace.action) is not None
+            self.lost += step.trace.action is None
             for call in step.trace.calls:
                 if call.model:
                     self.calls += 1

@@ -21,7 +21,6 @@ def ray_cluster(
     address: str = "",
     *,
     cpus: int | None = None,
-    gpus: int | None = None,
     resources: Mapping[str, float] | None = None,
 ) -> Iterator[str]:
     """A running cluster by its address, or one on this machine that is stopped at the end.
@@ -31,7 +30,7 @@ def ray_cluster(
 
     Args:
         address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
-        cpus, gpus, resources: what the local cluster has; by default what Ray finds.
+        cpus, resources: what the local cluster has; by default what Ray finds.
 
     Raises ``MissingExtra`` without Ray, and ``ConfigError`` if no cluster answers there, or its
     version of Ray or Python differs.
@@ -47,11 +46,12 @@ def ray_cluster(
         # Ray reports the usage of clusters to its authors, unless it is told not to.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         settings = {
-            "address": "local", "num_cpus": cpus, "num_gpus": gpus,
-            "resources": dict(resources or {}) or None, "include_dashboard": False,
+            "address": "local", "num_cpus": cpus, "resources": dict(resources or {}) or None,
+            "include_dashboard": False,
         }  # fmt: skip
     else:
-        _expect_listening(address)
+        if address != "auto":
+            _expect_listening(address)
     try:
         ray.init(**settings, **_QUIET)
     except Exception as error:  # Ray raises plain ones when its processes start too slowly
@@ -81,15 +81,11 @@ _EXPECTED = (
 def _expect_listening(address: str) -> None:
     """Raise ``ConfigError`` if nothing listens there, for which Ray itself would wait minutes."""
     host, _, port = address.rpartition(":")
-    if address == "auto":
-        return
-    if "://" in address or not host or not port.isdecimal():
-        raise ConfigError(f"'{address}' is not the address of a Ray cluster. {_EXPECTED}")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise ConfigError(
-            f"no Ray cluster answers at {address}: {reason(error)}. {_EXPECTED}"
+            f"no Ray cluster answers at '{address}': {reason(error)}. {_EXPECTED}"
         ) from error
 
 
@@ -137,7 +133,6 @@ def missing(number: int, needs: Mapping[str, float]) -> str:
     )
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
 """The line of a traceback that names the exception."""
 
@@ -145,7 +140,7 @@ _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
 def reason(error: BaseException) -> str:
     """The reason that Ray gives for a failure, in one line; of a traceback, only the last
     exception."""
-    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in str(error).splitlines()]
     raised = [line for line in lines if _RAISED.match(line)]
     told = raised[-1] if raised else " ".join(filter(None, lines))
     return brief(Exception(told or type(error).__name__), most=250)

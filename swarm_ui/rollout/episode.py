@@ -2,9 +2,9 @@
 
 If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
 reason; this is never a reward of 0. A failure that the content of a reply causes
-(:class:`ReplyError`, an action outside all bounds) costs a step or fails the episode, and never
-masks it. Errors of the user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`,
-with the episodes so far) are raised.
+(:class:`ReplyError`) costs a step or fails the episode, and never masks it. Errors of the user
+(:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`, with the episodes so far)
+are raised.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
-from swarm_ui.action import Action, ActionKey, unfit
+from swarm_ui.action import Action, ActionKey
 from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.credit import SOLVER_CREDIT, as_matrix, proposals, unreadable
 from swarm_ui.engine.plan import same_versions
@@ -29,13 +29,11 @@ from swarm_ui.errors import (
     Failure,
     ModelError,
     NodeError,
-    SwarmError,
 )
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import Policy, as_policy
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
-T = TypeVar("T")
 WAIT = Action(action_type="wait")
 SOLVED = 1.0
 
@@ -96,12 +94,20 @@ async def rollout(
     spent: BudgetExceeded | None = None
     try:
         with same_versions():
-            into = steps, notes
-            fault = await _play(environment, acting, (task, seed), intervention, max_steps, into)
+            fault = await _play(
+                environment, acting, (task, seed), intervention, max_steps, steps, notes
+            )
     except BudgetExceeded as error:
         spent, fault = error, Failure.of(error)
-    except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
-        fault = _fault_of(error, steps)
+    except (EnvironmentFault, ModelError, NodeError) as error:
+        fault = Failure.of(error)
+        if fault.by_model:  # the content of a reply: it costs a step
+            fault = None
+            if isinstance(error.partial, Trace):
+                lost = StepRecord(trace=error.partial, truncated=True, note=str(Failure.of(error)))
+                steps.append(lost)
+    except msgspec.MsgspecError as error:  # the environment exchanges records
+        fault = Failure.of(EnvironmentFault(f"a record of the environment is not valid: {error}"))
     episode = Episode(
         environment=environment.name,
         checker=checker_version(environment),
@@ -120,27 +126,18 @@ async def rollout(
     return episode
 
 
-def _fault_of(error: Exception, steps: list[StepRecord]) -> Failure | None:
-    """The fault of an episode that an error ended. Not the content of a reply: it costs a step."""
-    failure = Failure.of(error)
-    if not failure.by_model:
-        return failure
-    if isinstance(error, SwarmError) and isinstance(error.partial, Trace):
-        steps.append(StepRecord(trace=error.partial, truncated=True, note=str(failure)))
-    return None
-
-
 async def _play(
     environment: Environment,
     policy: Policy,
     job: Job,
     intervention: Intervene | None,
     max_steps: int | None,
-    into: tuple[list[StepRecord], list[object]],
+    steps: list[StepRecord],
+    notes: list[object],
 ) -> Failure | None:
     """Act until the episode ends, appending steps and notes; returns the fault, if any."""
-    (task, seed), (steps, notes) = job, into
-    observation = await _valid("reset", environment.reset(task=task, seed=seed))
+    task, seed = job
+    observation = await environment.reset(task=task, seed=seed)
     decide = policy.begin(task=task, seed=seed)
     while True:
         index = len(steps)
@@ -151,11 +148,8 @@ async def _play(
             return broken
         guidance = await _guidance(intervention, index, trace, environment)
         executed = guidance.execute or trace.action or WAIT
-        refused = unfit(executed)
-        if refused is not None:
-            executed = WAIT
-        step = await _valid("step", environment.step(executed))
-        full = max_steps is not None and index + 1 >= max_steps and not step.terminated
+        step = await environment.step(executed)
+        full = index + 1 == max_steps and not step.terminated
         steps.append(
             StepRecord(
                 trace=trace,
@@ -163,17 +157,17 @@ async def _play(
                 reward=step.reward,
                 terminated=step.terminated,
                 truncated=step.truncated or full,
-                note=step.note if refused is None else f"not executed: {refused}",
+                note=step.note,
                 credit=guidance.credit,
                 credit_source=guidance.credit_source,
                 rationale=guidance.rationale,
             )
         )
         notes.append(guidance.note)
-        if step.ended or full:
-            if step.fault is None:
-                return None
+        if step.fault is not None:
             return Failure(kind="environment", message=step.fault)
+        if step.ended or full:
+            return None
         observation = step.observation
 
 
@@ -192,59 +186,35 @@ async def _guidance(
         raise ModelError(f"the intervention at step {index} failed: {error}") from error
 
 
-async def _valid(what: str, doing: Awaitable[T]) -> T:
-    """The result of an operation of the environment, which may exchange records that are not
-    valid."""
-    try:
-        return await doing
-    except msgspec.MsgspecError as error:
-        raise EnvironmentFault(f"the environment's '{what}' failed: {error}") from error
-
-
 def no_decision(trace: Trace) -> Failure | None:
-    """The technical reason why there is no decision; ``None`` if there is one.
+    """The technical reason why there is no decision; ``None`` if there is one, or a model's reply
+    is the reason.
 
-    If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
-    the output node or a vote failed or received only failures, this is a fault, because an
-    unreachable endpoint says nothing about the policy. A failure that the content of a reply
-    caused counts as a reply without a valid action.
+    It is technical if the call of the output failed and not because of a reply, or if no model was
+    asked in it and all that it received is lost in this way: an unreachable endpoint says nothing
+    about the policy.
     """
-    if trace.action is not None:
-        return None
-    agents, lost = frozenset(trace.agents), _lost(trace)
-    asked = [call for call in trace.calls if call.node in agents]
-    nobody = bool(asked) and all(call.id in lost for call in asked)
-    for call in asked if nobody else trace.calls:
-        closes = call.node not in agents and "/" not in call.node
-        if call.id in lost and (nobody or closes or call.id == trace.output_id):
-            failure = lost[call.id]
-            told = f"no agent answered; '{call.node}'" if nobody else f"'{call.node}' failed"
-            return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
-    return None
-
-
-def _lost(trace: Trace) -> dict[str, Failure]:
-    """The messages that hold no proposal for a technical reason, by id, with the reason.
-
-    Their calls failed. Or no model was asked, and all that they are made of is lost: the messages
-    that a vote received, or the last ones inside a nested graph.
-    """
-    errors = {message.id: message.error for message in trace.messages}
+    calls = {call.id: call for call in trace.calls}
     received = {id for call in trace.calls for id in call.heard}
-    inside: dict[str, list[str]] = {}
-    lost: dict[str, Failure] = {}
-    for call in sorted(trace.calls, key=lambda call: -call.id.count("/")):
-        id = call.id
-        if call.step is None and id not in received:
-            inside.setdefault(id.rpartition("/")[0], []).append(id)
+    inside: dict[str, list[str]] = {}  # the last calls in each nested graph
+    for call in trace.calls:
+        if call.step is None and call.id not in received:
+            inside.setdefault(call.id.rpartition("/")[0], []).append(call.id)
+
+    def cause(id: str) -> Failure | None:
+        call = calls.get(id)
+        if call is None or call.completion is not None:
+            return None
         if call.error is not None:
-            if not call.error.by_model:
-                lost[id] = call.error
-        elif errors.get(id) is not None and call.completion is None:
-            parts = inside.get(id) or call.heard
-            if parts and all(part in lost for part in parts):
-                lost[id] = lost[parts[0]]
-    return lost
+            return None if call.error.by_model else call.error
+        causes = [cause(part) for part in inside.get(id) or call.heard]
+        return causes[0] if causes and all(causes) else None
+
+    found = None if trace.action is not None else cause(trace.output_id)
+    if found is None:
+        return None
+    node = calls[trace.output_id].node
+    return Failure(kind=found.kind, message=f"'{node}' has no answer: {found}", node=node)
 
 
 async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:

@@ -48,11 +48,6 @@ class GraphPolicy:
     def __init__(self, graph: CollabGraph | Draw, *, name: str | None = None) -> None:
         """``graph``: a graph, or a function that draws one for an episode; ``name``: in tables; by
         default that of the graph."""
-        if not callable(graph):  # a graph is callable too, as a node of another graph
-            raise ConfigError(
-                "GraphPolicy: expected a CollabGraph, or a function (task, seed) that draws one, "
-                f"got an object of type {type(graph).__name__}"
-            )
         self._graph = graph
         self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
 

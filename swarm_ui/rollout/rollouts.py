@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from swarm_ui.engine.tasks import cancelled
 from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, Failure
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment
@@ -47,9 +49,7 @@ class Rollouts:
                 it has a fault.
         """
         self.workers = tuple(workers)
-        self.losses = 0
-        """How often an episode was lost with its worker so far."""
-        self._most = losses
+        self._losses = losses
         self._free: asyncio.Queue[Worker | Exception] | None = None
         self._usable = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -73,8 +73,8 @@ class Rollouts:
         Every job gives exactly one episode. ``jobs``, (task, seed) pairs, may be infinite: they
         are read only as fast as episodes are played and consumed. The rest is that of
         :func:`~swarm_ui.rollout.episode.rollout`, whose ``ConfigError`` or ``BudgetExceeded`` comes
-        after the episodes that were finished before. Raises ``EnvironmentFault`` if every worker
-        was lost too often.
+        after the episodes that were finished before. Raises ``ConfigError`` if there is no room for
+        any worker.
         """
         if not isinstance(policy, PerWorker):
             as_policy(policy)
@@ -151,15 +151,10 @@ class Rollouts:
         assert self._free is not None
         try:
             await worker.start()
-        except (WorkerLost, ConfigError) as error:  # the others play
+        except Exception as error:
             self._usable -= 1
-            if not self._usable:
-                told = f"every worker was lost too often; the last: {error}"
-                told += ". All finished episodes were delivered"
-                lost = isinstance(error, WorkerLost)
-                self._free.put_nowait(EnvironmentFault(told) if lost else error)
-        except Exception as error:  # raised by those who wait for a worker
-            self._free.put_nowait(error)
+            if not (self._usable and isinstance(error, ConfigError)):
+                self._free.put_nowait(error)  # raised by those who wait; else the others play
         else:
             self._free.put_nowait(worker)
 
@@ -177,20 +172,20 @@ class Rollouts:
             except WorkerLost as loss:
                 self._task(self._offer(worker))
                 lost += loss.begun
-                self.losses += loss.begun
-                if lost > self._most:
-                    fault = EnvironmentFault(f"the worker was lost {lost} times; {loss}")
-                    return Episode(
-                        environment=self._environment, task=job[0], seed=job[1],
-                        policy=getattr(work.policy, "name", ""), fault=Failure.of(fault),
-                    )  # fmt: skip
+                if lost <= self._losses:
+                    continue
+                fault = Failure.of(EnvironmentFault(f"the worker was lost {lost} times; {loss}"))
+                episode = Episode(environment="", task=job[0], seed=job[1], fault=fault)
             except BaseException:
                 self._free.put_nowait(worker)
                 raise
             else:
                 self._free.put_nowait(worker)
-                self._environment = episode.environment or self._environment
+            if episode.environment:
+                self._environment = episode.environment
                 return episode
+            named = getattr(work.policy, "name", "")
+            return replace(episode, environment=self._environment, policy=named)
 
     def _task(self, doing: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(doing)
@@ -224,10 +219,7 @@ async def rollout_many(
         BudgetExceeded: its ``episodes`` holds all finished episodes, in the order of ``jobs``.
     """
     if not isinstance(environments, Rollouts):
-        if concurrency < 1:
-            raise ConfigError(f"rollout_many: concurrency must be at least 1, got {concurrency}")
-        size = max(1, min(concurrency, len(jobs)))
-        worker = LocalWorker(environments, slots=size)
+        worker = LocalWorker(environments, slots=min(concurrency, max(1, len(jobs))))
         async with Rollouts([worker]) as rollouts:
             return await rollout_many(
                 rollouts, policy, jobs, progress=progress, intervention=intervention,

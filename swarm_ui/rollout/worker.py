@@ -10,17 +10,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 from swarm_ui.collab_graph import CollabGraph
-from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.trace.records import Episode
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Acting = Policy | CollabGraph
@@ -40,9 +38,9 @@ class PerWorker(Generic[T_co]):
     A process makes it when it is first used there, and keeps it until its workers are closed.
     """
 
-    make: Callable[[], T_co | Awaitable[T_co] | AbstractAsyncContextManager[T_co]]
-    """A function or a coroutine function, or one whose result is entered with ``async with`` and
-    left at the end. It is sent to the workers."""
+    make: Callable[[], T_co | AbstractAsyncContextManager[T_co]]
+    """A function, or one whose result is entered with ``async with`` and left at the end. It is
+    sent to the workers."""
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Identifies the value in a process; equal in all copies."""
 
@@ -58,7 +56,7 @@ class Work:
     max_steps: int | None = None
 
 
-class WorkerLost(Exception):
+class WorkerLost(EnvironmentFault):
     """The worker, or its machine, is gone, and the episode has no result."""
 
     def __init__(self, why: str, *, begun: bool = True) -> None:
@@ -74,8 +72,8 @@ class Worker(Protocol):
     def slots(self) -> int: ...
 
     async def start(self) -> None:
-        """Get ready, also after a loss; does nothing if it is ready. Raises ``WorkerLost`` if it
-        was lost too often, ``ConfigError`` if there is no room for it or it does not fit."""
+        """Get ready, also after a loss; does nothing if it is ready. Raises ``ConfigError`` if
+        there is no room for it."""
         ...
 
     async def play(self, job: Job, work: Work) -> Episode:
@@ -83,7 +81,7 @@ class Worker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Cancel running episodes and close every environment; may be called twice."""
+        """Close every environment; may be called twice. No episode is running."""
         ...
 
 
@@ -108,11 +106,7 @@ class LocalWorker:
             check_factory(make_environment)
         self.slots = slots
         self._make = make_environment
-        # A cancelled episode that has not ended yet keeps its place.
-        self._places = asyncio.Semaphore(slots)
-        self._playing: set[asyncio.Task[Any]] = set()
         self._free: list[Environment] = []
-        self._environment = ""
         self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
 
     async def start(self) -> None:
@@ -120,29 +114,18 @@ class LocalWorker:
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`Worker`."""
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._playing.add(task)
-        try:
-            async with self._places:
-                attempt, actor = work.attempt, ""
-                if attempt is None:
-                    policy: Acting = await self._own(cast(Any, work.policy))
-                    attempt, actor = partial(
-                        rollout, policy=policy, intervention=work.intervention,
-                        max_steps=work.max_steps,
-                    ), policy.name  # fmt: skip
-                for _ in range(2):
-                    episode = await self._try(job, attempt, actor)
-                    if episode.fault is None:
-                        break
-                return episode
-        finally:
-            self._playing.discard(task)
+        attempt = work.attempt
+        if attempt is None:
+            attempt = partial(
+                rollout, policy=await self._own(work.policy), intervention=work.intervention,
+                max_steps=work.max_steps,
+            )  # fmt: skip
+        episode = await self._try(job, attempt)
+        return episode if episode.fault is None else await self._try(job, attempt)
 
     async def close(self) -> None:
-        """Cancel running episodes, and close all environments and what :class:`PerWorker` made.
-        Raises ``EnvironmentFault`` if an environment could not be closed; all others are."""
-        await cancelled(self._playing)
+        """Close all environments and what :class:`PerWorker` made. Raises ``EnvironmentFault`` if
+        an environment could not be closed; all others are."""
         closing = [environment.close() for environment in self._free]
         stack, self._free, self._stack = self._stack, [], AsyncExitStack()
         ended = await asyncio.gather(*closing, return_exceptions=True)
@@ -152,7 +135,7 @@ class LocalWorker:
             if error is not None:
                 raise error
 
-    async def _try(self, job: Job, attempt: Attempt, actor: str) -> Episode:
+    async def _try(self, job: Job, attempt: Attempt) -> Episode:
         task, seed = job
         try:
             if self._free:
@@ -160,12 +143,8 @@ class LocalWorker:
             else:
                 made = (await self._own(self._make))()
                 environment = await made if inspect.isawaitable(made) else made
-                self._environment = environment.name
         except EnvironmentFault as error:
-            return Episode(
-                environment=self._environment, task=task, seed=seed, policy=actor,
-                fault=Failure.of(error),
-            )  # fmt: skip
+            return Episode(environment="", task=task, seed=seed, fault=Failure.of(error))
         broken = False
         try:
             episode = await attempt(environment, task=task, seed=seed)
@@ -179,14 +158,14 @@ class LocalWorker:
                 await environment.close()
         return episode
 
-    async def _own(self, given: T | PerWorker[T]) -> T:
+    async def _own(self, given: Any) -> Any:
         """A value, which this process makes at its first use if it cannot be sent."""
-        while isinstance(given, PerWorker):
-            async with self._making:
-                if given.key not in self._made:
-                    made: Any = given.make()
-                    if isinstance(made, AbstractAsyncContextManager):
-                        made = await self._stack.enter_async_context(made)
-                    self._made[given.key] = await made if inspect.isawaitable(made) else made
-            given = cast("T | PerWorker[T]", self._made[given.key])
-        return given
+        if not isinstance(given, PerWorker):
+            return given
+        async with self._making:
+            if given.key not in self._made:
+                made = given.make()
+                if isinstance(made, AbstractAsyncContextManager):
+                    made = await self._stack.enter_async_context(made)
+                self._made[given.key] = made
+        return self._made[given.key]

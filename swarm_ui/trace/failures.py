@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from swarm_ui.action import Action, unfit
+from swarm_ui.action import Action
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
 FailureClass = Literal["fault", "reply_not_parsed", "loop", "declaration", "other"]
@@ -72,7 +72,7 @@ def unusable(step: StepRecord) -> bool:
     """Whether a step had no action to execute because no reply contained a valid one."""
     trace = step.trace
     if trace.action is not None:
-        return unfit(trace.action) is not None
+        return False
     if step.executed is not None and step.executed.action_type != "wait":
         return False  # guided: another action was executed
     excused = {c.id for c in trace.calls if c.error is not None and not c.error.by_model}

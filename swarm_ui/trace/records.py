@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.agent_view import View, identity
+from swarm_ui.agent_view import View
 from swarm_ui.errors import Failure
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision, Generation
@@ -186,7 +186,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def view(self, call: Call) -> View:
         """The screen as the agent of this call saw it."""
-        return _view(call, self.observation)
+        return View(self.observation, call.order)
 
     def decision(self, call: Call | str) -> Decision:
         """The exact context of a call: the agent's view of the screen, and its messages.
@@ -285,13 +285,9 @@ class Episode(
     """What the intervention noted at each step; objects of this process, which files leave out."""
 
 
-def _view(call: Call, screen: Observation) -> View:
-    return identity(screen) if call.order is None else View(screen, call.order)
-
-
 def context_of(call: Call, screen: Observation, heard: Iterable[Message]) -> tuple[View, Decision]:
     """What an agent saw of a screen and of the messages that its call received."""
-    view = _view(call, screen)
+    view = View(screen, call.order)
     decision = Decision(
         observation=view.observation,
         heard=tuple(hear(message, view, listener=call.node) for message in heard),

@@ -21,7 +21,6 @@ from swarm_ui import (
     Step,
     rollout_many,
 )
-from swarm_ui.action import LARGEST_NUMBER, LONGEST_TEXT, unfit
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import MajorityVote
@@ -57,7 +56,6 @@ def test_no_reply_masks_an_episode(reply: str, agents: int) -> None:
     team = CollabGraph.collaborative(agents, 1, model=model)
     for episode in play(GraphPolicy(team)):
         assert episode.success is False and episode.fault is None and len(episode.steps) == 2
-        assert all(unfit(step.executed) is None for step in episode.steps if step.executed)
 
 
 class Fails:
@@ -98,32 +96,3 @@ def test_records_that_an_environment_cannot_read_are_a_fault_of_the_world() -> N
     for episode in play(policy, Wire):
         assert episode.success is None
         assert episode.fault is not None and episode.fault.kind == "environment"
-
-
-class Eager:
-    """A node of the user's that proposes an action outside all bounds."""
-
-    id = "eager"
-
-    def __init__(self, action: Action) -> None:
-        self.action = action
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        return NodeReply(action=self.action)
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        Action(action_type="click", index=LARGEST_NUMBER + 1),
-        Action(action_type="click", x=-(10**400), y=0),
-        Action(action_type="input_text", index=0, text="x" * (LONGEST_TEXT + 1)),
-        Action(action_type="swipe", index=0, to_x=10**30, to_y=0),
-    ],
-)
-def test_an_action_outside_all_bounds_is_a_lost_step_with_a_note(action: Action) -> None:
-    (episode, _) = play(GraphPolicy(CollabGraph([Eager(action)])))
-    assert episode.success is False
-    for step in episode.steps:
-        assert step.trace.action == action and step.executed == Action(action_type="wait")
-        assert step.note.startswith("not executed: '")

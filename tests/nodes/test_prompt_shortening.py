@@ -71,7 +71,7 @@ def tokens(text: str) -> int:
 
 
 def fitted(form: PromptFormat, decision: Decision, limit: int) -> tuple[Decision, str]:
-    return shortened(decision, limit, form.chat, Reader(), tokens)
+    return shortened(decision, limit, lambda d: Reader()(form.chat(d)), tokens)
 
 
 def shown(form: PromptFormat, decision: Decision, prompt: str) -> dict[int, str]:

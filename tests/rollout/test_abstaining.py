@@ -20,7 +20,7 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.action import Abstain
-from swarm_ui.agent_view import AgentView, Pane, paned
+from swarm_ui.agent_view import AgentView, Pane, View
 from swarm_ui.environments import Done, Episodic
 from swarm_ui.graph.shapes import debate
 from swarm_ui.model import Decision
@@ -101,7 +101,7 @@ def test_the_numbers_of_a_pane_lead_to_every_element_and_back(
     count: int, pane: str, data: st.DataObject
 ) -> None:
     screen = long_screen(count)
-    view = paned(screen, Pane(name=pane))
+    view = View(screen, Pane(name=pane).order(screen))
     shown = len(view.observation.elements)
     assert view.partial == (shown < count)
     index = data.draw(st.integers(0, count - 1))

@@ -85,7 +85,6 @@ class Played:
             async for number, episode in rollouts.stream(clicker(), self._jobs):
                 self.numbers.append(number)
                 self.episodes[number] = episode
-        self.losses = rollouts.losses
 
 
 def test_equal_seeds_give_the_episodes_of_the_local_run(tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
     done = Played(tmp_path, asked)
     assert sorted(done.numbers) == [*range(len(asked))]
     assert all(e.success and e.fault is None for e in done.episodes.values())
-    assert done.losses == sum("played again" in line for line in done.told) == 1
+    assert sum("played again" in line for line in done.told) == 1
     time.sleep(1.0)  # Ray tells of it in another thread
     assert capsys.readouterr().out == ""
 
@@ -232,9 +231,3 @@ def test_without_a_number_there_are_as_many_workers_as_the_cluster_holds(tmp_pat
             return await rollout_many(fleet, clicker(), jobs(*range(40)))
 
     assert all(episode.success for episode in asyncio.run(play()))
-
-
-def test_another_version_on_a_node_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_ui.rollout.ray.__version__", "9.9.9")
-    with pytest.raises(ConfigError, match=r"this process 9\.9\.9"):
-        Played(tmp_path, jobs(1))

@@ -22,7 +22,7 @@ def local_ray(*, cpus: int = 8, **resources: float) -> Iterator[str]:
     with (
         tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder,
         ray_environment(Path(folder)),
-        ray_cluster(cpus=cpus, gpus=0, resources=resources) as cluster,
+        ray_cluster(cpus=cpus, resources=resources) as cluster,
     ):
         yield cluster
 

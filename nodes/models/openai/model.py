@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.budget import Budget, guess_tokens, likely_tokens
+from swarm_ui.budget import Budget, guess_tokens
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
@@ -368,7 +368,7 @@ class OpenAIModel:
 
         render = format_named(self._options.prompt_format).chat
         if decision is not None and most is not None:
-            return shortened(decision, most, render, complete, _tokens)
+            return shortened(decision, most, lambda d: complete(render(d)), _tokens)
         bare = request if with_tools else msgspec.structs.replace(request, tools=())
         chat = complete(as_chat(bare, render))
         if not self._options.vision and any(turn.images for turn in chat):
@@ -389,7 +389,7 @@ def _digest(folder: Path) -> str:
 def _guessed(reply: wire.ChatReply, call: ChatCall) -> Usage:
     """An estimate of the usage, for a server that does not report it."""
     written = guess_tokens(reply.text + "".join(each.arguments for each in reply.calls))
-    prompt = likely_tokens(Usage(prompt_tokens=call.most.prompt_tokens))
+    prompt = -(-call.most.prompt_tokens // 3)  # a third of the most
     most = written if call.longest is None else call.longest
     return Usage(prompt_tokens=prompt, completion_tokens=min(written, most))
 

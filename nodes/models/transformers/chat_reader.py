@@ -94,7 +94,9 @@ class ChatReader:
                 )
         else:
             room = self._room(request, again=decision.dropped is not None)
-            decision, read = shortened(decision, room, written, self.prompt, lambda p: len(p.ids))
+            decision, read = shortened(
+                decision, room, lambda d: self.prompt(written(d)), lambda p: len(p.ids)
+            )
         return replace(read, prompt_format=prompt_format, decision=decision)
 
     def written(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.agent_view import Pane, paned
+from swarm_ui.agent_view import Pane, View
 from swarm_ui.environments.coordination import (
     TEST_SEEDS,
     TRAIN_SEEDS,
@@ -52,7 +52,7 @@ def test_unknown_tasks_and_seeds_of_no_split_are_refused(task: str, seed: int) -
 
 
 def rows(problem: Problem, name: str) -> list[tuple[str, str | None]]:
-    view = paned(problem.observation(), Pane(name=name))
+    view = View(problem.observation(), Pane(name=name).order(problem.observation()))
     return [(element.text, element.value) for element in view.observation.elements]
 
 
