@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import msgspec
 import torch
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.files import replacing_folder, write_atomic
+from swarm_ui.files import append_line, replacing_folder, write_atomic
 from swarm_ui.optim.config import TeamConfig, expect_same
 from swarm_ui.optim.credit.trust import Evidence
 from swarm_ui.optim.edges.distribution import EdgeDistribution
@@ -57,12 +58,12 @@ def save(
     edges: EdgeDistribution,
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Write ``metrics.jsonl`` and a checkpoint, and remove the other checkpoints. Raises
-    ``ConfigError`` if a file cannot be written; then the checkpoint before it is whole."""
+    """Append the newest metrics to ``metrics.jsonl``, which also holds what a run logs about its
+    rollouts, write a checkpoint, and remove the others. Raises ``ConfigError`` if a file cannot be
+    written; then the checkpoint before it is whole."""
     path = folder / "checkpoints" / f"iteration-{state.iteration:04d}"
     try:
-        lines = [msgspec.json.encode(metrics) + b"\n" for metrics in state.history]
-        write_atomic(folder / "metrics.jsonl", b"".join(lines))
+        append_line(folder / "metrics.jsonl", msgspec.json.encode(state.history[-1]))
         with replacing_folder(path) as part:
             model.save_adapters(part / "adapters")
             edges.save(part / "edges.safetensors")
@@ -88,14 +89,15 @@ def load(
     config: TeamConfig,
     adapters: Mapping[str, str],
 ) -> TeamState | None:
-    """Restore weights and edges of the last complete iteration. Returns ``None`` if there is no
-    checkpoint.
+    """Restore weights and edges of the last complete iteration, and remove lines of later
+    iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint.
 
     Raises:
         ConfigError: the checkpoint cannot be read, or the run was started with other settings.
     """
     found = sorted((folder / "checkpoints").glob("iteration-*"))
     if not found:
+        _forget(folder / "metrics.jsonl", 0)
         return None
     try:
         state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=TeamState)
@@ -112,4 +114,17 @@ def load(
     edges.load_state_dict(saved.state_dict())
     optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
     model.load_adapters(found[-1] / "adapters")
+    _forget(folder / "metrics.jsonl", state.iteration)
     return state
+
+
+def _forget(metrics: Path, iteration: int) -> None:
+    """Remove the lines from this iteration on, and one that is incomplete."""
+    kept = []
+    for line in metrics.read_bytes().splitlines() if metrics.exists() else ():
+        with suppress(msgspec.DecodeError):
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            if record.get("iteration", -1) < iteration:
+                kept.append(line + b"\n")
+    if metrics.exists():
+        write_atomic(metrics, b"".join(kept))

@@ -22,6 +22,7 @@ from same_run import checkpoints, equal, lines, same_run, weights
 from sent_rollouts import SentRollouts
 
 from swarm_ui import CollabGraph, Completion, ConfigError, Episode, LearningError, Request
+from swarm_ui.files import append_line
 from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, Trust, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.trainer import TeamResult
@@ -143,6 +144,31 @@ def test_a_resumed_run_trusts_its_critic_as_the_whole_one_does(tmp_path: Path) -
     with pytest.raises(Stop):
         resumed(tmp_path / "parts", on_episodes=stop, **trusted())
     same_run(*resumed(tmp_path / "parts", **trusted()), *expected)
+
+
+def test_lines_of_others_stay_and_those_of_an_iteration_that_did_not_end_go(
+    tmp_path: Path,
+) -> None:
+    def log(last: int) -> Any:
+        def note(iteration: int, episodes: object) -> None:
+            append_line(metrics, b'{"kind": "rollouts", "iteration": %d}' % iteration)
+            if iteration == last:
+                raise Stop
+
+        return note
+
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"kind": "evaluation"}\n')
+    with pytest.raises(Stop):
+        run(TinyModel(), tmp_path, config=LESS, on_episodes=log(1))
+    with metrics.open("a") as file:
+        file.write('{"kind": "iteration", "iteration": 99}\n{"torn')
+    resumed(tmp_path, on_episodes=log(9))
+    kinds = [(line["kind"], line.get("iteration")) for line in lines(tmp_path)]
+    assert kinds == [
+        ("evaluation", None),
+        *((kind, k) for k in range(3) for kind in ("rollouts", "iteration")),
+    ]
 
 
 # -- played elsewhere ---------------------------------------------------------------------------
