@@ -39,10 +39,8 @@ class Trainable(Protocol):
     def adapters(self) -> tuple[str, ...]: ...
     @property
     def pad_id(self) -> int: ...
-    def add_adapter(
-        self, name: str, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
-    ) -> None:
-        """Add an adapter that initially changes nothing, or copies another adapter."""
+    def add_adapter(self, name: str, rank: int = 16, alpha: float | None = None) -> None:
+        """Add an adapter that initially changes nothing."""
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
         """In the same order for all adapters of one shape."""

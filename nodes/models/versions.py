@@ -54,14 +54,16 @@ class VersionBook(Generic[Held]):
         Args:
             name: the name of the adapter.
             held: what the version holds.
-            number: its number; ``None``: the next one.
+            number: its number; ``None``: the next one, or the current one if it holds the same.
 
         Raises:
             ConfigError: the number is that of a leased version that holds something else.
         """
+        old = self.numbers.get(name)
         if number is None:
-            number = self._highest.get(name, -1) + 1
-        version, old = f"{name}@{number}", self.numbers.get(name)
+            same = old is not None and self._held[f"{name}@{old}"] == held
+            number = old if same else self._highest.get(name, -1) + 1
+        version = f"{name}@{number}"
         if self._held.get(version, held) != held and self._leases[version]:
             raise ConfigError(
                 f"{version} exists already, and runs still use its other weights; load it when "

@@ -99,18 +99,12 @@ class TinyModel:
         name: str,
         rank: int = 4,
         alpha: float | None = None,
-        copy_from: str | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
         (height, width), kind = self.module.out.shape, self.module.out.dtype
         self.module.low[name] = nn.Parameter(torch.randn(height, rank, generator=draw).to(kind) / 4)
         self.module.high[name] = nn.Parameter(torch.zeros(rank, width, dtype=kind))
         self.versions[name] = 0
-        if copy_from is not None:
-            for ours, theirs in zip(
-                self.adapter_parameters(name), self.adapter_parameters(copy_from), strict=True
-            ):
-                ours.data.copy_(theirs.data)
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
         return [self.module.low[name], self.module.high[name]]

@@ -87,7 +87,14 @@ def words(text: str) -> tuple[str, ...]:
     >>> words("Log-in NOW!")
     ('log', '-', 'in', 'now', '!')
     """
-    return tuple(match.group().lower() for match in _WORD.finditer(text, 0, LONGEST_TEXT))
+    return tuple(word for word, _, _ in _spans(text))
+
+
+@lru_cache(maxsize=65536)
+def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Each word with its place in the text."""
+    found = _WORD.finditer(text, 0, LONGEST_TEXT)
+    return tuple((match.group().lower(), *match.span()) for match in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,6 @@ class ScreenTokenizer:
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         self.pad_id = self._ids["<pad>"]
         self.eos_id = self._ids["<eos>"]
-        self._operations = {kind: self._ids[token] for kind, token in _OPS.items()}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -127,9 +133,10 @@ class ScreenTokenizer:
         """The prompt of a decision. With ``rng`` (in training), the order of slots is random."""
         screen = decision.observation
         goal = words(screen.goal)[:GOAL_WORDS]
-        head: list[str] = [*goal, _surface(screen)]
+        # <ui>: a device, on which the agent ends the task; <page>: the page ends it.
+        surface = "<ui>" if screen.offers("status") else "<page>"
+        head = [*goal, surface, *words(screen.app)[:4]]
         named = {word for word in goal if len(word) > 1} - _STOP_WORDS
-        head += words(screen.app)[:4]
         tail = self._tail(decision)
         body: list[str] = []
         seen = {(past.role, past.label) for past in screen.history}
@@ -195,10 +202,7 @@ class ScreenTokenizer:
 
     def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
         """The next free slot. The order may differ from that of the prompt, so skip used slots."""
-        taken, at = slots.values(), len(slots)
-        here = self._first_slot + order[at]
-        if here not in taken:  # always, if the order is that of the prompt
-            return here
+        taken, at = {*slots.values()}, len(slots)
         ahead = (self._first_slot + slot for slot in (*order[at:], *order[:at]))
         return next(id_ for id_ in ahead if id_ not in taken)
 
@@ -263,7 +267,8 @@ class ScreenTokenizer:
 
     def _possible(self, prompt: Encoded) -> Iterator[tuple[list[int], bool]]:
         """The token ids of each action possible on this screen, and whether free text follows."""
-        screen, ops = prompt.decision.observation, self._operations
+        screen = prompt.decision.observation
+        ops = {kind: self._ids[token] for kind, token in _OPS.items()}
         allowed = screen.actions or _DEFAULT_ACTIONS
         clicks = [ops[kind] for kind in ("click", "long_press", "double_tap") if kind in allowed]
         for element in screen.elements[: prompt.shown]:
@@ -288,11 +293,6 @@ class ScreenTokenizer:
     def free_words(self, prompt: Encoded) -> list[int]:
         """Token ids of free text: the words of the prompt."""
         return sorted({i for i in prompt.ids if i >= self._first_slot})
-
-
-def _surface(screen: Observation) -> str:
-    """``<ui>`` for a device, on which the agent ends the task; ``<page>`` if the page ends it."""
-    return "<ui>" if screen.offers("status") else "<page>"
 
 
 def _target(element: Element) -> list[str]:
@@ -344,13 +344,6 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
     return out
 
 
-@lru_cache(maxsize=65536)
-def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
-    return tuple(
-        (m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text, 0, LONGEST_TEXT)
-    )
-
-
 def _raw(pieces: Sequence[str], decision: Decision) -> str:
     """The words as written in the goal or on the screen, else joined by spaces."""
     if not pieces:
@@ -359,10 +352,9 @@ def _raw(pieces: Sequence[str], decision: Decision) -> str:
     sources = [screen.goal, *(e.label for e in screen.elements)]
     sources += [e.value for e in screen.elements if e.value]
     sources += [past.label for past in screen.history]
-    wanted = list(pieces)
+    wanted = tuple(pieces)
     for source in sources:
-        spans = _spans(source)
-        found = [word for word, _, _ in spans]
+        spans, found = _spans(source), words(source)
         for at in range(len(found) - len(wanted) + 1):
             if found[at : at + len(wanted)] == wanted:
                 return source[spans[at][1] : spans[at + len(wanted) - 1][2]]

@@ -7,8 +7,7 @@ log-probabilities are copied to the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -21,7 +20,6 @@ from swarm_ui.nodes.models.transformers.forwards import (
     Pictures,
     Prefix,
     PrefixStore,
-    common,
     forward,
     forward_cost,
     gaps_allowed,
@@ -54,35 +52,22 @@ class Decoder:
         stops: Collection[int],
         pictures: Pictures | None,
         prefix_bytes: int,
-        same_in_any_batch: bool,
     ) -> None:
-        """``pad_id`` fills a batch up, ``stops`` end a row. ``same_in_any_batch``: the tokens of a
-        row do not depend on the other rows: if two tokens have nearly equal scores, a forward pass
-        of this row alone decides."""
+        """``pad_id`` fills a batch up, ``stops`` end a row."""
         self._network, self._pad_id, self._stops, self._pictures = network, pad_id, stops, pictures
-        self._same_in_any_batch = same_in_any_batch
         self._cost = forward_cost(network)
         self._gaps = gaps_allowed(network, KVCache(network.config))
         self.prefixes = PrefixStore(prefix_bytes if self._gaps else 0)
 
     def probabilities(
-        self, routing: LoraRouting, prompts: Sequence[list[int]], options: Sequence[int]
+        self, routing: LoraRouting, rows: Sequence[Row], options: Sequence[int]
     ) -> list[tuple[float, ...]]:
         """The probability of each option as the first new token, among the options only."""
-        # The first of the prompts that begin alike is read before the others, which reuse it.
-        firsts = [0] + [
-            k
-            for k in range(1, len(prompts))
-            if routing.names[k - 1] != routing.names[k]
-            or 2 * common(prompts[k - 1], prompts[k]) < min(map(len, prompts[k - 1 : k + 1]))
-        ]
         tokens = torch.tensor(options, device=self._network.device)
-        if self.prefixes.max_bytes and len(firsts) < len(prompts):
-            self.read(routing, {k: prompts[k] for k in firsts}, tokens)
-        batch = self.read(routing, dict(enumerate(prompts)), tokens)
+        batch = self.read(routing, {k: row.prompt for k, row in enumerate(rows)}, tokens)
         values = batch.logits[:, 0].double().softmax(1).tolist()
         found = dict(zip(batch.order, map(tuple, values), strict=True))
-        return [found[k] for k in range(len(prompts))]
+        return [found[k] for k in range(len(rows))]
 
     def generate(self, routing: LoraRouting, rows: Sequence[Row]) -> list[Continuation]:
         """Continue every row, of any length; usually one forward per new token for all."""
@@ -93,8 +78,7 @@ class Decoder:
         now, read = [every[k] for k in here], [1] * len(here)
         lengths = attention.sum(1).tolist()
         while True:
-            alone = partial(self._logits_alone, routing, here, now)
-            _advance(logits, now, read, alone if self._same_in_any_batch else None)
+            _advance(logits, now, read)
             unfinished = [at for at, row in enumerate(now) if row.readable]
             if not unfinished:
                 return every
@@ -207,27 +191,8 @@ class Decoder:
         whole = torch.tensor([ids, mask, positions], device=self._network.device)
         return whole[0], whole[1], whole[2]
 
-    def _logits_alone(
-        self, routing: LoraRouting, here: Sequence[int], rows: Sequence[Continuation], at: int
-    ) -> Tensor:
-        """The logits of the next token of one row, ``[words]``, from a forward of it alone."""
-        network, state = self._network, rows[at]
-        ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
-        positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        routing.select_rows([here[at]])
-        try:
-            cache = KVCache(network.config)
-            return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
-        finally:
-            routing.select_rows(here)
 
-
-def _advance(
-    logits: Tensor,
-    rows: Sequence[Continuation],
-    read: Sequence[int],
-    alone: Callable[[int], Tensor] | None,
-) -> None:
+def _advance(logits: Tensor, rows: Sequence[Continuation], read: Sequence[int]) -> None:
     """Choose the next tokens, and add up log-probabilities. ``logits``: ``[rows, tokens, words]``,
     of the tokens that were read, aligned at the end; ``read``: how many tokens of each row."""
     span = logits.shape[1]
@@ -248,8 +213,7 @@ def _advance(
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
     if choosing:
-        own = None if alone is None else lambda k: alone(choosing[k])
-        tokens = torch.cat([tokens, choose(used[len(known) :], [rows[k] for k in choosing], own)])
+        tokens = torch.cat([tokens, choose(used[len(known) :], [rows[k] for k in choosing])])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
     owners = [at for at, *_ in known] + choosing
     both = torch.stack([tokens.double(), gains.double()]).tolist()

@@ -139,8 +139,7 @@ class InProcessModel(Generic[P]):
             prefix_bytes: memory limit for the keys and values of recent prompts. Requests with the
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
             tiny: whether the network has so few weights that each adapter is merged into a copy of
-                them, and a close choice is computed again, so that a reply never depends on the
-                requests that are answered with it.
+                them.
         """
         self.name, self.prompt_format = name, prompt_format
         self.codec, self.pad_id = codec, codec.pad_id
@@ -162,7 +161,6 @@ class InProcessModel(Generic[P]):
             stops=codec.stops,
             pictures=codec.pictures,
             prefix_bytes=prefix_bytes,
-            same_in_any_batch=tiny,
         )
         self._batcher: Batcher[Job, Any] = Batcher(
             self._answer, length=lambda job: len(job.row.prompt)
@@ -291,15 +289,12 @@ class InProcessModel(Generic[P]):
                 rows, adapters = [jobs[k].row for k in here], [jobs[k].adapter for k in here]
                 routed = self.lora.routed(adapters, merged=self._merged)
                 with routed as routing, torch.inference_mode():
-                    if options:
-                        prompts = [row.prompt for row in rows]
-                        found |= zip(
-                            here,
-                            self.decoder.probabilities(routing, prompts, options),
-                            strict=True,
-                        )
-                    else:
-                        found |= zip(here, self.decoder.generate(routing, rows), strict=True)
+                    done: Sequence[Any] = (
+                        self.decoder.probabilities(routing, rows, options)
+                        if options
+                        else self.decoder.generate(routing, rows)
+                    )
+                found |= zip(here, done, strict=True)
         return [found[k] for k in range(len(jobs))]
 
     # -- training -----------------------------------------------------------------------------

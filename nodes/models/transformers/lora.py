@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,33 +155,15 @@ class LoraNetwork:
 
     # -- adding, loading, saving --------------------------------------------------------------
 
-    def add_adapter(
-        self, name: str, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
-    ) -> None:
-        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
-
-        Args:
-            name: its name.
-            rank, alpha: the settings of LoRA; ``alpha`` is twice the rank by default.
-            copy_from: an adapter, whose settings and weights are taken instead.
-
-        Raises:
-            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
-                network cannot have adapters. Nothing was added.
-        """
+    def add_adapter(self, name: str, rank: int = 16, alpha: float | None = None) -> None:
+        """A new LoRA adapter, which changes nothing at first. ``alpha`` is twice the rank by
+        default. Raises ``ConfigError`` if the name exists or cannot be used, or the network cannot
+        have adapters; then nothing was added."""
         with self._changing():
             self._check_new(name)
-            if copy_from is None:
-                alpha = 2 * rank if alpha is None else alpha
-                config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
-                metadata = AdapterMetadata(prompt_format=self.prompt_format)
-            else:
-                metadata = self._known(copy_from).metadata
-                known: Any = self._network.peft_config
-                config = deepcopy(known[copy_from])
-            self._add(name, config, metadata)
-            if copy_from is not None:
-                self._fill(name, self._live[copy_from].weights)
+            alpha = 2 * rank if alpha is None else alpha
+            config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
+            self._add(name, config, AdapterMetadata(prompt_format=self.prompt_format))
 
     def load_adapters(self, folder: Path | str) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
@@ -206,7 +187,8 @@ class LoraNetwork:
         """Load one adapter in peft's own format, also while requests are in flight.
 
         Returns:
-            Its version; the next one if the name exists. An older version that is leased is kept.
+            Its version; the next one if the name has other weights. An older version that is
+            leased is kept.
 
         Raises:
             ConfigError: the folder holds no plain LoRA adapter that fits this model.
@@ -263,10 +245,12 @@ class LoraNetwork:
     def _replace(
         self, adapter: PlainAdapter, metadata: AdapterMetadata, name: str, number: int | None
     ) -> str:
-        with self._changing(), torch.random.fork_rng(devices=[]):
+        with self._changing(), torch.random.fork_rng(devices=[]), torch.no_grad():
             self._delete(name)
             self._add(name, adapter.config, metadata)
-            self._fill(name, adapter.weights)
+            for layer, (down, up, _) in adapter.weights.items():
+                self._live[name].weights[layer].down.copy_(down)
+                self._live[name].weights[layer].up.copy_(up)
             return self._publish(name, number)
 
     # -- peft ---------------------------------------------------------------------------------
@@ -296,12 +280,6 @@ class LoraNetwork:
         self._live[name] = _Live(weights, metadata, parameters)  # type: ignore[arg-type]
         self._settle()
 
-    @torch.no_grad()
-    def _fill(self, name: str, weights: AdapterWeights) -> None:
-        for layer, (down, up, _) in weights.items():
-            self._live[name].weights[layer].down.copy_(down)
-            self._live[name].weights[layer].up.copy_(up)
-
     def _delete(self, name: str) -> None:
         network = self._network
         if isinstance(network, PeftModel) and name in network.peft_config:
@@ -318,9 +296,6 @@ class LoraNetwork:
         for live in self._live.values():
             for parameter in live.parameters:  # peft stops the gradients of inactive adapters
                 parameter.requires_grad_(True)
-        self._base_parameters = [
-            parameter for key, parameter in self.network.named_parameters() if ".lora_" not in key
-        ]
         # Versions that are leased may change layers that peft does not change any more.
         adapted = {key for version in self.book for key in self.book[version].adapter.weights}
         self._layers = {
@@ -375,24 +350,18 @@ class LoraNetwork:
         return None if version is None else self.book[version].adapter
 
     def _refresh(self, name: str) -> None:
-        """Publish the live weights of an adapter if they differ from the current version, and are
-        not in training."""
+        """Publish the live weights of an adapter if they have changed and are not in training."""
         live = self._live[name]
         if not self.in_use_here() and live.seen != _state(live.parameters):
-            number = self.book.numbers.get(name)
-            if number is None or self._freeze(name) is not self.book[f"{name}@{number}"].adapter:
-                self._publish(name, None)
+            self._publish(name, None)
 
     def _publish(self, name: str, number: int | None) -> str:
-        """Publish the live weights under a number; ``None``: the next one."""
-        held = Published(self._freeze(name), self._live[name].metadata)
-        return self.book.publish(name, held, number)
-
-    def _freeze(self, name: str) -> FrozenAdapter:
+        """Publish the live weights under a number; ``None``: see ``VersionBook.publish``."""
         live = self._live[name]
         live.seen = _state(live.parameters)
         made = FrozenAdapter(live.weights, self.network.dtype)
-        return self._frozen.setdefault(made.digest, made)
+        made = self._frozen.setdefault(made.digest, made)
+        return self.book.publish(name, Published(made, live.metadata), number)
 
     # -- in use -------------------------------------------------------------------------------
 

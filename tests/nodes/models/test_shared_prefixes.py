@@ -102,7 +102,11 @@ def copies(prefix_bytes: int = 2**28) -> CausalModel:
     """A team's model: four agents with copies of one adapter."""
     made = model(prefix_bytes=prefix_bytes, adapters=1)
     for k in range(1, 4):
-        made.add_adapter(f"agent_{k}", copy_from="agent_0")
+        made.add_adapter(f"agent_{k}", rank=4, alpha=16)
+        pairs = zip(*map(made.adapter_parameters, (f"agent_{k}", "agent_0")), strict=True)
+        with torch.no_grad():
+            for own, other in pairs:
+                own.copy_(other)
     return made
 
 
