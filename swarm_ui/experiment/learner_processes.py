@@ -31,11 +31,9 @@ def join_processes() -> Processes | None:
 def placed(section: AnyModel, processes: Processes | None) -> AnyModel:
     """The model of one process: each has a device of its own. Raises ``ConfigError`` if the setting
     names one device, or distributes the layers over all of them."""
-    from swarm_ui.nodes.models.transformers.causal_model import SPREAD
-
     if processes is None or not isinstance(section, Language) or section.device == "cpu":
         return section
-    if ":" in section.device or section.device in SPREAD:
+    if ":" in section.device or section.device == "auto":
         raise ConfigError(f"model.device: with {processes.size} processes, expected cpu or a kind "
                           f"such as cuda, got '{section.device}'")  # fmt: skip
     return section.model_copy(update={"device": f"{section.device}:{processes.local_rank}"})

@@ -26,7 +26,7 @@ def test_vision_opens_a_model_that_is_shown_the_screenshot(tmp_path: Path) -> No
     reader.save_pretrained(folder)
     section = Language(name=str(folder), vision=True, prompt_format="compact", prompt_tokens=900)
     model = load_in_process(section)
-    assert isinstance(model, VisionModel) and model.prompt_tokens == 900
+    assert isinstance(model, VisionModel) and model.codec.reader.prompt_tokens == 900
     asyncio.run(one_decision(model))
 
 

@@ -32,8 +32,6 @@ from swarm_ui.nodes.models.transformers.grammar import ReplyGrammar, ReplyGramma
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, loading
 from swarm_ui.prompts import format_named
 
-SPREAD = ("auto", "balanced", "sequential")
-"""Ways in which accelerate distributes layers over devices."""
 PREFIX_BYTES = 512 * 2**20
 """Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
 _TURNS = (("user", "question"), ("assistant", "reply"))
@@ -142,8 +140,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is in offline mode.
             device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
-                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
-                over all devices.
+                ``"auto"``: accelerate distributes the layers over all devices.
             dtype: the type of the weights; ``"auto"``: as saved, but float32 instead of bfloat16
                 on a processor without instructions for it, which is many times as slow in it.
             name: the model's name in traces; the folder's by default.
@@ -153,7 +150,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             ConfigError: there is no such model, or not all of its parts.
         """
         auto_network, auto_reader, what = cls.loaders
-        options = {"device_map": device} if device in SPREAD else {}
+        options = {"device_map": device} if device == "auto" else {}
         if isinstance(folder_or_name, Path) and not folder_or_name.is_dir():
             raise ConfigError(f"no model in '{folder_or_name}': there is no such folder")
         with loading(
@@ -209,11 +206,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
     def tokenizer(self) -> Any:
         """The tokenizer of transformers."""
         return self.codec.tokenizer
-
-    @property
-    def prompt_tokens(self) -> int | None:
-        """The most tokens of the prompt of a decision; ``None``: the rest of the context."""
-        return self.codec.reader.prompt_tokens
 
     async def probabilities(
         self, requests: Sequence[Request], options: Sequence[str]

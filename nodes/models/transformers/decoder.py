@@ -150,9 +150,7 @@ class Decoder:
         ])  # fmt: skip
         cache = KVCache(network.config)
         if before:
-            cache.begin([prefixes[k] for k in prompts], longest)
-            ends = [[p[known[k] - 1] if known[k] else pad] for k, p in prompts.items()]
-            cache.last_ids = torch.tensor(ends, device=network.device)
+            cache.begin([prefixes[k] for k in prompts], longest, pad)
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
         logits = forward(
@@ -169,7 +167,6 @@ class Decoder:
         place = [at for at, first in enumerate(firsts) for _ in rows[first]]
         own = [states[firsts[at]] for at in place]
         cache.begin(own, 0)
-        cache.last_ids = torch.tensor([each.ids[-1:] for each in own], device=device)
         lengths = torch.tensor([[len(each.ids)] for each in own], device=device)
         most = int(lengths.max())
         attention = (torch.arange(most, device=device) >= most - lengths).long()

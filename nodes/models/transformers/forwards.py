@@ -221,11 +221,13 @@ class KVCache(DynamicCache):
         """Whether every layer holds all tokens."""
         return all(type(layer) is KVLayer for layer in self.layers)
 
-    def begin(self, rows: Sequence[Prefix | None], room: int) -> None:
-        """Start with the states of some rows, aligned at their ends; ``None``: none. ``room``:
-        tokens that come next."""
+    def begin(self, rows: Sequence[Prefix | None], room: int, pad_id: int = 0) -> None:
+        """Start with the states of some rows, aligned at their ends; ``None``: none, and the token
+        before is ``pad_id``. ``room``: tokens that come next."""
         some = next(row for row in rows if row is not None)
         end = max(len(row.ids) for row in rows if row is not None)
+        ends = [[pad_id] if row is None else row.ids[-1:] for row in rows]
+        self.last_ids = torch.tensor(ends, device=some.keys.device)
         both: list[Tensor] = []
         for part in (some.keys, some.values):
             # One buffer for all layers: far fewer operations than one for each.
