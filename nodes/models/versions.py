@@ -61,8 +61,10 @@ class VersionBook(Generic[Held]):
         """
         old = self.numbers.get(name)
         if number is None:
-            same = old is not None and self._held[f"{name}@{old}"] == held
-            number = old if same else self._highest.get(name, -1) + 1
+            if old is not None and self._held[f"{name}@{old}"] == held:
+                number = old
+            else:
+                number = self._highest.get(name, -1) + 1
         version = f"{name}@{number}"
         if self._held.get(version, held) != held and self._leases[version]:
             raise ConfigError(
