@@ -55,11 +55,8 @@ class MiniWob(Benchmark):
         return all_html_tasks()
 
     def split_tasks(self, split: str) -> Sequence[str]:
-        if split == "practice":
-            return PRACTICE_TASKS
-        if split == "blind":
-            return blind_tasks()
-        return all_html_tasks() if split == "all" else REFERENCE_TASKS
+        fixed = {"reference": REFERENCE_TASKS, "practice": PRACTICE_TASKS}
+        return fixed.get(split) or (blind_tasks() if split == "blind" else all_html_tasks())
 
     def test_split(self) -> str:
         return split_of(self.tasks) if self.tasks else "reference"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         BrowserContext,
         CDPSession,
         Page,
-        Playwright,
         ViewportSize,
     )
 
@@ -170,7 +169,7 @@ class Chromium:
 
     def __init__(self, *, flags: Sequence[str] = ()) -> None:
         self._flags = flags
-        self._driver: Playwright | None = None
+        self._running = contextlib.AsyncExitStack()
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
         self.downloads = Path()
@@ -216,11 +215,14 @@ class Chromium:
         except ImportError as error:
             raise MissingExtra("web", "a browser", "playwright") from error
 
-        self._driver = await async_playwright().start()
-        self.downloads = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
+        folder = tempfile.TemporaryDirectory(
+            prefix="swarm-ui-downloads-", ignore_cleanup_errors=True
+        )
+        self.downloads = Path(self._running.enter_context(folder))
+        driver = await self._running.enter_async_context(async_playwright())
         root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for root
         try:
-            return await self._driver.chromium.launch(
+            return await driver.chromium.launch(
                 executable_path=binary,
                 args=[*_FLAGS, *self._flags],
                 chromium_sandbox=not root,
@@ -234,13 +236,5 @@ class Chromium:
 
     async def close(self) -> None:
         """End the browser; safe to call twice."""
-        browser, self._browser = self._browser, None
-        driver, self._driver = self._driver, None
-        if browser is not None:
-            with contextlib.suppress(EnvironmentFault):
-                await answered(browser.close())
-        if driver is not None:
-            await driver.stop()
-        downloads, self.downloads = self.downloads, Path()
-        if downloads != Path():
-            await asyncio.to_thread(shutil.rmtree, downloads, ignore_errors=True)
+        self._browser = None
+        await self._running.aclose()  # the end of the driver ends the browser

@@ -22,7 +22,6 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
@@ -61,7 +60,6 @@ class BrowserGymProcess(ProcessEnvironment):
         benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
         python: the Python to run; by default the one named by :data:`PYTHON`.
         screenshots: put a PNG into every observation.
-        log: file to which BrowserGym's output is appended; ``None`` drops the output.
 
     Raises:
         ConfigError: no Python is named.
@@ -73,7 +71,6 @@ class BrowserGymProcess(ProcessEnvironment):
         *,
         python: str | None = None,
         screenshots: bool = False,
-        log: Path | None = None,
     ) -> None:
         python = python or os.environ.get(PYTHON)
         if not python:
@@ -84,7 +81,6 @@ class BrowserGymProcess(ProcessEnvironment):
             {"benchmark": benchmark, "screenshots": screenshots, "browser": browser},
             name=f"browsergym/{benchmark}",
             python=python,
-            log=log,
         )
 
 

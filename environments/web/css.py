@@ -34,29 +34,30 @@ def large(rect: Rect) -> bool:
     return rect[2] - rect[0] >= LEAST and rect[3] - rect[1] >= LEAST
 
 
-def reach(flows: Sequence[str], scrolled: Rect, seen: Rect, base: Rect) -> Rect:
+def flows(style: Style) -> Sequence[str]:
+    """How a box overflows on the two axes."""
+    return style["overflow-x"], style["overflow-y"]
+
+
+def reach(
+    flows: Sequence[str], style: Style, own: Rect, offset: Sequence[float], base: Rect
+) -> Rect:
     """Where the content of a box can be seen, if need be by scrolling the box.
 
     Args:
-        flows: the styles ``overflow-x`` and ``overflow-y``.
-        scrolled: the area to which scrolling leads.
-        seen: the visible part of the box.
+        flows: how it overflows on the two axes.
+        style: its styles.
+        own: the box.
+        offset: how far it is scrolled, and the size of its content.
         base: where the content can be seen if the box does not clip it.
     """
-    x, y = (
-        scrolled if flow in ("auto", "scroll") else base if flow == "visible" else seen
-        for flow in flows
-    )
-    return x[0], y[1], x[2], y[3]
-
-
-def scrolled(own: Rect, offset: Sequence[float], style: Style) -> Rect:
-    """The area to which scrolling a box leads; ``offset``: how far it is scrolled, and the size of
-    its content."""
-    x, y, width, height = offset
+    right, down, width, height = offset
     width, height = max(width, own[2] - own[0]), max(height, own[3] - own[1])
-    left = own[2] - x - width if style["direction"] == "rtl" else own[0] - x
-    return left, own[1] - y, left + width, own[1] - y + height
+    left = own[2] - right - width if style["direction"] == "rtl" else own[0] - right
+    whole = left, own[1] - down, left + width, own[1] - down + height
+    areas = {"auto": whole, "scroll": whole, "visible": base}
+    x, y = (areas.get(flow, common(own, base)) for flow in flows)
+    return x[0], y[1], x[2], y[3]
 
 
 def cut_away(style: Style, own: Rect) -> bool:
@@ -69,11 +70,10 @@ def cut_away(style: Style, own: Rect) -> bool:
     name, _, shape = style["clip-path"].partition("(")
     if name == "inset":
         edges = shape[:-1].partition(" round ")[0].split()
-        top, right, bottom, left = (edges * 4)[:4] if len(edges) < 3 else [*edges, edges[1]][:4]
-        return not large((
-            pixels(left, width), pixels(top, height),
-            width - pixels(right, width), height - pixels(bottom, height),
-        ))  # fmt: skip
+        edges = (edges * 4)[:4] if len(edges) < 3 else [*edges, edges[1]]
+        top, bottom = (pixels(edge, height) for edge in edges[:3:2])
+        right, left = (pixels(edge, width) for edge in edges[1:4:2])
+        return not large((left, top, width - right, height - bottom))
     numbers = re.findall(r"\d+(?:\.\d+)?", shape.partition(" at ")[0])
     return name in ("circle", "ellipse", "polygon") and not any(map(float, numbers))
 

@@ -238,11 +238,10 @@ class WebEnvironment(Episodic):
         tab, seen, view = session.front, await self._read(session), self._view
         tab.title, self._tabs = seen.title, (tab, *session.tabs)
         bar = [
-            Element(role="tab", text=one.title or one.url, selected=one is tab)
-            for one in session.tabs
+            *(Element(role="tab", text=t.title or t.url, selected=t is tab) for t in session.tabs),
+            *map(Element.button, ("New tab", "Close tab")[: len(session.tabs)]),
+            Element.field("Address", tab.url),
         ]
-        bar += map(Element.button, ("New tab", "Close tab")[: len(session.tabs)])
-        bar.append(Element.field("Address", tab.url))
         files = [Element.line(f"Downloaded {name}") for name in session.downloads]
         listed = enumerate((*bar, *seen.elements, *files))
         elements = tuple(replace(element, index=k) for k, element in listed)

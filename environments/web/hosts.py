@@ -84,16 +84,14 @@ def _rules(entry: str) -> list[tuple[str, int]]:
         return [("*", 0)]
     parts = _split(entry if "://" in entry else f"//{entry}")
     host = _host(parts)
-    if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS):
+    every = host.startswith("*.")
+    if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS) or (every and parts.port):
         raise ConfigError(
-            f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name or a "
-            "URL with http or https, such as shop.example or 127.0.0.1:8080"
+            f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name (for "
+            "every port, so without one) or a URL with http or https, such as 127.0.0.1:8080"
         )
-    if not host.startswith("*."):
-        return [(host, port) for port in ((parts.port,) if parts.port else (80, 443))]
-    if parts.port:
-        raise ConfigError(f"allowed hosts: {entry!r}: *.name allows every port; leave the port out")
-    return [(host, 0)]
+    ports = (0,) if every else (parts.port,) if parts.port else (80, 443)
+    return [(host, port) for port in ports]
 
 
 def web_url(text: str) -> str:

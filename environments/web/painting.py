@@ -170,12 +170,10 @@ class Frame:
         roots = [self.style(k) for k in self._entries if self.tags[k] in _ROOTS][:2]
         if not roots:
             return window, window
-        flows = [(one["overflow-x"], one["overflow-y"]) for one in roots]
-        flow = next((one for one in flows if one != _VISIBLE), _VISIBLE)
+        flows = next((one for one in map(css.flows, roots) if one != _VISIBLE), ("auto", "auto"))
+        flows = ["auto" if one == "visible" else one for one in flows]
         size = document.get("contentWidth", 0), document.get("contentHeight", 0)
-        area = css.scrolled(window, (*at[2:], *size), roots[0])
-        sides = ["auto" if one == "visible" else one for one in flow]
-        return css.reach(sides, area, window, window), window
+        return css.reach(flows, roots[0], window, (*at[2:], *size), window), window
 
     def _entered(self, place: int, outer: _Inside) -> _Inside:
         """How the content of a node is painted; its own box is added to the painted ones."""
@@ -208,14 +206,13 @@ class Frame:
 
     def _content(self, place: int, style: Style, own: Rect, base: Rect) -> Rect:
         """Where the content of an element can be seen, if need be by scrolling it."""
-        flows = style["overflow-x"], style["overflow-y"]
+        flows = css.flows(style)
         if flows == _VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
             return base
-        seen = css.common(own, base)
-        if not css.large(seen):
+        if not css.large(css.common(own, base)):
             return css.NOWHERE
         offset = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
-        return css.reach(flows, css.scrolled(own, offset, style), seen, base)
+        return css.reach(flows, style, own, offset, base)
 
     def _add(self, place: int, style: Style, seen: Rect, order: Order, alpha: float) -> None:
         """Record a box that may be visible."""

@@ -261,9 +261,7 @@ class Session:
         page.on("close", self._closed)
         page.on("download", lambda download: self._later(self._fetch(download)))
         page.on("websocket", lambda socket: self._refuse(socket.url))
-        opening = self._later(self._open(page))
-        self._opening.add(opening)
-        opening.add_done_callback(self._opening.discard)
+        self._later(self._open(page), self._opening)
 
     async def _open(self, page: Page) -> None:
         try:
@@ -344,13 +342,13 @@ class Session:
             self._notes.append(note)
             self._arriving -= 1
 
-    def _later(self, waiting: Awaitable[Any]) -> asyncio.Task[Any]:
+    def _later(self, waiting: Awaitable[Any], *groups: set[asyncio.Task[Any]]) -> None:
         """Do something without waiting for it; a failure is ignored."""
         task = asyncio.ensure_future(waiting)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for group in (self._tasks, *groups):
+            group.add(task)
+            task.add_done_callback(group.discard)
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return task
 
 
 class WebBrowser(Chromium):

@@ -95,8 +95,8 @@ def html(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @upstream
-async def test_pages_of_browsergyms_miniwob_are_solved(html: None, tmp_path: Path) -> None:
-    environment = BrowserGymProcess("miniwob", log=tmp_path / "log")
+async def test_pages_of_browsergyms_miniwob_are_solved(html: None) -> None:
+    environment = BrowserGymProcess("miniwob")
     try:
         for task, replies in SOLVED.items():
             observation = await environment.reset(task=task, seed=3)
