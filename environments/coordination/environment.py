@@ -35,8 +35,6 @@ from swarm_ui.observation import Observation
 
 LONGEST = 40
 """Maximum number of characters of an agent's answer. No valid answer is longer."""
-
-
 Answers = Mapping[str, str]
 
 

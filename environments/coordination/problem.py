@@ -174,8 +174,14 @@ def draw_problem(task: str, seed: int) -> Problem:
     """
     import networkx as nx
 
-    kind, family, size = parts_of(task)
-    pool = names_of(seed)
+    if task not in task_names():
+        sizes = ", ".join(map(str, (*SMALL, *LARGE)))
+        raise ConfigError(
+            f"coordination: no task {task!r}; expected KIND-FAMILY-SIZE with a kind of "
+            f"{', '.join(KINDS)}, a family of {', '.join(FAMILIES)} and a size of {sizes}"
+        )
+    kind, family, count = cast(tuple[Kind, Family, str], task.split("-"))
+    pool, size = names_of(seed), int(count)
     rng = random.Random(derive(seed, "coordination", family, size))
     graph = draw_network(family, size, rng)
     names = rng.sample(pool, size)
@@ -196,22 +202,6 @@ def task_names(sizes: tuple[int, ...] = (*SMALL, *LARGE)) -> tuple[str, ...]:
     """The tasks with these numbers of agents, such as ``"colouring-smallworld-16"``."""
     return tuple(
         f"{kind}-{family}-{size}" for size in sizes for kind in KINDS for family in FAMILIES
-    )
-
-
-def parts_of(task: str) -> tuple[Kind, Family, int]:
-    """The parts of the name of a task: kind, family of networks, and number of agents.
-
-    Raises:
-        ConfigError: there is no such task.
-    """
-    if task in task_names():
-        kind, family, size = task.split("-")
-        return cast(Kind, kind), cast(Family, family), int(size)
-    sizes = ", ".join(map(str, (*SMALL, *LARGE)))
-    raise ConfigError(
-        f"coordination: no task {task!r}; expected KIND-FAMILY-SIZE with a kind of "
-        f"{', '.join(KINDS)}, a family of {', '.join(FAMILIES)} and a size of {sizes}"
     )
 
 

@@ -17,7 +17,7 @@ from swarm_ui.environments.phone.kinds import Assignment, draw
 from swarm_ui.environments.phone.solver import UNREACHABLE, solve
 from swarm_ui.environments.phone.state import Device, Widget
 from swarm_ui.environments.phone.templates import TEMPLATES
-from swarm_ui.environments.phone.view import View, last_page, view, widgets
+from swarm_ui.environments.phone.view import View, view, widgets
 from swarm_ui.observation import Element, Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
@@ -218,8 +218,9 @@ def _scroll(device: Device, action: Action) -> str:
     forward = action.direction in ("down", "right")
     if action.action_type == "swipe":  # the finger moves opposite to the view
         forward = not forward
-    page = device.page + (1 if forward else -1)
-    if not 0 <= page <= last_page(device):
+    before, device.page = device.page, device.page + (1 if forward else -1)
+    shown = widgets(device)
+    if shown[0].scrollable or not any(widget.scrollable for widget in shown):
+        device.page = before
         return "nothing to scroll there"
-    device.page = page
     return ""

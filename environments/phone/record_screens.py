@@ -40,10 +40,10 @@ def app_screen(app: App, device: Device, screen: Screen) -> list[Widget]:
         table = next(table for table in app.tables if table.name == screen.of)
         return record_screen(device, table, screen)
     if kind == "choice":
+        key, value = screen.of, device.settings[screen.of]
         return [
-            Widget("radio", option, None, option == device.settings[screen.of], effect)
-            for option in app.settings[screen.of].choices
-            for effect in (SetSetting(screen.of, option),)
+            Widget("radio", option, None, option == value, SetSetting(key, option))
+            for option in app.settings[key].choices
         ]
     if kind == "missing":
         return [Widget("label", f"nothing found for {screen.of}")]
@@ -101,27 +101,20 @@ def listing(device: Device, table: Table) -> list[Widget]:
 
 def record_list(device: Device, table: Table, opens: str) -> list[Widget]:
     """The titles of records; a tap opens the screen of kind ``opens``."""
-    rows = device.tables[table.name].items()
-    return paged(
-        device,
-        [
-            Widget("item", row[table.title], effect=Go(table.screen(opens, key)))
-            for key, row in rows
-        ],
-    )
+    rows = [
+        Widget("item", row[table.title], effect=Go(table.screen(opens, key)))
+        for key, row in device.tables[table.name].items()
+    ]
+    return paged(device, rows)
 
 
 def paged(device: Device, rows: list[Widget]) -> list[Widget]:
-    """The current page of a list, with a label if there are more pages."""
+    """The current page of a list, with a label if there are more pages; beyond the last one, and
+    before the first, only the label."""
     if len(rows) > UNPAGED_ROWS:
         shown = rows[device.page * PAGE_ROWS : (device.page + 1) * PAGE_ROWS]
         return [*shown, Widget("label", "more", scrollable=True)]
     return rows or [Widget("label", "empty")]
-
-
-def last_page_of(rows: int) -> int:
-    """Number of the last page of a list, counted from 0."""
-    return 0 if rows <= UNPAGED_ROWS else -(-rows // PAGE_ROWS) - 1
 
 
 def detail(table: Table, identity: int, row: Row) -> list[Widget]:
@@ -148,10 +141,9 @@ def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
         if field.kind == "text":
             widgets.append(Widget("field", field.name, value, field=field.name))
         else:
-            widgets.extend(
-                Widget("radio", choice, None, choice == value, Choose(field.name, choice))
-                for choice in field.choices
-            )
+            for one in field.choices:
+                effect = Choose(field.name, one)
+                widgets.append(Widget("radio", one, None, one == value, effect))
     widgets.append(Widget("button", table.save, effect=save))
     widgets.append(Widget("button", table.cancel, effect=Back()))
     return widgets

@@ -7,12 +7,14 @@ solves it but fails its twin, so the scores of both together show whether an age
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
+from swarm_ui.environments.phone import kinds
 from swarm_ui.environments.phone.apps import MODES, PHONE, SWITCHES, reply_path
 from swarm_ui.environments.phone.goal import Goal, Want
 from swarm_ui.environments.phone.kinds import (
@@ -22,8 +24,6 @@ from swarm_ui.environments.phone.kinds import (
     Drawn,
     Kind,
     Template,
-    TemplateSplit,
-    both,
     copy,
     create,
     deleted,
@@ -35,28 +35,6 @@ from swarm_ui.environments.phone.state import Device, Screen, Table
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 _SWITCHES = {**SWITCHES, "player": MODES}
 """Screen -> the switches on it."""
-
-
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template in the file."""
-
-    name: str
-    split: TemplateSplit
-    kind: str
-    table: str = ""
-    fields: tuple[str, ...] = ()
-    """Fields that it is about; for settings, the choice, or the screens with the switches."""
-    into: str = ""
-    """The table of the new record, for a value that is copied."""
-    given: tuple[str, ...] = ()
-    """Fields of the new record that the text gives."""
-    both: tuple[str, ...] = ()
-    """The two templates of which it consists."""
-    count: int = 1
-    far: bool = False
-    """The list must be scrolled."""
-    texts: tuple[str, ...] = ()
-    """Goal texts; none: those of the kind."""
 
 
 def _about(table: str, *fields: str, count: int = 1) -> About:
@@ -83,42 +61,55 @@ def _usual_texts(kind: str, table: Table, field: str) -> tuple[str, ...]:
     }.get(kind, (f"{table.delete} the {name} {{title}}", f"{table.delete} {{title}} from {app}"))
 
 
-def _template(entry: _Entry, made: Mapping[str, Template]) -> Template:
-    """A template; ``made``: those before it."""
-    kind, texts, rows = _KINDS.get(entry.kind), entry.texts, (3, 5)
+def _template(
+    made: Mapping[str, Template],
+    *,
+    kind: str,
+    table: str = "",
+    fields: Sequence[str] = (),
+    into: str = "",
+    given: Sequence[str] = (),
+    both: Sequence[str] = (),
+    count: int = 1,
+    far: bool = False,
+    **entry: Any,
+) -> Template:
+    """A template of ``templates.json``.
+
+    Args:
+        made: those before it.
+        fields: what it is about; for settings, the choice, or the screens with the switches.
+        into: the table of the new record, for a value that is copied.
+        given: fields of the new record that the text gives.
+        both: the two templates of which it consists.
+        far: the list must be scrolled.
+        entry: ``name``, ``split``, and ``texts``, if they are not those of the kind.
+    """
+    made_of, rows = _KINDS.get(kind), (3, 5)
     draw: Draw
-    if entry.both:
-        one, two = (made[name] for name in entry.both)
-        draw, steps, apps = both(one.draw, two.draw), 12, (*one.apps, *two.apps)
-    elif kind is None:
-        origin, into = _about(entry.table, *entry.fields), _about(entry.into, *entry.given)
-        draw, steps = partial(copy, origin, into), 8 + len(entry.given)
-        apps = (origin.app.name, into.app.name)
-    elif entry.table:
-        table = PHONE.tables[entry.table]
-        fields = (table.switches[0].name,) if entry.kind == "toggle" else entry.fields
-        several = entry.count if entry.kind == "check" else len(fields)
-        draw = partial(kind.draw, _about(entry.table, *fields, count=entry.count))
-        steps, apps = kind.steps(len(table.trail), several) + entry.far, (table.app,)
-        texts = texts or _usual_texts(entry.kind, table, *fields[:1] or ("",))
-        rows = (9, 12) if entry.far else (max(3, entry.count + 1), 5)
+    if both:
+        one, two = (made[name] for name in both)
+        draw, steps, apps = kinds.both(one.draw, two.draw), 12, (*one.apps, *two.apps)
+    elif made_of is None:
+        origin, target = _about(table, *fields), _about(into, *given)
+        draw, steps = partial(copy, origin, target), 8 + len(given)
+        apps = (origin.app.name, target.app.name)
+    elif table:
+        shown = PHONE.tables[table]
+        fields = (shown.switches[0].name,) if kind == "toggle" else fields
+        draw = partial(made_of.draw, _about(table, *fields, count=count))
+        several = count if kind == "check" else len(fields)
+        steps, apps = made_of.steps(len(shown.trail), several) + far, (shown.app,)
+        entry = {"texts": _usual_texts(kind, shown, *fields[:1] or ("",)), **entry}
+        rows = (9, 12) if far else (max(3, count + 1), 5)
     else:
-        keys = tuple(key for name in entry.fields for key in _SWITCHES.get(name, (name,)))
+        keys = tuple(key for name in fields for key in _SWITCHES.get(name, (name,)))
         path = PHONE.places[keys[0]].path if keys else (Screen("settings"),)
-        draw = partial(
-            kind.draw, About(app=PHONE.apps[path[0].app], fields=keys, count=entry.count)
-        )
-        steps, apps = entry.count * kind.steps(len(path)), (path[0].app,) if keys else ()
-    return Template(
-        name=entry.name,
-        split=entry.split,
-        kind=entry.kind,
-        apps=apps,
-        draw=draw,
-        steps=steps,
-        texts=texts,
-        rows=rows,
-    )
+        about = About(app=PHONE.apps[path[0].app], fields=keys, count=count)
+        draw, steps = partial(made_of.draw, about), count * made_of.steps(len(path))
+        apps = (path[0].app,) if keys else ()
+    entry["texts"] = tuple(entry["texts"])
+    return Template(kind=kind, apps=apps, draw=draw, steps=steps, rows=rows, **entry)
 
 
 def _open(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -142,7 +133,7 @@ def _delete_similar(about: About, sampler: Sampler, device: Device) -> Drawn:
 
 
 def _create_two(about: About, sampler: Sampler, device: Device) -> Drawn:
-    return both(partial(create, about), partial(create, about))(sampler, device)
+    return kinds.both(partial(create, about), partial(create, about))(sampler, device)
 
 
 def _reply(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -166,8 +157,8 @@ _KINDS: Mapping[str, Kind] = {
 def _core() -> dict[str, Template]:
     text = files(__package__).joinpath("templates.json").read_bytes()
     made: dict[str, Template] = {}
-    for entry in msgspec.json.decode(text, type=tuple[_Entry, ...]):
-        made[entry.name] = _template(entry, made)
+    for entry in msgspec.json.decode(text):
+        made[entry["name"]] = _template(made, **entry)
     return made
 
 

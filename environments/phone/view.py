@@ -9,7 +9,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.effects import Launch
-from swarm_ui.environments.phone.record_screens import app_screen, last_page_of
+from swarm_ui.environments.phone.record_screens import app_screen
 from swarm_ui.environments.phone.sampling import POOLS
 from swarm_ui.environments.phone.state import Device, Screen, Widget
 from swarm_ui.observation import Element
@@ -24,16 +24,13 @@ _MOST_ELEMENTS = 40
 _COLUMNS, _ICON, _CELL, _LINE = 4, 92, 125, 150
 
 ROWS: tuple[Box, ...] = tuple(
-    (MARGIN, TOP + k * ROW, WIDTH - MARGIN, TOP + k * ROW + ROW - 8) for k in range(_MOST_ELEMENTS)
+    (MARGIN, top, WIDTH - MARGIN, top + ROW - 8)
+    for top in range(TOP, TOP + _MOST_ELEMENTS * ROW, ROW)
 )
 _ICONS: tuple[Box, ...] = tuple(
-    (
-        MARGIN + k % _COLUMNS * _CELL + 16,
-        TOP + k // _COLUMNS * _LINE,
-        MARGIN + k % _COLUMNS * _CELL + 16 + _ICON,
-        TOP + k // _COLUMNS * _LINE + _ICON + 30,
-    )
-    for k in range(_MOST_ELEMENTS)
+    (left, top, left + _ICON, top + _ICON + 30)
+    for top in range(TOP, TOP + _MOST_ELEMENTS // _COLUMNS * _LINE, _LINE)
+    for left in range(MARGIN + 16, MARGIN + 16 + _COLUMNS * _CELL, _CELL)
 )
 _DECOYS = tuple(Widget("button", text) for text in POOLS["distractors"])
 _PASSIVE = frozenset(("label", "dialog"))
@@ -57,17 +54,6 @@ def title(device: Device) -> str:
     if screen.kind == "list":
         return f"{screen.app} {screen.of}s" if screen.of else screen.app
     return f"{screen.app} {screen.kind}"
-
-
-def last_page(device: Device) -> int:
-    """Number of the last page of the current list; 0 if it does not scroll."""
-    screen = device.screen
-    if screen is None:
-        return 0
-    table = device.catalogue.apps[screen.app].lists.get(screen)
-    if screen.kind == "remove":
-        table = device.catalogue.tables[screen.of]
-    return last_page_of(len(device.tables[table.name])) if table and not table.search else 0
 
 
 class View(msgspec.Struct, frozen=True):

@@ -226,12 +226,9 @@ class InventedPhone(PhoneEnvironment):
         first = 0 if split == "train" else UNSEEN
         return task_names(first, 32, "many")
 
-    def has(self, task: str) -> bool:
-        """Whether a task exists, on one of these devices or on another device."""
-        return _found(task, self._wordings)[1] is not None
-
     def knows(self, task: str) -> bool:
-        return True  # ``assign`` refuses others
+        """Whether a task exists, on one of these devices or on another, or on the phone itself."""
+        return task in TEMPLATES or _found(task, self._wordings)[1] is not None
 
     def assign(self, task: str, seed: int) -> Assignment:
         """Draw the parameters of a task. It may belong to any device, or be the phone's own.
