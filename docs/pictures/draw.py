@@ -27,6 +27,7 @@ from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.metrics import decision_credit
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
 
@@ -108,7 +109,7 @@ def strip(episode: Episode) -> Image.Image:
 
 
 async def learned(model: LocalModel) -> EdgeDistribution:
-    """Edges after 48 episodes with drawn graphs, from their success."""
+    """Edges after 48 episodes with drawn graphs, from the credit of the decisions."""
     edges = EdgeDistribution(NAMES, density=0.5)
     optimizer = ProbabilitySGD(edges, lr=0.5)
     draw = torch.Generator().manual_seed(0)
@@ -117,9 +118,9 @@ async def learned(model: LocalModel) -> EdgeDistribution:
         team = team_of(model)
         playing = [played(team.with_edges(sample.edges), task, seed) for sample in samples]
         found = await asyncio.gather(*playing)
-        utilities = [None if e.success is None else float(e.success) for e in found]
+        utilities = [decision_credit([episode]) for episode in found]
         optimizer.zero_grad()
-        edge_loss(edges, samples, utilities, normalise=False).backward()
+        edge_loss(edges, samples, utilities).backward()
         optimizer.step()
     return edges
 
