@@ -45,7 +45,7 @@ from swarm_ui.rollout import (
     ray_cluster,
     ray_rollouts,
 )
-from swarm_ui.trace.jsonl import write_stream
+from swarm_ui.trace.jsonl import append_jsonl
 from swarm_ui.trace.records import Episode
 
 PROCESSES, PLACES = 2, 8
@@ -167,8 +167,9 @@ async def _written(
     path.unlink(missing_ok=True)
     began = time.perf_counter()
     stream = rollouts.stream(policy("phone", latencies), jobs, max_steps=decisions)
-    async with aclosing(write_stream(path, stream)) as written:
-        async for _, episode in written:
+    async with aclosing(stream):
+        async for _, episode in stream:
+            append_jsonl(path, [episode])
             if episode.fault is not None:
                 raise RuntimeError(f"an episode failed: {episode.fault}")
             arrived.append(time.perf_counter() - began)

@@ -23,6 +23,7 @@ from swarm_ui.experiment.stored import STATES, RunSnapshot, RunSummary
 from swarm_ui.files import replacing
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import write_jsonl
+from swarm_ui.trace.records import Episode, StepRecord
 from swarm_ui.viz.svg import counted
 
 _SECONDS = 5
@@ -201,7 +202,9 @@ def replay(arguments: flags.Arguments) -> int:
     output.show(Text(f"the {what} is {'the same' if same else 'different'}; {calls}"))
     if out is not None:
         with writing(out):
-            write_jsonl(out, [done.after])
+            step = StepRecord(trace=done.after, executed=done.after.action)
+            write_jsonl(out, [Episode(environment="", task=done.after.run, seed=done.after.seed,
+                                      policy="one decision", steps=(step,))])  # fmt: skip
         output.say(f"wrote {out}")
     return output.done(
         same=same, asked=done.requests, before=before, after=after, messages=messages(done)

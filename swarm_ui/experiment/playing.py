@@ -36,7 +36,7 @@ from swarm_ui.report.results import (
 from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts, solver_grades
 from swarm_ui.stats import Interval, Measure
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl, write_stream
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 
@@ -220,8 +220,9 @@ async def play(
             stream = rollouts.stream(policy, left, intervention=solver_grades, max_steps=max_steps)
             with show.bar(trial.name, len(trial.jobs), share=False, together=together) as bar:
                 bar.start_from(found.total())
-                async with aclosing(write_stream(path, stream)) as written:
-                    async for _, episode in written:
+                async with aclosing(stream):
+                    async for _, episode in stream:
+                        append_jsonl(path, [episode])
                         found[episode.success] += 1
                         masked = f", {found[None]} masked" if found[None] else ""
                         bar.update(found.total(), f"{found[True]} solved{masked}")

@@ -19,8 +19,8 @@ from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.run import expect_trust, stored_config
 from swarm_ui.experiment.teams import graph_of, parse_edges
 from swarm_ui.message import Message
-from swarm_ui.report.read import episodes_in
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import StepRecord, Trace
 
 
@@ -139,7 +139,7 @@ def _found(path: Path, number: int) -> tuple[Sequence[StepRecord], Path | None]:
     count = 0
     for file in files:
         # A run that was killed, or still writes, may have a last line that is cut off.
-        for episode in episodes_in(file, whole=file is path):
+        for episode in iter_jsonl(file, whole=file is path):
             count += 1
             if count == number:
                 return episode.steps, run

@@ -21,8 +21,8 @@ from swarm_ui.report.results import ArmResult, Results
 from swarm_ui.stats import Interval, wilson_of
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.topology import Edge
-from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.trace.records import Episode
 
 _ITERATION = re.compile(r"-\d{3,}$")
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -37,7 +37,7 @@ class EpisodeSet:
         self.name, self.path, self._count = name, path, count
 
     def __iter__(self) -> Iterator[Episode]:
-        return islice(episodes_in(self.path, whole=False), self._count)
+        return islice(iter_jsonl(self.path, whole=False), self._count)
 
     def __len__(self) -> int:
         return self._count
@@ -204,22 +204,9 @@ def set_name(stem: str) -> str:
     return _ITERATION.sub("", stem)
 
 
-def episodes_in(path: Path, *, whole: bool = True) -> Iterator[Episode]:
-    """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
-    of one step without an outcome. ``whole``: see :func:`~swarm_ui.trace.jsonl.iter_jsonl`."""
-    if not holds_decisions(path):
-        yield from iter_jsonl(path, whole=whole)
-        return
-    for trace in iter_jsonl(path, Trace):
-        step = StepRecord(trace=trace, executed=trace.action)
-        yield Episode(
-            environment="", task=trace.run, seed=trace.seed, policy="one decision", steps=(step,)
-        )
-
-
 def _trace_file(path: Path) -> Contents:
-    arm = ArmResult.of_episodes("", episodes_in(path))
-    decisions = holds_decisions(path)
+    arm = ArmResult.of_episodes("", iter_jsonl(path))
+    decisions = {*arm.outcomes} == {None} and not arm.faults  # of ``replay --out``
     return Contents(
         name=path.name,
         results=Results(arms=[] if decisions else [arm]),

@@ -18,12 +18,14 @@ from swarm_ui import (
     Completion,
     Decision,
     Element,
+    Episode,
     Heard,
     Message,
     NodeContext,
     Observation,
     Request,
     RunFailed,
+    StepRecord,
     Trace,
     parse_action,
     read_jsonl,
@@ -230,8 +232,9 @@ async def test_half_characters_never_reach_a_trace(node: Any, tmp_path: Path) ->
         trace = await CollabGraph([node]).run(FORM)
     except RunFailed as error:
         trace = error.partial
-    write_jsonl(tmp_path / "trace.jsonl", [trace])
-    assert list(read_jsonl(tmp_path / "trace.jsonl", kind=Trace)) == [trace]
+    episode = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=trace),))
+    write_jsonl(tmp_path / "trace.jsonl", [episode])
+    assert read_jsonl(tmp_path / "trace.jsonl") == [episode]
 
 
 # -- the words of a filter --------------------------------------------------------------------

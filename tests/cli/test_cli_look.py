@@ -16,7 +16,6 @@ from swarm_ui.cli.doctor import checks
 from swarm_ui.model import Request
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.trace.jsonl import read_jsonl
-from swarm_ui.trace.records import Trace
 
 
 def follower() -> ScriptedModel:
@@ -63,7 +62,8 @@ def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:
     rows = {row["id"]: row for row in done.json["messages"]}
     assert done.json["asked"] == 1 and done.json["same"] is False
     assert "off" in rows["agent_0:0"]["after"] and "off" in rows["agent_1:0"]["after"]
-    (trace,) = read_jsonl(shell.folder / "new.jsonl", Trace)
+    (episode,) = read_jsonl(shell.folder / "new.jsonl")
+    trace = episode.steps[0].trace
     assert trace.action is not None and trace.action.index == 1
     cut = shell("replay r --trust --json --cut agent_0>agent_1 --say", f"agent_0:0={WRONG}")
     rows = {row["id"]: row for row in cut.json["messages"]}

@@ -291,7 +291,8 @@ def test_a_trace_file_of_episodes_or_of_decisions_has_a_report(tmp_path: Path) -
     path = write_report(tmp_path / "episodes.jsonl")
     assert path == tmp_path / "episodes.html"
     assert [entry[-3] for entry in index_of(path.read_text())] == ["episodes.jsonl"] * 2
-    write_jsonl(tmp_path / "one.jsonl", [episode("x").steps[0].trace])
+    decision = Episode(environment="", task="t", seed=0, steps=episode("x").steps)
+    write_jsonl(tmp_path / "one.jsonl", [decision])
     text = write_report(tmp_path / "one.jsonl").read_text()
     assert "decisions without their episodes" in text and len(index_of(text)) == 1
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -16,12 +20,9 @@ from hypothesis import strategies as st
 
 from swarm_ui import (
     Action,
-    Call,
     CollabGraph,
     Episode,
-    Message,
     StepRecord,
-    Trace,
     TraceError,
     read_jsonl,
     write_jsonl,
@@ -72,36 +73,27 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 
 
 @settings(max_examples=25)
-@given(st.lists(values(Episode), max_size=2), st.lists(values(Trace), max_size=2))
+@given(st.lists(values(Episode), max_size=3))
 def test_what_is_read_is_what_was_written(
-    tmp_path_factory: pytest.TempPathFactory, tasks: list[Episode], decisions: list[Trace]
+    tmp_path_factory: pytest.TempPathFactory, episodes: list[Episode]
 ) -> None:
-    folder = tmp_path_factory.mktemp("records")
-    write_jsonl(folder / "e.jsonl", tasks)
-    write_jsonl(folder / "t.jsonl", decisions)
-    assert read_jsonl(folder / "e.jsonl") == tasks
-    assert read_jsonl(folder / "t.jsonl", Trace) == decisions
-    for name in ("e", "t"):
-        for line in (folder / f"{name}.jsonl").read_bytes().split(b"\n")[:-1]:
-            json.loads(line, parse_constant=pytest.fail)
-
-
-MESSAGE = Message(id="a:0", sender="a", round=0, content="x")
-CALL = Call(message=MESSAGE)
-TRACE = Trace(run="r", seed=0, observation=BLANK, agents=("a",), rounds=1)
+    path = tmp_path_factory.mktemp("records") / "e.jsonl"
+    write_jsonl(path, episodes)
+    assert read_jsonl(path) == episodes
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        json.loads(line, parse_constant=pytest.fail)
 
 
 def test_a_text_that_json_cannot_hold_is_refused_and_leaves_the_file_as_it_was(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "t.jsonl"
-    write_jsonl(path, [TRACE])
+    good = Episode(environment="e", task="t", seed=0)
+    write_jsonl(path, [good])
     before = path.read_bytes()
-    half = msgspec.structs.replace(MESSAGE, content="ok \ud83d")
-    bad = msgspec.structs.replace(TRACE, calls=(Call(message=half),))
     for write in (write_jsonl, append_jsonl):
-        with pytest.raises(TraceError, match=r"t\.jsonl: trace 2 cannot be written.*replace it"):
-            write(path, [TRACE, bad])
+        with pytest.raises(TraceError, match=r"t\.jsonl: episode 2 cannot be written.*replace it"):
+            write(path, [good, msgspec.structs.replace(good, task="ok \ud83d")])
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
 
@@ -111,19 +103,6 @@ def test_numbers_that_json_cannot_hold_come_from_no_model_and_no_environment() -
         assert Completion(text="x", prompt="p", logprob=wrong).logprob is None
         with pytest.raises(EnvironmentFault, match="expected a finite number"):
             Step(observation=BLANK, reward=wrong)
-
-
-def test_decisions_and_episodes_are_told_apart(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    write_jsonl(path, [TRACE])
-    with pytest.raises(TraceError, match=r"line 1: not an episode but a trace; .*kind=Trace"):
-        read_jsonl(path)
-    write_jsonl(path, [Episode(environment="e", task="t", seed=0)])
-    with pytest.raises(TraceError, match=r"line 1: not a trace but an episode; .*kind=Episode"):
-        read_jsonl(path, Trace)
-    path.write_bytes(b'{"version":1}\n')
-    with pytest.raises(TraceError, match="line 1: not a trace"):
-        read_jsonl(path, Trace)
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -149,6 +128,35 @@ def test_a_cut_off_line_is_told_and_stays(tmp_path: Path, cut: int) -> None:
     with pytest.raises(TraceError, match="the last line has no end"):
         append_jsonl(path, [third])
     assert path.read_bytes() == before
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 900), st.booleans())
+def test_a_disk_that_is_full_after_any_byte_leaves_whole_records(room: int, stuck: bool) -> None:
+    """``stuck``: nor can a part of a line be removed from it."""
+    write, episodes = os.write, [Episode(environment="e", task="tâche", seed=k) for k in range(12)]
+
+    def writing(descriptor: int, data: Any) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = write(descriptor, data[: min(room, 97)])
+        room -= taken
+        return taken
+
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path, counted = Path(folder) / "e.jsonl", 0
+        patch.setattr(os, "write", writing)
+        if stuck:
+            patch.setattr(os, "ftruncate", failing)
+        with suppress(OSError):
+            for each in episodes:
+                append_jsonl(path, [each])
+                counted += 1
+        assert list(iter_jsonl(path, whole=False)) == episodes[:counted]
 
 
 @pytest.mark.parametrize(
