@@ -52,7 +52,6 @@ class AgentNode:
         heard = tuple([hear(message, view, listener=context.node) for message in inbox])
         decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
         request = context.pinned(self.model, self.request(decision, seed=context.seed))
-        request = msgspec.structs.replace(request, run=context.run_id)
         completion = await completed(self.model, request, context)
         return self._reply(completion, view, decision, request)
 

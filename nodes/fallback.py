@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import named
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope, parts_of, scope_of
@@ -35,14 +34,6 @@ class Fallback:
     def scope(self) -> Scope | None:
         """That of the first node: a vote with a fallback is a vote."""
         return scope_of(next(iter(self.nodes.values())))
-
-    def with_node(self, node: Node, *, name: str) -> Fallback:
-        """The same with one of the two nodes replaced."""
-        if name not in self.nodes:
-            raise GraphError(f"'{self.id}' has the nodes {', '.join(self.nodes)}, not '{name}'")
-        new = Fallback(*self.nodes.values(), id=self.id)
-        new.nodes = {**self.nodes, name: node}
-        return new
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         (name, first), (other, second) = self.nodes.items()

@@ -73,11 +73,6 @@ class Map:
         """The nodes of the graph."""
         return self.graph.nodes
 
-    def with_node(self, node: Node, *, name: str) -> Map:
-        """The same with one node of the graph replaced."""
-        graph = self.graph.with_node(node, name=name)
-        return Map(self.id, graph, over=self.over, most=self.most)
-
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         items = await self._items(inbox, context)
         found = await together([self._run(item, context) for item in items])

@@ -31,7 +31,7 @@ def _nothing(inbox: Sequence[Message]) -> NodeReply:
 
 @dataclass(frozen=True, slots=True)
 class MajorityVote:
-    """A :class:`~swarm_ui.node.ClosingNode` that chooses the action proposed most often.
+    """A closing node that chooses the action proposed most often.
 
     Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
     rule; its released code draws at random. Agents that abstain are not counted. Raises
@@ -60,7 +60,7 @@ class MajorityVote:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityVote:
-    """A :class:`~swarm_ui.node.ClosingNode` that chooses the most probable action.
+    """A closing node that chooses the most probable action.
 
     The weight of an action is the sum of its probabilities under all agents. Each agent scores
     the actions in its own context: its view of the screen, the messages of its last round, and its
@@ -103,7 +103,6 @@ async def _weigh(
                 "scores replies; expected a model with score(). Or use vote='majority'"
             )
         request = context.pinned(node.model, node.request(source.decision))
-        request = msgspec.structs.replace(request, run=context.run_id)
         seen = {key: source.view.from_screen(action) for key, action in acts.items()}
         replies = {key: shown.json() for key, shown in seen.items() if shown is not None}
         scores = await node.model.score([request] * len(replies), [*replies.values()])

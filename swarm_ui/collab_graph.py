@@ -13,7 +13,6 @@ from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.tasks import cancelled, run_blocking
 from swarm_ui.errors import GraphError
 from swarm_ui.events import Event
-from swarm_ui.graph import convert
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.shapes import TeamOptions
@@ -57,7 +56,6 @@ class CollabGraph(Dag):
             observation: the screen; a string is a goal without a screen.
             seed: seed of every random choice in the run; equal seeds and answers give equal traces.
             run_id: name of the run, for the trace, for errors and for the journal.
-            edge_logprob: log-probability (nats) of the graph's edges, if they were sampled.
             limits: the time of a call, and what a failure does.
             journal: keeps every call when it has finished; a run that is already in it is
                 continued.
@@ -172,8 +170,24 @@ class CollabGraph(Dag):
 
     # -- other forms --------------------------------------------------------------------------
 
-    to_networkx = convert.to_networkx
-    to_json = convert.to_json
+    def to_networkx(self) -> networkx.DiGraph[str]:
+        """The graph as a ``networkx.DiGraph``.
+
+        Nodes carry ``node``, edges ``place`` (their order) and perhaps ``when`` (the condition) and
+        ``delay`` (in rounds), the graph ``name``, ``output``, ``rounds`` and ``until``.
+        """
+        import networkx
+
+        digraph: networkx.DiGraph[str] = networkx.DiGraph(
+            name=self.name, output=self.output, rounds=self.rounds, until=self.until
+        )
+        digraph.add_nodes_from((name, {"node": node}) for name, node in self.nodes.items())
+        for place, edge in enumerate(self.edges):
+            found = {"place": place, "when": self.when.get(edge), "delay": self.delays.get(edge)}
+            digraph.add_edge(
+                *edge, **{key: value for key, value in found.items() if value is not None}
+            )
+        return digraph
 
     @classmethod
     def from_networkx(
@@ -190,24 +204,23 @@ class CollabGraph(Dag):
                 "directed graph"
             )
         members: dict[str, Node] = {}
-        for label, found in digraph.nodes(data=True):
-            node = nodes.get(str(label), found.get("node"))
-            if node is None or str(label) in members:
+        for label, node in digraph.nodes(data="node"):
+            name = str(label)
+            if name in members or (node := nodes.get(name, node)) is None:
                 raise GraphError(
-                    f"expected one node for '{label}': set its attribute 'node' or pass "
+                    f"expected one node for '{name}': set its attribute 'node' or pass "
                     "nodes={...}, and use labels whose texts differ"
                 )
-            members[str(label)] = node
-        data = {(str(a), str(b)): found for a, b, found in digraph.edges(data=True)}
-        # Only to_networkx() writes all three; in other graphs they have other meanings.
-        ours = {"name", "output", "rounds"} <= digraph.graph.keys()
-        return cls(
-            members,
-            sorted(data, key=lambda edge: data[edge]["place"]) if ours else data,
-            **(digraph.graph if ours else {}),
-            when={edge: found["when"] for edge, found in data.items() if "when" in found},
-            delays={edge: found["delay"] for edge, found in data.items() if "delay" in found},
+            members[name] = node
+        # Only to_networkx() writes them; in other graphs the names have other meanings.
+        ours = digraph.graph if {"output", "rounds", "until"} <= digraph.graph.keys() else {}
+        edges = sorted(digraph.edges(data=True), key=lambda edge: edge[2]["place"] if ours else 0)
+        data = {(str(a), str(b)): found for a, b, found in edges}
+        when, delays = (
+            {edge: found[key] for edge, found in data.items() if key in found}
+            for key in ("when", "delay")
         )
+        return cls(members, data, **ours, when=when, delays=delays)
 
     def _repr_svg_(self) -> str:
         # Drawing is imported only where something is drawn.

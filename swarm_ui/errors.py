@@ -104,20 +104,12 @@ class RunPaused(SwarmError):
 class NodeError(SwarmError):
     """A node failed."""
 
-    kind: FailureKind = "node"
-
-    def __init__(self, message: str, *, node: str, round: int, run: str) -> None:
+    def __init__(
+        self, message: str, *, node: str, round: int, run: str, kind: FailureKind = "node"
+    ) -> None:
         where = f"node '{node}', round {round}" + (f", run {run}" if run else "")
         super().__init__(f"{where}: {message}")
-        self.node = node
-        self.round = round
-        self.run = run
-
-
-class NodeTimeout(NodeError):
-    """A node exceeded its time limit."""
-
-    kind: FailureKind = "timeout"
+        self.node, self.round, self.run, self.kind = node, round, run, kind
 
 
 class RunFailed(NodeError):

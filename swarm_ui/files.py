@@ -173,32 +173,27 @@ def claim(path: Path) -> FileIO | None:
     holds it too. Without ``fcntl`` (Windows) there is no lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        file = FileIO(path, "a+")
-        try:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    file.close()
-                    return None
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                    return file
-        except BaseException:  # re-raised: an interrupt must not leave the file locked
-            file.close()
-            raise
-        file.close()  # deleted between opening and locking: the path now has another file
+    file = FileIO(path, "a+")
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except BaseException:  # re-raised: the file is not left open
+        file.close()
+        raise
+    return file
 
 
 @contextmanager
 def only_writer(folder: Path, part: str) -> Iterator[None]:
-    """Lock a part of a run's folder for writing while the block runs. Raises ``ConfigError`` if
-    another process (or task) is writing it; nothing was changed."""
-    path = folder / f".{part}.lock"
+    """Lock a part of a run's folder for writing while the block runs; the file ``.<part>.lock``
+    stays. Raises ``ConfigError`` if another process (or task) is writing it; nothing was changed.
+    """
     try:
         for _ in range(_TRIES):
-            if (file := claim(path)) is not None:
+            if (file := claim(folder / f".{part}.lock")) is not None:
                 break
             time.sleep(_PAUSE)
     except OSError as error:
@@ -208,12 +203,8 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
             f"the run '{folder}' is open in another process ({part}); wait until that process "
             "ends, or stop it (a killed process holds no lock)"
         )
-    try:
+    with file:
         yield
-    finally:
-        with suppress(OSError):  # deleted while locked: a waiting process opens a new file
-            path.unlink()
-        file.close()
 
 
 def being_written(folder: Path) -> bool:
@@ -222,16 +213,13 @@ def being_written(folder: Path) -> bool:
     Always false without ``fcntl`` (Windows). If the file system does not share ``flock`` between
     machines, only processes of this machine are seen.
     """
-    if fcntl is None:
-        return False
     for path in folder.glob(".*.lock"):
-        if not path.is_file():  # a pipe would block
-            continue
-        with suppress(OSError), FileIO(path) as file:  # deleted: its holder has ended
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+        if fcntl is not None and path.is_file():  # a pipe would block
+            with suppress(OSError), FileIO(path) as file:  # deleted: its holder has ended
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
     return False
 
 
@@ -243,9 +231,4 @@ def cache_folder() -> Path:
         return Path(chosen).expanduser().absolute()
     given = os.environ.get("XDG_CACHE_HOME", "")
     # The specification says that a relative path is to be ignored.
-    try:
-        return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "swarm-ui"
-    except RuntimeError as error:
-        raise ConfigError(
-            f"no cache folder: there is no home folder ({error}); set {CACHE_VARIABLE} to a folder"
-        ) from error
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "swarm-ui"

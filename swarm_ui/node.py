@@ -126,12 +126,6 @@ class NodeContext(msgspec.Struct):
         return self.frame.session
 
     @property
-    def run_id(self) -> str:
-        """Name of the run."""
-        name: str = self.session.run
-        return name
-
-    @property
     def seed(self) -> int:
         """Seed of this call, derived from the run seed, node, round, and sample number."""
         seed = derive(self.run_seed, self.node, self.round)
@@ -154,15 +148,15 @@ class NodeContext(msgspec.Struct):
     def emit_token(self, text: str) -> None:
         """Pass a piece of the answer to the callback of the run."""
         if self.streaming:
-            id, node, round = self.message_id, self.node, self.round
-            self.session.on_event(Token(run=self.run_id, id=id, node=node, round=round, text=text))
+            at: Any = {"run": self.session.run, "id": self.message_id, "round": self.round}
+            self.session.on_event(Token(**at, node=self.node, text=text))
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
-        """The request, pinned to the adapter version that was current when the run started."""
-        if request.adapter is None:
-            return request
-        version = self.session.versions.held(model, request.adapter)
-        return msgspec.structs.replace(request, adapter=version)
+        """The request with the name of the run, and pinned to the adapter version that was current
+        when the run started."""
+        session = self.session
+        version = request.adapter and session.versions.held(model, request.adapter)
+        return msgspec.structs.replace(request, adapter=version, run=session.run)
 
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
@@ -281,7 +275,7 @@ Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Messag
 
 def parts_of(node: object) -> Mapping[str, Node]:
     """The nodes inside a node, by name, such as those of a graph, a map or a fallback: such a node
-    has an attribute ``nodes``, and ``with_node(node, name=...)``, which replaces one of them.
+    has an attribute ``nodes``.
 
     Its calls have no time limit; those inside do. In a replay it is called again, and only the
     calls inside that are affected are made.
@@ -293,18 +287,10 @@ def parts_of(node: object) -> Mapping[str, Node]:
 _NO_PARTS: Mapping[str, Node] = {}
 
 
-class ClosingNode(Node, Protocol):
-    """A node that is called once, after the last round, such as a vote."""
-
-    @property
-    def scope(self) -> Scope:
-        """``"last"``: receives the messages of the last round; ``"all"``: those of every round."""
-        ...
-
-
 def scope_of(node: Node) -> Scope | None:
-    """The scope of a :class:`ClosingNode`, ``None`` for a node that is called in every round. This
-    is much faster than ``isinstance`` of a protocol."""
+    """The attribute ``scope`` of a closing node, such as a vote, which is called once, after the
+    last round: it receives the messages of the ``"last"`` round or of ``"all"``. ``None``: the node
+    is called in every round."""
     return getattr(node, "scope", None)
 
 

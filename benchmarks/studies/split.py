@@ -69,9 +69,7 @@ class SplitTeams:
 
     def policy(self, name: str, edges: Edges) -> GraphPolicy:
         """A team whose edges may depend on the episode."""
-        return GraphPolicy(
-            lambda task, seed: (self.team(task, seed, edges(task, seed)), None), name=name
-        )
+        return GraphPolicy(lambda task, seed: self.team(task, seed, edges(task, seed)), name=name)
 
     def broadcast(self, task: str, seed: int) -> Sequence[Edge]:
         """Edges from every agent to every later one; the acting agent is the last."""

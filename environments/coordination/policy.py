@@ -32,7 +32,7 @@ MakeAgent = Callable[[str, AgentView], Node]
 
 @dataclass(frozen=True, slots=True)
 class GatherAnswers:
-    """A :class:`~swarm_ui.node.ClosingNode`: the answers of the last round, one line for each
+    """A closing node: the answers of the last round, one line for each
     agent, as one action.
 
     An agent without an ``answer`` has no line. If a call failed for a reason outside of the agents,

@@ -186,7 +186,6 @@ class _Conversation:
             temperature=node.temperature,
             max_tokens=node.max_tokens,
             seed=context.seed,
-            run=context.run_id,
             # With tools, a server that enforces a schema would not let the model call one.
             json_schema=None if schema is None or self._tools else schema.text,
             tools=tuple(tool.spec for tool in self._tools.values()),

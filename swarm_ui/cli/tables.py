@@ -11,7 +11,7 @@ from rich.table import Table
 from swarm_ui.cli.output import shown, table
 from swarm_ui.report.results import ArmResult, Comparison, Results
 from swarm_ui.stats import over_seeds
-from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
+from swarm_ui.trace.failures import FAILURES, FailureClass
 
 Failures = Mapping[FailureClass, Mapping[str, int]]
 """The number of episodes of each class of failures that occurs, by split."""
@@ -67,7 +67,7 @@ def failures(results: Results) -> Failures:
     """Why episodes failed."""
     found = {
         why: Counter(arm.split for arm in results.arms for each in arm.failures if each == why)
-        for why in FAILURE_CLASSES
+        for why in FAILURES
     }
     return {why: splits for why, splits in found.items() if splits}
 
@@ -77,7 +77,7 @@ def failure_table(found: Failures) -> Table:
     splits = list(dict.fromkeys(split for counts in found.values() for split in counts))
     caption = "Each episode has one class. Faults are masked, all others count as failed."
     columns = ["why", *(split or "episodes" for split in splits)]
-    rows = [(FAILURE_NAMES[why], *(counts.get(split, 0) for split in splits))
+    rows = [(FAILURES[why][0], *(counts.get(split, 0) for split in splits))
             for why, counts in found.items()]  # fmt: skip
     return table("failed episodes", columns, rows, caption=caption)
 

@@ -69,11 +69,11 @@ class Deadlines:
         """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._due = None, inf
 
     def _wake(self, due: float) -> None:
         self.stop()
-        self._timer, self._due = self._loop.call_at(due, self._expire), due
+        self._due = due
+        self._timer = None if due == inf else self._loop.call_at(due, self._expire)
 
     def _expire(self) -> None:
         """Cancel the calls whose time is over, and set the timer for the next one."""
@@ -82,6 +82,4 @@ class Deadlines:
             if due <= now:
                 del self._running[ticket]
                 task.cancel()
-        self.stop()
-        if self._running:
-            self._wake(min(due for due, _ in self._running.values()))
+        self._wake(min((due for due, _ in self._running.values()), default=inf))

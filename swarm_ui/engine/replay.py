@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -18,14 +17,14 @@ from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import count_spent
 from swarm_ui.engine.run import run, trace_of
 from swarm_ui.engine.tasks import together
-from swarm_ui.errors import ConfigError, GraphError
+from swarm_ui.errors import ConfigError
 from swarm_ui.events import OnEvent
 from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import PERSON, Message
-from swarm_ui.node import Node, parts_of
+from swarm_ui.node import Node
 from swarm_ui.storage.journal import Head, Journal
-from swarm_ui.trace.records import Call, Trace
+from swarm_ui.trace.records import Trace
 
 
 async def replay(
@@ -48,35 +47,35 @@ async def replay(
     Args:
         messages: replacements of recorded messages, by id; a string replaces only the content.
         without: ids of messages that are not delivered.
-        nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
-            with another model; all its calls are made again.
+        nodes: by name, another node, or the same with another model; all its calls are made again.
         again: ids of calls to make again as they were.
         samples: number of the sample to draw, by message id. Sample 0 has the recorded seed.
         limits: the limits of the run.
 
-    Raises ``ConfigError`` if an id or a name is not in the trace.
+    Raises ``ConfigError`` if an id is not in the trace, ``GraphError`` if there is no such node.
     """
-    for name, node in (nodes or {}).items():
-        graph = _with_node(graph, name, node)
+    others = dict(nodes or {})
+    for name, node in others.items():
+        _ = graph[name]  # raises if there is no such node
+        graph = graph.with_node(node, name=name)
     edited, gone, repeated = dict(messages or {}), frozenset(without), frozenset(again)
-    drawn = dict(samples or {})
-    past = trace.recorded()
+    drawn, past = dict(samples or {}), trace.recorded()
     for id in (*edited, *gone, *drawn, *repeated):
         if id not in past:
             known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
             raise ConfigError(f"no message '{id}' in the trace; it has {known}")
+    of_others = {id for id, call in past.items() if call.node.partition("/")[0] in others}
     memo = Memo(
         past,
         messages={id: _said(past[id].message, new) for id, new in edited.items()},
         without=gone,
-        again=repeated | {id for id, call in past.items() if _is_changed(call, nodes or {})},
+        again=repeated | of_others,
         samples=drawn,
         answers={id: call.reply for id, call in past.items() if call.model == PERSON},
     )
     running = run(
-        graph, trace.observation, seed=trace.seed, run_id=trace.run,
-        edge_logprob=trace.edge_logprob, limits=limits, memo=memo,
-    )  # fmt: skip
+        graph, trace.observation, seed=trace.seed, run_id=trace.run, limits=limits, memo=memo
+    )
     return await trace_of(running)
 
 
@@ -93,29 +92,6 @@ async def resample(
         raise ConfigError(f"resample: k must be at least 1, got {k}")
     samples = [{message: draw} for draw in range(1, k + 1)]
     return await together([replay(graph, trace, samples=s, limits=limits) for s in samples])
-
-
-def _with_node(graph: Any, path: str, node: Node, around: str = "") -> Any:
-    """The graph with another node under a name, which may lie inside another node."""
-    name, _, inside = path.partition("/")
-    members = parts_of(graph)
-    if name not in members:
-        where = f"inside '{around[:-1]}': " if around else ""
-        raise GraphError(where + unknown("node", name, members))
-    if inside:
-        if not parts_of(members[name]):
-            raise GraphError(f"'{name}' has no nodes inside, so there is no node '{path}'")
-        node = _with_node(members[name], inside, node, f"{around}{name}/")
-    return graph.with_node(node, name=name)
-
-
-def _is_changed(call: Call, nodes: Mapping[str, Node]) -> bool:
-    """Whether a call's node is one of the changed nodes, or is inside one of them; or around one of
-    them, if it failed."""
-    parts = call.node.split("/")
-    if any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1)):
-        return True
-    return call.error is not None and any(name.startswith(f"{call.node}/") for name in nodes)
 
 
 def _said(message: Message, new: Message | str) -> Message:
@@ -168,8 +144,7 @@ async def resume(
                 f"resume: '{key}' of run '{head.run}' is answered already; to change an answer use "
                 f"graph.replay(trace, messages={{'{key}': answer}})"
             )
-    logprob = run_id.edge_logprob if isinstance(run_id, Trace) else None
     return await run(
-        graph, head.observation, seed=head.seed, run_id=head.run, edge_logprob=logprob,
-        journal=journal, limits=limits, on_event=on_event, memo=Memo(made, answers=answers),
+        graph, head.observation, seed=head.seed, run_id=head.run, journal=journal,
+        limits=limits, on_event=on_event, memo=Memo(made, answers=answers),
     )  # fmt: skip

@@ -19,10 +19,17 @@ from swarm_ui.engine.memo import Memo, succeeded, to_keep
 from swarm_ui.engine.plan import count_spent, plan_of, same_versions
 from swarm_ui.engine.session import Session
 from swarm_ui.engine.tasks import in_order
-from swarm_ui.errors import ConfigError, Failure, NodeError, RunFailed, RunPaused, SwarmError
+from swarm_ui.errors import (
+    ConfigError,
+    Failure,
+    FailureKind,
+    NodeError,
+    RunFailed,
+    RunPaused,
+    SwarmError,
+)
 from swarm_ui.events import Finished, OnEvent
 from swarm_ui.graph.check import function_name
-from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
 from swarm_ui.node import Answer, NodeContext, NodeReply, Source, Unanswered, Until, derive
@@ -38,7 +45,6 @@ class RunOptions(TypedDict, total=False):
 
     seed: int
     run_id: str
-    edge_logprob: float | None
     limits: Limits | None
     journal: Journal | None
     on_event: OnEvent | None
@@ -50,7 +56,6 @@ async def run(
     *,
     seed: int = 0,
     run_id: str = "",
-    edge_logprob: float | None = None,
     limits: Limits | None = None,
     journal: Journal | None = None,
     on_event: OnEvent | None = None,
@@ -68,7 +73,7 @@ async def run(
         )
     memo, stored = memo or _NOTHING, dict[str, Call]()
     if journal is not None:
-        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
+        head = Head(run=run_id, seed=seed, graph=graph.to_json(), observation=observation)
         stored = journal.open(head)
         memo = Memo(to_keep(stored), answers=memo.answers)
     try:
@@ -80,7 +85,7 @@ async def run(
                 await frame.finish()
                 frame.conclude()
             except SwarmError as error:
-                error.partial = frame.trace(edge_logprob)
+                error.partial = frame.trace()
                 raise
             finally:
                 session.close()
@@ -89,7 +94,7 @@ async def run(
     finally:
         if journal is not None:
             journal.close(run_id)
-    trace = frame.trace(edge_logprob)
+    trace = frame.trace()
     if on_event is not None:
         on_event(Finished(run=run_id, trace=trace))
     return trace
@@ -213,10 +218,9 @@ class Frame:
 
     def _node_error(self, kind: type[NodeError], told: str, call: Call) -> NodeError:
         """The error of a run that a node's failure ends, of the failure's kind."""
-        error = kind(told, node=call.node, round=call.round, run=self.session.run)
-        if call.error is not None or call.completion is not None:
-            error.kind = "reply" if call.error is None else call.error.kind
-        return error
+        why: FailureKind = "node" if call.completion is None else "reply"
+        why = why if call.error is None else call.error.kind
+        return kind(told, node=call.node, round=call.round, run=self.session.run, kind=why)
 
     # -- one call -----------------------------------------------------------------------------
 
@@ -300,7 +304,7 @@ class Frame:
         """The output's message; ``None`` if it has not answered or was skipped."""
         return self._said[self.plan.final]
 
-    def trace(self, edge_logprob: float | None) -> Trace:
+    def trace(self) -> Trace:
         """The trace of the run so far."""
         calls, skipped = self.session.collected(self._order)
         answer, graph = self.answer(), self._graph
@@ -315,7 +319,6 @@ class Frame:
             ended_by=function_name(graph.until) if graph.until and rounds < graph.rounds else "",
             edges=graph.communication_edges,
             delays=tuple([late.get(e, 0) for e in graph.communication_edges]) if late else (),
-            edge_logprob=edge_logprob,
             calls=tuple(calls),
             skipped=tuple(skipped),
             ballot=ballot or {},

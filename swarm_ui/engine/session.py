@@ -14,7 +14,7 @@ from swarm_ui.engine import telemetry
 from swarm_ui.engine.limits import Deadlines, Limits
 from swarm_ui.engine.memo import Memo
 from swarm_ui.engine.plan import Versions
-from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError
 from swarm_ui.events import CallFinished, CallStarted, OnEvent
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question
@@ -152,14 +152,13 @@ class Session:
         if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if isinstance(failure, Known):
-            kind: type[NodeError] = NodeTimeout
             reason = msgspec.structs.replace(failure.failure, node=context.node)
         else:
-            kind, reason = NodeError, Failure.of(failure, node=context.node)
+            reason = Failure.of(failure, node=context.node)
         if abort:
-            error = kind(str(reason), node=context.node, round=context.round, run=self.run)
-            error.kind = reason.kind
-            raise error from failure
+            raise NodeError(
+                str(reason), node=context.node, round=context.round, run=self.run, kind=reason.kind
+            ) from failure
         self.raised[context.message_id] = failure
         return reason
 

@@ -146,18 +146,17 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-    loop, done = runner.get_loop(), Future[T]()
+    loop, done = asyncio.new_event_loop(), Future[T]()
     task = loop.create_task(coroutine)
 
     def run() -> None:
         try:
-            with runner:
+            with asyncio.Runner(loop_factory=lambda: loop):
                 done.set_result(loop.run_until_complete(task))
         except BaseException as error:  # raised by the caller
             done.set_exception(error)
 
-    thread = Thread(target=run)  # a pool would not wait for a thread whose start was interrupted
+    thread = Thread(target=run)
     try:
         thread.start()
         return done.result()

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from inspect import iscoroutinefunction
 from types import EllipsisType, MappingProxyType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Self
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
-    check_delays,
-    check_heard,
     check_name,
     check_there,
-    check_until,
     checked_edges,
-    closes,
-    electorate,
+    function_name,
     named,
     only_sink,
     unknown,
 )
-from swarm_ui.node import Condition, Node, Until
+from swarm_ui.node import Condition, Node, Until, parts_of, scope_of
 from swarm_ui.topology import Edge, Shape, descendants, predecessors, topological
-
-G = TypeVar("G", bound="Dag")
 
 
 class Dag:
@@ -44,6 +40,8 @@ class Dag:
     """Only of the edges that have one."""
     when: Mapping[Edge, Condition]
     output: str
+    ends: tuple[str, ...]
+    """Whose messages ``>>`` delivers to the next part: the output, or all parts of a list."""
     rounds: int
     until: Until | None
     predecessors: Mapping[str, tuple[str, ...]]
@@ -83,30 +81,35 @@ class Dag:
         members = named(nodes)
         if not isinstance(rounds, int) or rounds < 1:
             raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
+        if iscoroutinefunction(until):  # its result would always be true
+            told = f"until: '{function_name(until)}' is a coroutine function; use a plain function"
+            raise GraphError(told)
         check_name(name)
         if callable(edges):
-            edges = edges([label for label, node in members.items() if not closes(node)])
+            edges = edges([label for label, node in members.items() if scope_of(node) is None])
         self.id = self.name = name
+        self.rounds, self.until = rounds, until
         self.nodes = MappingProxyType(members)
-        self.edges = electorate(members, checked_edges(members, edges), delays)
+        self.edges = _with_electors(members, checked_edges(members, edges), delays)
         check_there(self.edges, when, "put a condition on")
-        check_delays(self.edges, delays, rounds)
+        check_there(self.edges, delays, "delay")
         self.when = MappingProxyType(dict(when))
         self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
-        self.rounds, self.until = rounds, check_until(until)
+        for (sender, listener), delay in self.delays.items():
+            once = {sender, listener}.intersection(self.closing)
+            if once or sender == listener or not 0 < delay < rounds:
+                raise GraphError(
+                    f"edge {sender} -> {listener} with delay={delay}: expected less than "
+                    f"rounds={rounds}, or nothing is ever delivered (graph.with_rounds() first), "
+                    "and two agents; a node receives its own message of the last round without an "
+                    "edge, and a vote and what follows it is called once, after the last round"
+                )
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
-        topological(predecessors(members, self.immediate) if delays else self.predecessors)
-        self.output = only_sink(members, self.immediate) if output is None else output
+        topological(predecessors(members, self.immediate))
+        self.ends = (only_sink(members, self.immediate) if output is None else output,)
+        self.output = self.ends[0]
         if self.output not in members:
             raise GraphError(unknown("output", self.output, members))
-        once = frozenset(self.closing) if self.delays else frozenset()
-        for (sender, listener), delay in self.delays.items():
-            if once & {sender, listener}:
-                raise GraphError(
-                    f"edge {sender} -> {listener} with delay={delay}: "
-                    f"'{min(once & {sender, listener})}' is called once, after the last round, so "
-                    "only edges between agents can have a delay"
-                )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -143,8 +146,6 @@ class Dag:
     @cached_property
     def immediate(self) -> tuple[Edge, ...]:
         """The edges without a delay, in order: messages travel over them within a round."""
-        if not self.delays:
-            return self.edges
         return tuple(edge for edge in self.edges if edge not in self.delays)
 
     @cached_property
@@ -156,7 +157,8 @@ class Dag:
     @cached_property
     def closing(self) -> tuple[str, ...]:
         """Nodes that are called once, after the last round: votes and their successors."""
-        after = descendants((n for n, node in self.nodes.items() if closes(node)), self.immediate)
+        votes = [name for name, node in self.nodes.items() if scope_of(node) is not None]
+        after = descendants(votes, self.immediate)
         return tuple(name for name in self.nodes if name in after)
 
     @cached_property
@@ -216,9 +218,7 @@ class Dag:
         """The graph without one edge. Raises ``GraphError`` if there is no such edge, or a vote
         would have none left."""
         check_there(self.edges, [(sender, listener)], "remove")
-        left = [edge for edge in self.edges if edge != (sender, listener)]
-        check_heard(self.nodes, left)
-        return self._with(edges=left)
+        return self._without([(sender, listener)], self.nodes)
 
     def with_node(
         self,
@@ -239,9 +239,15 @@ class Dag:
         if name == self.output:
             raise GraphError(f"'{name}' is the output; make another node the output first")
         nodes = {label: node for label, node in self.nodes.items() if label != name}
-        edges = [edge for edge in self.edges if name not in edge]
-        check_heard(nodes, edges)
-        return self._with(nodes=nodes, edges=edges)
+        return self._without([edge for edge in self.edges if name in edge], nodes)
+
+    def _without(self, gone: Sequence[Edge], nodes: Mapping[str, Node]) -> Self:
+        left = [edge for edge in self.edges if edge not in gone]
+        heard = {listener for _, listener in left}
+        for label, node in nodes.items():
+            if scope_of(node) is not None and label not in heard:
+                raise GraphError(f"'{label}' would have no incoming edge; remove that node instead")
+        return self._with(nodes=nodes, edges=left)
 
     def with_rounds(self, rounds: int, *, until: Until | EllipsisType | None = ...) -> Self:
         """The graph with another number of rounds, at most so many with ``until``.
@@ -271,63 +277,64 @@ class Dag:
             options[name] = {edge: kept for edge, kept in options[name].items() if edge in left}
         return type(self)(members, pairs, **(options | changes))
 
+    def to_json(self) -> str:
+        """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
+
+        Functions (conditions, ``until``) are written by name; weights and settings are not.
+        """
+        return json.dumps(self._structure(), ensure_ascii=False, separators=(",", ":"))
+
+    def _structure(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "name": self.name,
+            "nodes": [_entry(name, node) for name, node in self.nodes.items()],
+            "edges": self.edges,
+            "output": self.output,
+            "rounds": self.rounds,
+            "when": [[*e, function_name(self.when[e])] for e in self.edges if e in self.when],
+            "delays": [[*edge, delay] for edge, delay in self.delays.items()],
+            "until": "" if self.until is None else function_name(self.until),
+        }
+        return {key: value for key, value in found.items() if value not in ([], "")}
+
     # -- composition --------------------------------------------------------------------------
 
-    @overload
-    def __rshift__(self, other: Sequence[Dag | Node]) -> OpenGraph[Self]: ...
-    @overload
-    def __rshift__(self, other: Dag | Node) -> Self: ...
-    def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Any:
+    def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Self:
         """Join two graphs: the first nodes of the other receive this one's output. A list fans
         out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
-        return _then(self, (self.output,), other)
+        parts: Sequence[Any] = other if isinstance(other, list | tuple) else [other]
+        if not parts:
+            raise GraphError("'>> []' is an empty list; put at least one node in it")
+        whole, ends = self, list[str]()
+        for part in parts:
+            new = part
+            if not isinstance(new, Dag):
+                new = type(self)([part], rounds=self.rounds)
+                new = new.named(new.output)
+            _check_fits(whole, new)
+            joints = [(end, name) for name in new.sources for end in self.ends]
+            whole = whole._with(
+                nodes={**whole.nodes, **new.nodes},
+                edges=[*whole.edges, *joints, *new.edges],
+                output=new.output,
+                when={**whole.when, **new.when},
+                delays={**whole.delays, **new.delays},
+                until=whole.until or new.until,
+            )
+            ends += new.ends
+        whole.__dict__["ends"] = tuple(ends)  # nobody else has it yet
+        return whole
 
 
-class OpenGraph(Generic[G]):
-    """A graph with open ends; the next appended part receives the messages of all of them.
-
-    ``graph >> [a, b]`` makes one and ``>> node`` closes it; until then it cannot run.
-    """
-
-    def __init__(self, graph: G, ends: Iterable[str]) -> None:
-        self.graph = graph
-        #: names of the nodes without successors
-        self.ends = tuple(ends)
-
-    @overload
-    def __rshift__(self, other: Sequence[Dag | Node]) -> OpenGraph[G]: ...
-    @overload
-    def __rshift__(self, other: Dag | Node) -> G: ...
-    def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Any:
-        return _then(self.graph, self.ends, other)
-
-    def __repr__(self) -> str:
-        return f"OpenGraph('{self.graph.name}', open ends: {', '.join(self.ends)})"
-
-
-def _then(graph: G, ends: Sequence[str], other: Dag | Node | Sequence[Dag | Node]) -> Any:
-    """A graph followed by a part, or by a list of parts; each receives the messages of its ends."""
-    parts: Sequence[Any] = other if isinstance(other, list | tuple) else [other]
-    if not parts:
-        raise GraphError("'>> []' is an empty list; put at least one node in it")
-    whole, tips = graph, list[str]()
-    for part in parts:
-        new = part
-        if not isinstance(new, Dag):
-            new = type(graph)([part], rounds=graph.rounds)
-            new = new.named(new.output)
-        _check_fits(whole, new)
-        joints = [(end, name) for name in new.sources for end in ends]
-        whole = whole._with(
-            nodes={**whole.nodes, **new.nodes},
-            edges=[*whole.edges, *joints, *new.edges],
-            output=new.output,
-            when={**whole.when, **new.when},
-            delays={**whole.delays, **new.delays},
-            until=whole.until or new.until,
-        )
-        tips.append(new.output)
-    return OpenGraph(whole, tips) if isinstance(other, list | tuple) else whole
+def _with_electors(
+    members: Mapping[str, Node], edges: tuple[Edge, ...], delays: Mapping[Edge, int]
+) -> tuple[Edge, ...]:
+    """The edges, with edges from all agents into closing nodes that have none."""
+    votes = [name for name, node in members.items() if scope_of(node) is not None]
+    silent = {*votes}.difference(listener for _, listener in edges)
+    after = descendants(votes, [edge for edge in edges if not delays.get(edge)])
+    agents = [name for name in members if name not in after]
+    return edges + tuple((agent, vote) for vote in votes if vote in silent for agent in agents)
 
 
 def _check_fits(graph: Dag, new: Dag) -> None:
@@ -346,6 +353,16 @@ def _check_fits(graph: Dag, new: Dag) -> None:
         )
     if graph.until is not None and new.until not in (None, graph.until):
         raise GraphError(f"{what}: the two graphs have different 'until' functions. {nest}")
+
+
+def _entry(name: str, node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": name, "kind": type(node).__name__}
+    inner, parts = inner_graph(node), parts_of(node)
+    if inner is not None:
+        found["inside"] = inner._structure()
+    elif parts:
+        found["inside"] = [_entry(*part) for part in parts.items()]
+    return found
 
 
 def inner_graph(node: object) -> Dag | None:

@@ -22,7 +22,7 @@ from swarm_ui.report.measured import Tested
 from swarm_ui.report.overview import headline, last_rollouts, team_decision
 from swarm_ui.report.read import Contents, EpisodeSet, Training, read
 from swarm_ui.topology import Edge
-from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FAILURE_RULES, FailureClass
+from swarm_ui.trace.failures import FAILURES, FailureClass
 from swarm_ui.viz import edges_svg
 from swarm_ui.viz.svg import Markup, counted, join, tag
 
@@ -269,7 +269,7 @@ def _failures(
 ) -> Markup:
     """The counts of each class by policy and split, links to examples, and the rules."""
     counts = {row.name: row.failures for row in rows if row.failures}
-    found = [why for why in FAILURE_CLASSES if any(row.get(why) for row in counts.values())]
+    found = [why for why in FAILURES if any(row.get(why) for row in counts.values())]
     if not found:
         return Markup("")
     cells: list[tuple[Cell, ...]] = [
@@ -282,8 +282,10 @@ def _failures(
         f"{which}Numbers of episodes; each has one class. “Fault” is masked, all others "
         "count as failed. Examples lead to the last step in the viewer."
     )
-    names = [FAILURE_NAMES[why] for why in found]
-    rules = [join(tag("dt", FAILURE_NAMES[why]), tag("dd", FAILURE_RULES[why])) for why in found]
+    names = [FAILURES[why][0] for why in found]
+    rules = [
+        join(tag("dt", name), tag("dd", rule)) for name, rule in map(FAILURES.__getitem__, found)
+    ]
     return join(
         table(Table("", ("episodes", *names), cells, said)),
         tag("details", tag("summary", "How failed episodes are classified"), tag("dl", *rules)),

@@ -13,8 +13,8 @@ from swarm_ui.trace.records import Trace
 Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]
 """``(observation, seed, run) -> Trace``: one decision."""
 
-Draw = Callable[[str, int], tuple[CollabGraph, float | None]]
-"""``(task, seed) -> (graph, log-probability of its edges)``: the team for one episode."""
+Draw = Callable[[str, int], CollabGraph]
+"""``(task, seed) -> graph``: the team for one episode."""
 
 
 class Policy(Protocol):
@@ -53,9 +53,9 @@ class GraphPolicy:
 
     def begin(self, *, task: str, seed: int) -> Decide:
         source = self._graph
-        graph, logprob = (source, None) if isinstance(source, CollabGraph) else source(task, seed)
+        graph = source if isinstance(source, CollabGraph) else source(task, seed)
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            return await graph.run(observation, seed=seed, run_id=run, edge_logprob=logprob)
+            return await graph.run(observation, seed=seed, run_id=run)
 
         return decide

@@ -37,8 +37,6 @@ from swarm_ui.trace.records import TRACE_VERSION, Episode
 
 RUN_VERSION = 1
 
-_WITHOUT_RESULTS = (".run.lock",)
-"""Files that hold nothing that a run has measured."""
 _FOLDERS = ("traces", "adapters", "edges", "plots")
 _REPORTED = (
     "swarm-ui", "msgspec", "networkx", "openai", "torch", "transformers", "peft", "trl",
@@ -141,9 +139,9 @@ class RunDirectory:
 
     @property
     def unused(self) -> bool:
-        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock."""
+        """Whether the directory holds only what :meth:`create` wrote, and perhaps locks."""
         files = (path for path in self.path.rglob("*") if path.is_file())
-        return all(path.name in ("config.json", *_WITHOUT_RESULTS) for path in files)
+        return all(path.name == "config.json" or path.suffix == ".lock" for path in files)
 
     def remove_if_unused(self) -> bool:
         """Delete a directory that is :attr:`unused`; returns whether it did."""

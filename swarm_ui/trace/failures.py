@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 from swarm_ui.action import Action
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
 FailureClass = Literal["fault", "reply_not_parsed", "loop", "declaration", "other"]
-FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
-"""The classes of failures, in the order of tables."""
-FAILURE_NAMES: Mapping[FailureClass, str] = {
-    "fault": "fault",
-    "reply_not_parsed": "reply not parsed",
-    "loop": "loop",
-    "declaration": "wrong declaration",
-    "other": "other",
+FAILURES: Mapping[FailureClass, tuple[str, str]] = {
+    "fault": (
+        "fault",
+        "a fault of the environment, of an endpoint or of a budget ended it; such episodes are "
+        "masked and not counted as failed",
+    ),
+    "reply_not_parsed": (
+        "reply not parsed",
+        "its last step, or half of its steps, had no action, because the replies had none",
+    ),
+    "loop": (
+        "loop",
+        "when its steps ran out, an action was executed for at least the third time on one screen",
+    ),
+    "declaration": ("wrong declaration", "it declared an end that the task did not have"),
+    "other": ("other", "no other class applies"),
 }
-"""Labels of the classes in tables."""
-FAILURE_RULES: Mapping[FailureClass, str] = {
-    "fault": "a fault of the environment, of an endpoint or of a budget ended it; such "
-    "episodes are masked and not counted as failed",
-    "reply_not_parsed": "its last step, or half of its steps, had no action, because the replies "
-    "had none",
-    "loop": "when its steps ran out, an action was executed for at least the third time on one "
-    "screen",
-    "declaration": "it declared an end that the task did not have",
-    "other": "no other class applies",
-}
-"""The rule of each class."""
+"""The label and the rule of each class, in the order of tables."""
 _REPEATS = 3
 
 
 def failure_class(episode: Episode) -> FailureClass | None:
-    """Why an episode failed: the first class of :data:`FAILURE_RULES` that applies; ``None`` if it
+    """Why an episode failed: the first class of :data:`FAILURES` that applies; ``None`` if it
     was solved."""
     if episode.success is not False:
         return None if episode.success else "fault"

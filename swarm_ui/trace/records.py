@@ -113,8 +113,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Edges between agents, as (sender, receiver)."""
     delays: tuple[int, ...] = ()
     """For each of ``edges``, how many rounds later it delivers; empty: all in the same round."""
-    edge_logprob: float | None = None
-    """Log-probability (nats) of these edges when they were drawn; ``None`` if they were fixed."""
     calls: tuple[Call, ...] = ()
     """Every call with its message, in the order of the unrolled graph."""
     skipped: tuple[str, ...] = ()

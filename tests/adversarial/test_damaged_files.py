@@ -99,7 +99,7 @@ def every_field(path: Path) -> list[bytes]:
     outer = CollabGraph([solo.named("inner"), MajorityVote()]).run_sync(SCREEN, run_id="q")
     failure = Failure(kind="unavailable", message="503", node="a", error="ModelUnavailable")
     calls = (msgspec.structs.replace(trace.calls[0], error=failure), *trace.calls[1:])
-    broken = msgspec.structs.replace(trace, calls=calls, edge_logprob=-1.5)
+    broken = msgspec.structs.replace(trace, calls=calls)
     steps = (StepRecord(trace=broken, reward=1.0, credit=((0.5, None),)), StepRecord(trace=outer))
     full = Episode(environment="e", task="t", seed=7, steps=steps, fault=failure)
     write_jsonl(path, [episode(trace), episode(outer), full])

@@ -54,7 +54,7 @@ def test_a_full_disk_is_one_line_and_the_rest_is_played_later(
         line = f"eval {LAMP} -n 12 --model script:right.txt -j 1 --out r"
         done = shell(f"{line} run.report=false --quiet")
     assert done.code == 2
-    assert "cannot write 'r/traces/episodes.jsonl': No space left on device" in done.err
+    assert "the run 'r' cannot be written: [Errno 28] No space left on device" in done.err
     assert "Traceback" not in done.err
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) <= 3
     done = shell("eval --resume r --trust --json")

@@ -22,7 +22,6 @@ from swarm_ui.errors import (
     ModelError,
     ModelUnavailable,
     NodeError,
-    NodeTimeout,
     SwarmError,
     TraceError,
 )
@@ -88,7 +87,6 @@ def test_the_core_does_not_need_typer() -> None:
         (ModelUnavailable("503"), 4),
         (BudgetExceeded("8 calls"), 4),
         (NodeError("no", node="a", round=0, run="r"), 4),
-        (NodeTimeout("late", node="a", round=0, run="r"), 4),
         (LearningError("nan"), 5),
         (ConfigError("wrong"), 2),
         (TraceError("damaged"), 2),

@@ -96,8 +96,3 @@ def test_what_cannot_be_a_fallback() -> None:
         Fallback(Sleeper("a"), Sleeper("a"))
     with pytest.raises(GraphError, match="'spare' is not a node"):
         Fallback(Sleeper("a"), "spare")  # type: ignore[arg-type]
-    node = Fallback(Sleeper("a"), Sleeper("b"))
-    other = Sleeper("other")
-    assert list(node.with_node(other, name="b").nodes.values()) == [node.nodes["a"], other]
-    with pytest.raises(GraphError, match="'c'"):
-        node.with_node(other, name="c")
