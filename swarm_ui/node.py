@@ -154,8 +154,8 @@ class NodeContext(msgspec.Struct):
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request with the name of the run, and pinned to the adapter version that was current
         when the run started."""
-        session = self.session
-        version = request.adapter and session.versions.held(model, request.adapter)
+        adapter, session = request.adapter, self.session
+        _, version = session.versions.get((id(model), adapter), (model, adapter))
         return msgspec.structs.replace(request, adapter=version, run=session.run)
 
     async def ask(self, question: str) -> str:

@@ -79,11 +79,11 @@ class CoordinationPolicy(GraphPolicy):
         self.make_agent = make_agent
         super().__init__(self._of_task, name=name)
 
-    def _of_task(self, task: str, seed: int) -> tuple[CollabGraph, None]:
+    def _of_task(self, task: str, seed: int) -> CollabGraph:
         problem = draw_problem(task, seed)
         nodes: dict[str, Node] = {n: self.make_agent(n, Pane(name=n)) for n in problem.names}
         edges = [(sender, n) for n, heard in problem.neighbours.items() for sender in heard]
-        team = CollabGraph(
+        return CollabGraph(
             {**nodes, ANSWERS: GatherAnswers()},
             edges,
             ANSWERS,
@@ -91,4 +91,3 @@ class CoordinationPolicy(GraphPolicy):
             "coordination",
             delays=dict.fromkeys(edges, 1),
         )
-        return team, None

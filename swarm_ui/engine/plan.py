@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from weakref import WeakKeyDictionary
@@ -124,41 +124,28 @@ def _models(graph: Dag) -> tuple[tuple[Lease, ...], dict[str, tuple[Budget, str]
 # -- adapter versions ---------------------------------------------------------------------------
 
 
-class Versions:
-    """Versions of adapters, each leased at its first use and released at the end."""
-
-    def __init__(self, leases: ExitStack) -> None:
-        self._leases = leases
-        self._held: dict[tuple[int, str], str] = {}
-
-    def hold(self, model: VersionedModel, adapter: str) -> None:
-        """Use the current version of an adapter from now on. Raises ``ModelError`` as
-        :meth:`~swarm_ui.model.VersionedModel.lease` does."""
-        if (id(model), adapter) not in self._held:
-            version = self._held[id(model), adapter] = model.lease(adapter)
-            self._leases.callback(model.release, version)
-
-    def held(self, model: object, adapter: str) -> str:
-        """The version, if it is held; else the adapter."""
-        return self._held.get((id(model), adapter), adapter)
-
-
+Versions = dict[tuple[int, str], Lease]
+"""By the identity of a model and an adapter: the model, and the version that is in use."""
 _EPISODE: ContextVar[Versions | None] = ContextVar("versions of an episode", default=None)
 
 
 @contextmanager
 def same_versions() -> Iterator[Versions]:
     """In this context, and in tasks started in it, all runs use the adapter versions of the first
-    run that requests them, even if newer ones are loaded meanwhile. A nested context has no
-    effect."""
+    run that requests them, even if newer ones are loaded meanwhile. They are released at the end. A
+    nested context has no effect."""
     around = _EPISODE.get()
     if around is not None:
         yield around
         return
-    with ExitStack() as leases:
-        versions = Versions(leases)
-        leases.callback(_EPISODE.reset, _EPISODE.set(versions))
+    versions: Versions = {}
+    token = _EPISODE.set(versions)
+    try:
         yield versions
+    finally:
+        _EPISODE.reset(token)
+        for model, version in versions.values():
+            model.release(version)
 
 
 # -- what was spent before a run was resumed --------------------------------------------------

@@ -155,8 +155,10 @@ class Frame:
         answers arrive. What comes after the last round is the same as in a graph with only so many
         rounds.
         """
+        versions = self.session.versions
         for model, adapter in self.plan.leases:
-            self.session.versions.hold(model, adapter)
+            if (id(model), adapter) not in versions:
+                versions[id(model), adapter] = model, model.lease(adapter)
         graph, until, team, done = self._graph, self._graph.until, len(self._graph.agents), 0
         if until is not None:
             for round in range(graph.rounds):

@@ -95,21 +95,25 @@ class Dag:
         check_there(self.edges, delays, "delay")
         self.when = MappingProxyType(dict(when))
         self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
-        for (sender, listener), delay in self.delays.items():
-            once = {sender, listener}.intersection(self.closing)
-            if once or sender == listener or not 0 < delay < rounds:
-                raise GraphError(
-                    f"edge {sender} -> {listener} with delay={delay}: expected less than "
-                    f"rounds={rounds}, or nothing is ever delivered (graph.with_rounds() first), "
-                    "and two agents; a node receives its own message of the last round without an "
-                    "edge, and a vote and what follows it is called once, after the last round"
-                )
+        self._check_delays()
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
         topological(predecessors(members, self.immediate))
         self.ends = (only_sink(members, self.immediate) if output is None else output,)
         self.output = self.ends[0]
         if self.output not in members:
             raise GraphError(unknown("output", self.output, members))
+
+    def _check_delays(self) -> None:
+        for (sender, listener), delay in self.delays.items():
+            once = {sender, listener}.intersection(self.closing)
+            if once or sender == listener or not 0 < delay < self.rounds:
+                raise GraphError(
+                    f"edge {sender} -> {listener} with delay={delay}: expected less than "
+                    f"rounds={self.rounds}, or nothing is ever delivered (graph.with_rounds() "
+                    "first), and two agents; a node receives its own message of the last round "
+                    "without an edge, and a vote and what follows it is called once, after the "
+                    "last round"
+                )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
