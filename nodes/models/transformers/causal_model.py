@@ -308,10 +308,7 @@ class ChatCodec:
             return None
         if self._grammars is None:
             self._grammars = ReplyGrammars(self.tokenizer, self._words, self.end, self._device)
-        if pattern is not None:
-            return self._grammars.pattern(pattern)
-        assert request.json_schema is not None
-        return self._grammars.schema(request.json_schema)
+        return self._grammars.find(pattern, request.json_schema)
 
 
 def _ends(generation: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:

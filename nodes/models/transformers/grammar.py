@@ -53,16 +53,15 @@ class ReplyGrammars:
         self._before = " " if first[:1] in ("▁", "Ġ") else ""
         self._compiled = lru_cache(_SCREENS)(self._compile)
 
-    def pattern(self, pattern: str) -> ReplyGrammar:
-        """The replies that match a regular expression as a whole. Raises ``ModelError`` if it
-        cannot be used."""
-        return self._compiled(f"{self._before}(?:{pattern})" if self._before else pattern, False)
-
-    def schema(self, schema: str) -> ReplyGrammar | None:
-        """The replies that follow a JSON schema; ``None``, with a warning, if llguidance does not
-        support it."""
+    def find(self, pattern: str | None, schema: str | None) -> ReplyGrammar | None:
+        """The replies that match a regular expression as a whole, or else follow a JSON schema.
+        ``None``, with a warning, if llguidance does not support the schema. Raises ``ModelError``
+        if the pattern cannot be used."""
+        if pattern is not None:
+            own = f"{self._before}(?:{pattern})" if self._before else pattern
+            return self._compiled(own, False)
         try:
-            return self._compiled(schema, True)
+            return None if schema is None else self._compiled(schema, True)
         except ModelError as error:
             warnings.warn(f"{error}. The reply is not restricted", stacklevel=2)
             return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
@@ -40,13 +40,6 @@ from swarm_ui.nodes.models.versions import VersionBook, parsed_version
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
-
-class Published(NamedTuple):
-    """What a version holds."""
-
-    adapter: FrozenAdapter
-    metadata: AdapterMetadata
 
 
 @dataclass(slots=True)
@@ -94,9 +87,9 @@ class LoraNetwork:
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
         self._live: dict[str, _Live] = {}
-        self.book: VersionBook[Published] = VersionBook()
+        self.book: VersionBook[FrozenAdapter] = VersionBook()
         self._frozen: WeakValueDictionary[str, FrozenAdapter] = WeakValueDictionary()
-        """By digest, so that equal weights are one object."""
+        """By digest, so that equal adapters are one object."""
         self._base: object = None
         self._layers: dict[str, nn.Module] = {}
         """The modules to which an adapter may add, by name."""
@@ -214,9 +207,9 @@ class LoraNetwork:
     def save_version(self, version: str, folder: Path) -> None:
         """Write one version, such as ``"agent_2@7"``, in peft's own format with metadata, as a
         server loads it. Raises ``ModelError`` if the version is neither current nor leased."""
-        adapter, metadata = self.book[version]
+        adapter = self.book[version]
         write_adapter(folder, adapter.weights, self.network)
-        write_metadata(folder, metadata.saved_with(self.name, self.base_fingerprint()))
+        write_metadata(folder, adapter.metadata.saved_with(self.name, self.base_fingerprint()))
 
     def _read(self, folder: Path, name: str) -> tuple[PlainAdapter, AdapterMetadata]:
         """An adapter in a folder, after checking that it fits this model."""
@@ -297,7 +290,7 @@ class LoraNetwork:
             for parameter in live.parameters:  # peft stops the gradients of inactive adapters
                 parameter.requires_grad_(True)
         # Versions that are leased may change layers that peft does not change any more.
-        adapted = {key for version in self.book for key in self.book[version].adapter.weights}
+        adapted = {key for version in self.book for key in self.book[version].weights}
         self._layers = {
             key: part
             for key, part in self.network.named_modules()
@@ -347,7 +340,7 @@ class LoraNetwork:
 
     def frozen(self, version: str | None) -> FrozenAdapter | None:
         """The weights of a version. Raises ``ModelError`` if there is no such version."""
-        return None if version is None else self.book[version].adapter
+        return None if version is None else self.book[version]
 
     def _refresh(self, name: str) -> None:
         """Publish the live weights of an adapter if they have changed and are not in training."""
@@ -359,9 +352,8 @@ class LoraNetwork:
         """Publish the live weights under a number; ``None``: see ``VersionBook.publish``."""
         live = self._live[name]
         live.seen = _state(live.parameters)
-        made = FrozenAdapter(live.weights, self.network.dtype)
-        made = self._frozen.setdefault(made.digest, made)
-        return self.book.publish(name, Published(made, live.metadata), number)
+        made = FrozenAdapter(live.weights, self.network.dtype, live.metadata)
+        return self.book.publish(name, self._frozen.setdefault(made.digest, made), number)
 
     # -- in use -------------------------------------------------------------------------------
 
@@ -411,7 +403,7 @@ class LoraNetwork:
         if self._base == before:
             return False
         for version in self.book:
-            self.book[version].adapter.merged = None
+            self.book[version].merged = None
         return True
 
 

@@ -25,6 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from swarm_ui.adapter_metadata import AdapterMetadata
+
 _FEW_TOKENS = 2
 """Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
 
@@ -44,23 +46,29 @@ AdapterWeights = Mapping[str, LoraWeights]
 
 
 class FrozenAdapter:
-    """A copy of an adapter that never changes, in a type."""
+    """A copy of an adapter that never changes, in a type, with its metadata."""
 
     @torch.no_grad()
-    def __init__(self, live: AdapterWeights, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        live: AdapterWeights,
+        dtype: torch.dtype,
+        metadata: AdapterMetadata = AdapterMetadata(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        self.metadata = metadata
         self.weights: AdapterWeights = {
             key: LoraWeights(down.to(dtype, copy=True), up.to(dtype, copy=True), scale)
             for key, (down, up, scale) in live.items()
         }
         self.merged: Mapping[str, Tensor] | None = None
         """The layers' weights plus what the adapter adds, ``[out, in]``, once they were needed."""
-        found = hashlib.sha256()
+        found = hashlib.sha256(repr(metadata).encode())
         for key, (down, up, scale) in sorted(self.weights.items()):
             found.update(f"{key} {scale!r} {tuple(down.shape)} {tuple(up.shape)}".encode())
             for part in (down, up):
                 found.update(part.cpu().contiguous().view(torch.uint8).numpy().data)
         self.digest = found.hexdigest()
-        """SHA-256 of layers, scales and weights."""
+        """SHA-256 of metadata, layers, scales and weights."""
 
     @torch.no_grad()
     def merged_with(self, layers: Mapping[str, nn.Module]) -> Mapping[str, Tensor]:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from hashlib import sha256
 from inspect import signature
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,11 +76,9 @@ class PictureTokens:
         vocabulary between them. Raises ``ModelError`` if the picture cannot be read."""
         number = int.from_bytes(sha256(png).digest()[:5])
         if number not in self._known:
+            own = count(self.vocabulary + number * _MOST)
             ids, _ = self._processed(png)
-            here = [k for k, id_ in enumerate(ids) if id_ == self.image_id]
-            for place, k in enumerate(here):
-                ids[k] = self.vocabulary + number * _MOST + place
-            self._known[number] = png, ids
+            self._known[number] = png, [next(own) if i == self.image_id else i for i in ids]
         self._known.move_to_end(number)
         while len(self._known) > _PICTURES:
             self._known.popitem(last=False)
