@@ -7,17 +7,8 @@ import msgspec
 from swarm_ui.environments.phone.state import Device, Row, Screen, Table, same_text
 
 
-class Launch(msgspec.Struct, frozen=True, gc=False):
-    """Open an app at its first screen."""
-
-    app: str
-
-    def apply(self, device: Device) -> None:
-        device.show((Screen(self.app),))
-
-
 class Go(msgspec.Struct, frozen=True):
-    """Open a screen on top of the present one."""
+    """Open a screen on top of the present one: on the home screen, the first one of an app."""
 
     screen: Screen
     draft: Row = {}

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from swarm_ui.action import POINTING, Action, ActionType
 from swarm_ui.environments.base import Done, Stateful
-from swarm_ui.environments.phone.effects import Launch
 from swarm_ui.environments.phone.goal import CHECKER, check
 from swarm_ui.environments.phone.kinds import Assignment, draw
 from swarm_ui.environments.phone.solver import UNREACHABLE, solve
-from swarm_ui.environments.phone.state import Device, Widget
+from swarm_ui.environments.phone.state import Device, Screen, Widget
 from swarm_ui.environments.phone.templates import TEMPLATES
 from swarm_ui.environments.phone.view import View, view, widgets
 from swarm_ui.observation import Element, Observation, Past
@@ -194,7 +193,7 @@ def act(device: Device, widget: Widget | None, action: Action) -> str:
         app = (action.app_name or "").casefold().strip()
         note = "" if app in device.installed else f"no app {app!r}"
         if not note:
-            Launch(app).apply(device)
+            device.show((Screen(app),))
     elif kind == "answer":
         device.answer, note = action.text, None
     elif kind in ("scroll", "swipe"):

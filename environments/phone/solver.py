@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.action import Action
-from swarm_ui.environments.phone.effects import Choose, Copy, Go, Launch, Search
+from swarm_ui.environments.phone.effects import Choose, Copy, Go, Search
 from swarm_ui.environments.phone.goal import Difference, Goal, check
 from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
 from swarm_ui.environments.phone.view import widgets
@@ -15,14 +15,10 @@ UNREACHABLE = 60
 
 
 BACK, HOME = Action(action_type="navigate_back"), Action(action_type="navigate_home")
-COMPLETE, INFEASIBLE = (
-    Action(action_type="status", goal_status="complete"),
-    Action(action_type="status", goal_status="infeasible"),
-)
-DOWN, UP = (
-    Action(action_type="scroll", direction="down"),
-    Action(action_type="scroll", direction="up"),
-)
+COMPLETE = Action(action_type="status", goal_status="complete")
+INFEASIBLE = Action(action_type="status", goal_status="infeasible")
+DOWN = Action(action_type="scroll", direction="down")
+UP = Action(action_type="scroll", direction="up")
 
 
 def solve(goal: Goal, start: Device, now: Device) -> Action:
@@ -93,8 +89,7 @@ def _go(now: Device, path: Path) -> Action | None:
     if common == len(stack):
         if common == len(path):
             return None
-        target = path[common]
-        return _reach(now, Go(target) if common > 0 else Launch(target.app))
+        return _reach(now, Go(path[common]))
     if common == 0:
         return HOME
     back = len(stack) - common
@@ -161,8 +156,6 @@ def _search(now: Device, shown: list[Widget], effect: Go) -> Action | None:
 def _find(shown: list[Widget], effect: Effect) -> int | None:
     for position, widget in enumerate(shown):
         found = widget.effect
-        if found is None:
-            continue
         if found == effect:
             return position
         if isinstance(found, Go) and isinstance(effect, Go) and found.screen == effect.screen:

@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.phone.effects import Launch
+from swarm_ui.environments.phone.effects import Go
 from swarm_ui.environments.phone.record_screens import app_screen
 from swarm_ui.environments.phone.sampling import POOLS
 from swarm_ui.environments.phone.state import Device, Screen, Widget
@@ -40,7 +40,7 @@ def widgets(device: Device) -> list[Widget]:
     """The widgets of the current screen, in reading order, without toast and decoys."""
     screen = device.screen
     if screen is None:
-        return [Widget("app", name, effect=Launch(name)) for name in device.installed]
+        return [Widget("app", name, effect=Go(Screen(name))) for name in device.installed]
     return app_screen(device.catalogue.apps[screen.app], device, screen)
 
 

@@ -98,28 +98,28 @@ class RecordedBenchmark(ABC):
             ConfigError: an episode shows pages that are not in these data.
         """
         whole = [episode for episode in episodes if episode.success is not None]
-        found = [self._answers(episode) for episode in whole]
-        attempts = [
-            (one.task, [step.values(action) for step, action in answers])
-            for one, (answers, *_) in zip(whole, found, strict=True)
-        ]
-        values = [step for _, steps in attempts for step in steps]
+        attempts, lost, unreached = [], 0, 0
+        for episode in whole:
+            steps = self.load(episode.task)
+            answers = self._answers(episode, steps)
+            attempts.append((episode.task, [s.values(answers.get(k)) for k, s in enumerate(steps)]))
+            lost += list(answers.values()).count(None)
+            unreached += len(steps) - len(answers)
+        values = [step for _, scored in attempts for step in scored]
         counts = {
             "episodes": len(episodes),
             "masked by a fault": len(episodes) - len(whole),
             "steps": len(values),
-            "pointing at no element": sum(lost for _, lost, _ in found),
-            "not reached": sum(unreached for *_, unreached in found),
+            "pointing at no element": lost,
+            "not reached": unreached,
             **{name: round(sum(step[name] for step in values)) for name in self.counted},
         }
         measures = measured(self.columns, attempts, resamples=resamples)
         return Scores(title=self.name, measures=measures, counts=counts)
 
-    def _answers(self, episode: Episode) -> tuple[list[tuple[GoldStep, Action | None]], int, int]:
-        """Each step with its answer, and the numbers of answers without a valid element and of
-        steps not reached."""
-        steps = self.load(episode.task)
-        actions: dict[int, Action | None] = {}
+    def _answers(self, episode: Episode, steps: Sequence[GoldStep]) -> dict[int, Action | None]:
+        """The answer to each step that was reached; ``None``: it points at no element."""
+        answers: dict[int, Action | None] = {}
         index = 0
         for number, record in enumerate(episode.steps):
             seen = record.trace.observation
@@ -131,10 +131,9 @@ class RecordedBenchmark(ABC):
                 )
             action = record.executed or NONE_OF_THESE
             lost = steps[index].lacks(action)
-            actions.setdefault(index, None if lost else action)  # the first is the answer
+            answers.setdefault(index, None if lost else action)  # the first is the answer
             index += not lost
-        answers = [(step, actions.get(k)) for k, step in enumerate(steps)]
-        return answers, list(actions.values()).count(None), len(steps) - len(actions)
+        return answers
 
 
 class _At(msgspec.Struct, frozen=True):

@@ -38,33 +38,28 @@ _LINKS: tuple[Role, ...] = ("tab", "item", "button")
 class WordLists(msgspec.Struct, frozen=True, kw_only=True):
     """The words of which invented apps are made.
 
-    None of them is a name, a field or a button of a test app; a test compares the two.
+    Names of ``records`` (plurals end in an added s) and of apps: ``brands`` do not describe the
+    app, ``purposes`` are second words of names that do, such as ``voucher log``; ``syllables`` make
+    words up. ``fields`` and ``titles`` have the names of fields by kind of value, ``choices`` and
+    ``setting_choices`` their options by name; ``done_switches`` are set by the check boxes of a
+    checklist. ``sections`` are menus and categories, ``options`` lead to the settings of an app,
+    and the rest are labels of buttons. None of them is a name, a field or a button of a test app; a
+    test compares the two.
     """
 
     records: tuple[str, ...]
-    """Names of records; the plural of each ends in an added s."""
     brands: tuple[str, ...]
-    """Names of apps that do not describe the app."""
     purposes: tuple[str, ...]
-    """Second words of names that describe the app, such as ``voucher log``."""
     syllables: tuple[str, ...]
-    """Syllables of which made-up words consist."""
     fields: Mapping[str, tuple[str, ...]]
-    """Kind of value -> names of fields with such values."""
     titles: Mapping[str, tuple[str, ...]]
-    """Kind of value -> names of the field that lists show."""
     choices: Mapping[str, tuple[str, ...]]
-    """Closed choices of records, with their options."""
     record_switches: tuple[str, ...]
     done_switches: tuple[str, ...]
-    """Names of the switches that the check boxes of a checklist set."""
     setting_switches: tuple[str, ...]
     setting_choices: Mapping[str, tuple[str, ...]]
-    """Choices of an app, with their options."""
     sections: tuple[str, ...]
-    """Names of menus and categories."""
     options: tuple[str, ...]
-    """Tabs and buttons that lead to the settings of an app."""
     add: tuple[str, ...]
     save: tuple[str, ...]
     edit: tuple[str, ...]
@@ -194,7 +189,7 @@ class _Inventor:
             at = Screen(root.app, "category", text)
             self._link(root, at, text)
             self._add_settings((root, at), rng.randint(1, 4))
-        return self._finished(root, bool(chosen), *tables)
+        return self._finished(root, *tables, named=bool(chosen))
 
     def _settings_app(self) -> App:
         """An app of switches and choices, in categories."""
@@ -202,7 +197,7 @@ class _Inventor:
         root = Screen(self._word(self.lists.options) if rng.random() < 0.4 else self._brand())
         if rng.random() < 0.3:
             self._add_settings((root,), rng.randint(3, 6))
-            return self._finished(root, False)
+            return self._finished(root)
         for category in rng.sample(sections, rng.randint(2, 4)):
             path: Path = (root, Screen(root.app, "category", category))
             self._link(root, path[-1], category, "item")
@@ -211,9 +206,9 @@ class _Inventor:
                 path = (*path, Screen(root.app, "category", f"{category} {deeper}"))
                 self._link(path[-2], path[-1], deeper, "item")
             self._add_settings(path, rng.randint(2, 4))
-        return self._finished(root, False)
+        return self._finished(root)
 
-    def _finished(self, root: Screen, named: bool, *tables: Table) -> App:
+    def _finished(self, root: Screen, *tables: Table, named: bool = False) -> App:
         return App(
             name=root.app, named=named, tables=tables, settings=self.settings, links=self.links
         )
