@@ -147,10 +147,8 @@ def prepare(
     """Encode the examples of an update, and draw its batches and the seed of dropout. ``rejected``:
     use the rejected replies of pairs also with method ``rft``."""
     found = encode(model, pairs, adapter, rejected=rejected or settings.method != "rft")
-    if not found or not settings.steps:
-        return Task(adapter, tuple(found), (), 0, settings)
     seed = rng.getrandbits(63)
-    batches = schedule(found, settings.batch_size, settings.steps, rng)
+    batches = schedule(found, settings.batch_size, settings.steps or 0, rng)
     return Task(adapter, tuple(found), tuple(map(tuple, batches)), seed, settings)
 
 

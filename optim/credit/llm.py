@@ -135,24 +135,29 @@ class LLMCritic:
         key = transcript(chat)
         try:
             async with self._asking.setdefault(key, asyncio.Lock()):
-                verdict = self._known.get(key) or await self._reply(chat, agents)
+                verdict = self._known.get(key) or await asked(self._model, chat, agents)
                 if not verdict.empty:
                     self._known[key] = verdict
                 return verdict
         finally:
             self._asking.pop(key, None)
 
-    async def _reply(self, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
-        verdict = Verdict({}, "")
-        for attempt in range(2):
-            request = Request(chat=chat, max_tokens=_MOST_TOKENS, seed=attempt)
-            (completion,) = await self._model.generate([request])
-            verdict = read_verdict(completion.text, agents)
-            if not verdict.empty:
-                break
-            again = ChatMessage("assistant", completion.text), ChatMessage("user", _AGAIN)
-            chat = (*chat, *again)
-        return verdict
+
+async def asked(
+    model: ChatModel, chat: tuple[ChatMessage, ...], names: Sequence[str],
+    temperature: float | None = None,
+) -> Verdict:  # fmt: skip
+    """The verdict of a model, which is asked once more if no score can be read."""
+    verdict = Verdict({}, "")
+    for attempt in range(2):
+        request = Request(chat=chat, temperature=temperature, max_tokens=_MOST_TOKENS, seed=attempt)
+        (completion,) = await model.generate([request])
+        verdict = read_verdict(completion.text, names)
+        if not verdict.empty:
+            break
+        again = ChatMessage("assistant", completion.text), ChatMessage("user", _AGAIN)
+        chat = (*chat, *again)
+    return verdict
 
 
 def _bit(score: float | None) -> float | None:

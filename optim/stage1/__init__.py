@@ -17,11 +17,12 @@ agents of this package were made in another way: see ``demos/base_agent``.
 from __future__ import annotations
 
 from swarm_ui.optim.config import FinetuneConfig
-from swarm_ui.optim.stage1.corpus import Totals, export, read_corpus, totals
+from swarm_ui.optim.stage1.corpus import Totals, export, read_corpus
 from swarm_ui.optim.stage1.finetune import finetune
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Origin, Sample
-from swarm_ui.optim.stage1.synthesize import Models, synthesize
+from swarm_ui.optim.stage1.synthesize import synthesize
 from swarm_ui.optim.stage1.templates import expert_of
+from swarm_ui.optim.stage1.walk import Models
 
 __all__ = [
     "CorpusConfig",
@@ -36,5 +37,4 @@ __all__ = [
     "finetune",
     "read_corpus",
     "synthesize",
-    "totals",
 ]

@@ -60,14 +60,15 @@ class Corpus:
         file cannot be read."""
         advice = "use the same, or choose another folder: export and fine-tuning accept several"
         begin(folder, "corpus.json", header, "corpus", advice)
-        self._known, self._done = set[str](), set[Job]()
+        self._known, self._ended = set[str](), dict[Job, bool | None]()
+        self._kept, self._dropped = Counter[str](), Counter[str]()
         for walk in _walks(folder):
             self._note(walk)
         self._lines = LineFile(folder / "walks.jsonl")
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are not finished, each once, including those that ended in a fault."""
-        return [job for job in dict.fromkeys(jobs) if job not in self._done]
+        return [job for job in dict.fromkeys(jobs) if self._ended.get(job) is None]
 
     def add(self, walk: WalkResult) -> WalkResult:
         """Store a walk without the samples that the corpus has already; returns what was stored.
@@ -87,8 +88,20 @@ class Corpus:
 
     def _note(self, walk: WalkResult) -> None:
         self._known.update(sample.id for sample in walk.samples)
-        if walk.success is not None:
-            self._done.add((walk.task, walk.seed))
+        self._ended[walk.task, walk.seed] = walk.success
+        self._kept.update(f"level {sample.level}" for sample in walk.samples)
+        self._dropped.update(walk.dropped)
+
+    def totals(self) -> Totals:
+        """Counts of the samples, and of dropped items."""
+        ended = list(self._ended.values())
+        return Totals(
+            walks=len(ended) - ended.count(None),
+            successes=ended.count(True),
+            faults=ended.count(None),
+            samples=dict(sorted(self._kept.items())),
+            dropped=dict(sorted(self._dropped.items())),
+        )
 
     def close(self) -> None:
         self._lines.close()
@@ -147,24 +160,6 @@ def gather(corpus: Folders) -> list[Sample]:
     if not found:
         raise ConfigError(f"no samples in '{corpus}'; synthesize some first")
     return list(found.values())
-
-
-def totals(folder: Path) -> Totals:
-    """Counts of the samples of a corpus, and of dropped items."""
-    read_header(folder)
-    kept, dropped = Counter[str](), Counter[str]()
-    ended: dict[Job, bool | None] = {}
-    for walk in _walks(folder):
-        ended[walk.task, walk.seed] = walk.success
-        kept.update(f"level {sample.level}" for sample in walk.samples)
-        dropped.update(walk.dropped)
-    return Totals(
-        walks=sum(success is not None for success in ended.values()),
-        successes=sum(success is True for success in ended.values()),
-        faults=sum(success is None for success in ended.values()),
-        samples=dict(sorted(kept.items())),
-        dropped=dict(sorted(dropped.items())),
-    )
 
 
 def export(corpus: Folders, out: Path) -> list[Path]:

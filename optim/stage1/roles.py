@@ -19,7 +19,7 @@ from swarm_ui.json_text import objects
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import adversary_chat
-from swarm_ui.optim.credit.llm import critic_chat, read_verdict
+from swarm_ui.optim.credit.llm import asked, critic_chat
 from swarm_ui.optim.stage1.samples import CorpusConfig, Level
 from swarm_ui.prompts import context, decision_chat, said
 
@@ -150,14 +150,8 @@ class ModelRole:
         return [scores[order.index(k)] for k in range(len(replies))]
 
     async def _scores(self, chat: Chat, names: list[str]) -> list[float | None]:
-        """The scores of a verdict. One that cannot be read is requested once more; if that fails
-        too, there are no scores."""
-        for attempt in range(2):
-            reply = await self._ask(chat, seed=attempt, temperature=0.0)
-            verdict = read_verdict(reply, names)
-            if not verdict.empty:
-                return [verdict.scores[name] for name in names]
-        return [None] * len(names)
+        verdict = await asked(self._model, chat, names, temperature=0.0)
+        return [verdict.scores.get(name) for name in names]
 
     async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> str:
         most = _MOST_TOKENS // divisor

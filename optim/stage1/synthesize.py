@@ -7,43 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
-from swarm_ui.model import ChatModel
 from swarm_ui.optim.credit.critic import made_by
-from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals, totals
-from swarm_ui.optim.stage1.roles import ModelRole
+from swarm_ui.optim.stage1.corpus import Corpus, Header, Totals
 from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, WalkResult
-from swarm_ui.optim.stage1.templates import ScriptedRole
-from swarm_ui.optim.stage1.walk import Roles, Walk
+from swarm_ui.optim.stage1.walk import Models, Walk
 from swarm_ui.rollout import Attempt, Job, LocalWorker, Rollouts
 from swarm_ui.trace.records import Episode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """The model, or the script, for each role.
-
-    One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
-    """
-
-    agent: ChatModel | ScriptedRole
-    adversary: ChatModel | ScriptedRole
-    critic: ChatModel | ScriptedRole | None
-    """``None``: nothing is judged, and nothing is dropped for being wrong."""
-
-    @staticmethod
-    def scripted() -> Models:
-        """Roles without a language model, for environments that are
-        :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
-        role = ScriptedRole()
-        return Models(agent=role, adversary=role, critic=role)
 
 
 async def synthesize(
@@ -100,18 +75,16 @@ async def synthesize(
                     walk = corpus.add(ended.pop(stored))
                     stored += 1
                     report(total - len(todo) + stored, total, walk)
-    return totals(folder)
+        return corpus.totals()
 
 
 def _walks(models: Models, config: CorpusConfig) -> Attempt:
     """Plays a walk as an episode, whose only note is its result."""
-    given: Any = (models.agent, models.adversary, models.critic)
-    roles = Roles(*(ModelRole(m, config) if isinstance(m, ChatModel) else m for m in given))
 
     async def walk(environment: Environment, /, *, task: str, seed: int) -> Episode:
         played = Episode(environment=environment.name, task=task, seed=seed)
         try:
-            done = await Walk(environment, roles, config, (task, seed)).run()
+            done = await Walk(environment, models, config, (task, seed)).run()
         except EnvironmentFault as error:
             return msgspec.structs.replace(played, fault=Failure.of(error))
         return msgspec.structs.replace(played, success=done.success, notes=(done,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,7 +14,7 @@ from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.message import Heard
-from swarm_ui.model import Decision
+from swarm_ui.model import ChatModel, Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import fits, with_label
@@ -42,24 +43,38 @@ class Dropped(Exception):
     """Why an item is dropped; the reasons are counted."""
 
 
-Role = ModelRole | ScriptedRole
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The model, or the script, for each role.
 
+    One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
+    """
 
-class Roles(NamedTuple):
-    """Who writes and judges."""
+    agent: ChatModel | ScriptedRole
+    adversary: ChatModel | ScriptedRole
+    critic: ChatModel | ScriptedRole | None
+    """``None``: nothing is judged, and nothing is dropped for being wrong."""
 
-    agent: Role
-    adversary: Role
-    critic: Role | None
+    @staticmethod
+    def scripted() -> Models:
+        """Roles without a language model, for environments that are
+        :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
+        role = ScriptedRole()
+        return Models(agent=role, adversary=role, critic=role)
 
 
 class Walk:
     """A walk through one environment for one task and seed, and the samples of it."""
 
     def __init__(
-        self, environment: Environment, roles: Roles, config: CorpusConfig, job: Job
+        self, environment: Environment, models: Models, config: CorpusConfig, job: Job
     ) -> None:
-        self.environment, self.roles, self.config = environment, roles, config
+        def role(given: ChatModel | ScriptedRole) -> ModelRole | ScriptedRole:
+            return ModelRole(given, config) if isinstance(given, ChatModel) else given
+
+        self.environment, self.config = environment, config
+        self.agent, self.adversary = role(models.agent), role(models.adversary)
+        self.critic = None if models.critic is None else role(models.critic)
         self.task, self.seed = job
         self.form = format_named(config.prompt_format)
         self.samples, self.dropped = list[Sample](), Counter[str]()
@@ -93,7 +108,7 @@ class Walk:
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
             state = WalkState(len(steps), environment, observation, snapshot)
             seed = self._seed("act", state.number)
-            reply = await self.roles.agent.act(state, seed=seed, temperature=0.0)
+            reply = await self.agent.act(state, seed=seed, temperature=0.0)
             rng, action = random.Random(self._seed("stray", state.number)), parse_action(reply)
             stray = random_action(observation, rng) if rng.random() < self.config.stray else None
             steps.append((state, None if stray else reply))
@@ -119,13 +134,13 @@ class Walk:
 
     async def _write(self, level: Level, state: WalkState) -> None:
         """Keep questions or instructions that the critic finds right."""
-        config, critic, dropped = self.config, self.roles.critic, list[str]()
+        config, critic, dropped = self.config, self.critic, list[str]()
         what, most = "questions", config.questions
         if level == 2:
             what, most = "instructions", config.instructions
         items, ends = list[Item](), Counter[str]()
         seed = self._seed(what, state.number)
-        for item in await self.roles.agent.write(state, level, seed=seed):
+        for item in await self.agent.write(state, level, seed=seed):
             try:
                 items.append(_checked(level, item, state.observation, ends))
             except Dropped as why:
@@ -189,10 +204,10 @@ class Walk:
     ) -> tuple[Read, list[float | None]]:
         """Rejection sampling: a possible reply with another action that is judged wrong, and the
         scores of the chosen one and of this one. Raises ``Dropped`` if there is none."""
-        tried, critic = {chosen[1].key}, self.roles.critic
+        tried, critic = {chosen[1].key}, self.critic
         reason = "the adversary wrote nothing"
         for _ in range(_ATTEMPTS):
-            reply = await self.roles.adversary.oppose(state, chosen[1], seed=rng.getrandbits(31))
+            reply = await self.adversary.oppose(state, chosen[1], seed=rng.getrandbits(31))
             if reply is None:
                 continue
             try:
@@ -220,14 +235,14 @@ class Walk:
     ) -> tuple[Heard, ...]:
         """Messages of other agents about this screen: some are samples of the agent itself, correct
         or wrong; the others are the adversary's. One that cannot be read is left out."""
-        heard, roles, form = list[Heard](), self.roles, self.form.name
+        heard, form = list[Heard](), self.form.name
         for sender in sorted(rng.sample(NEIGHBOURS, rng.randint(1, _MOST_HEARD))):
             seed = rng.getrandbits(31)
             reply: str | None
             if rng.random() < _WRONG:
-                reply = await roles.adversary.oppose(state, good, seed=seed)
+                reply = await self.adversary.oppose(state, good, seed=seed)
             else:
-                reply = await roles.agent.act(state, seed=seed, temperature=TEMPERATURE)
+                reply = await self.agent.act(state, seed=seed, temperature=TEMPERATURE)
             try:
                 read = canonical(reply or "", state.observation)
             except Dropped:
