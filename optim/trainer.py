@@ -322,12 +322,14 @@ class TeamTrainer:
         processes: Processes | None,
     ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
-        stop = threading.Event()
+        stop, told = threading.Event(), list[tuple[int, int]]()
 
         def check(done: int, total: int) -> None:
             if stop.is_set():
                 raise asyncio.CancelledError
-            self.on_progress(iteration, "update", done, total)
+            if told[-1:] != [(done, total)]:
+                told.append((done, total))
+                self.on_progress(iteration, "update", done, total)
 
         thread = asyncio.ensure_future(
             asyncio.to_thread(
@@ -412,12 +414,17 @@ def _expect_answers(episodes: Sequence[Episode]) -> None:
     faults = [episode.fault for episode in episodes]
     calls = (call for e in episodes for record in e.steps for call in record.trace.calls)
     failed = [f for f in [*faults, *(call.error for call in calls)] if f is not None]
-    for fault in failed:
-        if fault.kind == "unavailable":
-            raise ModelUnavailable(f"a call was left unanswered, but a model must answer: {fault}")
-    for fault in failed if None not in faults else ():
-        if fault.kind in ("model", "node", "timeout"):
-            raise ModelError(f"all {len(faults)} episodes were lost to faults, such as: {fault}")
+    if missed := [f for f in failed if f.kind == "unavailable"]:
+        raise ModelUnavailable(
+            f"{len(missed)} calls were left unanswered; expected a model that answers, got: "
+            f"{missed[0]}"
+        )
+    ours = [f for f in failed if f.kind in ("model", "node", "timeout")]
+    if None not in faults and ours:
+        raise ModelError(
+            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
+            f"{ours[0]}"
+        )
 
 
 def _models_of(team: CollabGraph) -> tuple[Trainable, Any]:
