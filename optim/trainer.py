@@ -213,10 +213,8 @@ class TeamTrainer:
         if self.config.update.method in POLICY_GRADIENT:
             examples = scored_replies(episodes)
         else:
-            rng, share = (
-                random.Random(derive(self.config.seed, "pairs", iteration)),
-                self.config.easy_share,
-            )
+            share = self.config.easy_share
+            rng = random.Random(derive(self.config.seed, "pairs", iteration))
             made = [preference_pairs(each, easy_share=share, rng=rng) for each in played]
             examples = [pair for pairs in made for pair in pairs]
         rolled = time.perf_counter()

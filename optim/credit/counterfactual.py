@@ -8,6 +8,7 @@ on a changed message are made again, so the team must still have the adapters of
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -22,6 +23,8 @@ from swarm_ui.optim.credit.critic import name_of, states_of
 from swarm_ui.rollout.episode import no_decision
 from swarm_ui.trace.records import Episode, Trace
 
+_CONCURRENCY = 16
+"""Episodes whose decisions are replayed at the same time."""
 MOST_AGENTS = 8
 """The largest team for Shapley values, which need ``2 ** agents`` replays of each decision."""
 
@@ -37,7 +40,13 @@ class _Replays:
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """Unscored is what a replay or its grade could not find. Raises ``ConfigError`` if the team
         cannot have played an episode, or the judge needs a state that it cannot have."""
-        return await together([self._credit(episode) for episode in episodes])
+        gate = asyncio.Semaphore(_CONCURRENCY)
+
+        async def one(episode: Episode) -> Credit:
+            async with gate:
+                return await self._credit(episode)
+
+        return await together([one(episode) for episode in episodes])
 
     async def _credit(self, episode: Episode) -> Credit:
         if episode.success is None:
