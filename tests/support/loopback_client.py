@@ -5,21 +5,19 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Any
 
-import openai
 import pytest
 from loopback import Loopback
 
 from swarm_ui.budget import Budget
 from swarm_ui.model import ChatMessage, Completion, Request
 from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits
-from swarm_ui.nodes.models.openai import client
+from swarm_ui.nodes.models.openai import failures
 
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way to this process does not lead through somebody's proxy, and retries come at once."""
-    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.001)
-    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(failures, "FIRST_PAUSE", 0.001)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 

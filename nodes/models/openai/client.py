@@ -1,50 +1,42 @@
-"""One OpenAI-compatible endpoint and its connections.
+"""One OpenAI-compatible endpoint: its connections, its limits, and how attempts are repeated.
 
-The openai client repeats failed attempts and waits as long as the server asks. Below it, an http
-client of our own lets each attempt wait for the rate limits and reserve its part of the budget.
+A reply that breaks off while it is read is requested again, too, which the openai client does not
+do. So all attempts are repeated here, and each waits for the rate limit and reserves its part of
+the budget.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import openai
 from asyncio_throttle.throttler import Throttler
 
 from swarm_ui.addresses import is_address, redacted, without_credentials
-from swarm_ui.budget import Budget, Hold, Price
+from swarm_ui.budget import Budget, Price
 from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures
-from swarm_ui.nodes.models.openai.failures import NEVER_CONNECTED, RequestRejected
 from swarm_ui.nodes.models.openai.options import RateLimits
-from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_chat, read_stream
+from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_reply
 
 T = TypeVar("T")
 OPENAI_URL = "https://api.openai.com/v1"
-URL_VARIABLE = "OPENAI_BASE_URL"
 _CONNECT_SECONDS = 5.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
-"""Seconds before a reply that broke off is requested again, as in the openai client."""
 _SHOWN_OF_FAILURE = 400
 
 
-@dataclass
-class ChatCall:
-    """One chat, and the attempts at it. Each reserves its part of the budget before it is sent, and
-    settles it afterwards."""
+class ChatCall(NamedTuple):
+    """One chat."""
 
-    where: str
-    """The model, for errors."""
     body: Mapping[str, Any]
     """The arguments of openai's ``chat.completions.create``."""
     most: Usage
@@ -52,61 +44,27 @@ class ChatCall:
     longest: int | None
     """The limit of tokens of the reply that is sent; ``None``: none is sent."""
     price: Price | None
-    attempts: int = 0
-    streamed: bool = False
-    """Whether pieces of its reply were given."""
-    hold: Hold | None = None
-    """That of the attempt under way, whose reply is being read."""
-
-
-_CALL: ContextVar[ChatCall | None] = ContextVar("call", default=None)
-"""The chat that is being sent."""
-
-
-class _AdmittedHttp(openai.DefaultAsyncHttpxClient):
-    """Sends each attempt of a chat within the limits. An attempt that the server refused costs
-    nothing, nor does one that reached no server, which a hook of httpx would not see."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(event_hooks={"response": [partial(limit_body, endpoint.timeout)]})
-        self._endpoint, limits = endpoint, endpoint.limits
-        self._rate: AbstractAsyncContextManager[None] = nullcontext()
-        if limits.requests is not None:
-            self._rate = Throttler(limits.requests, limits.period)
-
-    async def send(self, request: Any, **options: Any) -> Any:
-        call, endpoint = _CALL.get(), self._endpoint
-        if call is None:  # not a chat
-            return await within(endpoint.timeout, super().send(request, **options))
-        async with self._rate:
-            call.hold = endpoint.budget.reserve(call.most, call.where, call.price)
-        call.attempts += 1
-        try:
-            response = await within(endpoint.timeout, super().send(request, **options))
-        except TimeoutError:  # ours, which the openai client does not repeat: see replies()
-            raise
-        except Exception as error:
-            endpoint.settle(call, Usage() if type(error).__name__ in NEVER_CONNECTED else None)
-            raise
-        if response.is_error:
-            endpoint.settle(call, Usage())
-        return response
 
 
 class _Connection:
-    """The client and the slots of one event loop."""
+    """The client, the slots and the rate of one event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        limits = endpoint.limits
+        bounded = {"response": [partial(limit_body, endpoint.timeout)]}
         self.client = openai.AsyncOpenAI(
             api_key=endpoint.checked_key() or "none",
             base_url=endpoint.url,
-            max_retries=endpoint.max_retries,
+            max_retries=0,
             timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, endpoint.timeout)),
             # No compression, so that a small body cannot become a large one.
             default_headers={"Accept-Encoding": "identity"},
-            http_client=_AdmittedHttp(endpoint),
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks=bounded),
         )
-        self.slots = asyncio.Semaphore(endpoint.limits.concurrency)
+        self.slots = asyncio.Semaphore(limits.concurrency)
+        self.rate: AbstractAsyncContextManager[None] = nullcontext()
+        if limits.requests is not None:
+            self.rate = Throttler(limits.requests, limits.period)
         self.closing = self._closing()
 
     async def _closing(self) -> AsyncGenerator[None]:
@@ -120,7 +78,7 @@ class _Connection:
 
 @dataclass(eq=False)
 class Endpoint:
-    """Sends chats to one address; for the fields see :class:`~swarm_ui.nodes.OpenAIModel`."""
+    """Sends requests to one address; for the fields see :class:`~swarm_ui.nodes.OpenAIModel`."""
 
     model: str
     url: str
@@ -158,54 +116,38 @@ class Endpoint:
             ModelUnavailable: no attempt succeeded; a later one may.
             RequestRejected: the endpoint rejected the request.
         """
-        connection = await self._connected()
+        connection, spoke = await self._connected(), False
+
+        def piece(text: str) -> None:
+            nonlocal spoke
+            spoke = True
+            if said is not None:
+                said(text)
+
+        async def attempt() -> ChatReply:
+            async with connection.rate:
+                hold = self.budget.reserve(call.most, self.where, call.price)
+            used: Usage | None = None  # unknown: what was reserved counts
+            create: Any = connection.client.chat.completions.create
+            try:
+                if said is None:
+                    whole = _once(await within(self.timeout, create(**call.body)))
+                    reply = await read_reply(whole, call.longest, piece)
+                else:
+                    give = _ignored if spoke else piece
+                    async with await within(self.timeout, create(**call.body, stream=True)) as some:
+                        reply = await read_reply(some, call.longest, give)
+                used = reply.usage
+                return reply
+            except openai.APIError as error:
+                if failures.is_free(error):
+                    used = Usage()
+                raise
+            finally:
+                self.budget.settle(hold, used)
+
         async with connection.slots:
-            while True:
-                try:
-                    return await self._attempt(connection, call, said)
-                except Exception as error:
-                    broken_off = call.hold is not None
-                    failed = self._failure(error, "a chat completion", call.attempts)
-                    if failed is None:
-                        raise
-                finally:
-                    self.settle(call, None)
-                # Outside of the block, so that no traceback shows the words of the server.
-                if not broken_off or call.attempts > self.max_retries:
-                    raise failed
-                await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (call.attempts - 1)))
-
-    async def _attempt(
-        self, connection: _Connection, call: ChatCall, said: Callable[[str], object] | None
-    ) -> ChatReply:
-        """One reply, after as many attempts as are left until one is answered."""
-        client = connection.client.with_options(max_retries=self.max_retries - call.attempts)
-        token = _CALL.set(call)
-        try:
-            create: Any = client.chat.completions.create
-            response = await create(**call.body, **({} if said is None else {"stream": True}))
-        finally:
-            _CALL.reset(token)
-        if said is None:
-            reply = read_chat(response, call.longest)
-        else:
-            silent = call.streamed
-
-            def piece(text: str) -> None:
-                call.streamed = True
-                if not silent:
-                    said(text)
-
-            async with response:
-                reply = await read_stream(response, call.longest, piece)
-        self.settle(call, reply.usage)
-        return reply
-
-    def settle(self, call: ChatCall, used: Usage | None) -> None:
-        """End the attempt under way, if any; see :meth:`swarm_ui.budget.Budget.settle`."""
-        if call.hold is not None:
-            self.budget.settle(call.hold, used)
-            call.hold = None
+            return await self._tried(attempt, "a chat completion", self.max_retries)
 
     async def ask(
         self,
@@ -213,26 +155,54 @@ class Endpoint:
         body: Mapping[str, object] | None,
         wanted: str,
         kind: type[T],
-        **options: Any,
+        *,
+        seconds: float | None = None,
     ) -> T:
         """The answer of another route of the server, such as ``"load_lora_adapter"``; with a
         leading ``"//"``, it is relative to the root of the server, without ``/v1``. ``body`` is
         sent as JSON; ``None``: a GET request. ``wanted`` describes the answer in errors; ``kind``
-        is its type, ``str`` for words. Raises ``ModelError`` as :meth:`chat` does."""
-        client = (await self._connected()).client.with_options(**options)
+        is its type, ``str`` for words. ``seconds``: make one attempt, of this time. Raises
+        ``ModelError`` as :meth:`chat` does."""
+        client = (await self._connected()).client
         base = str(client.base_url).rstrip("/")
         url = f"{base.removesuffix('/v1') if route.startswith('//') else base}/{route.lstrip('/')}"
-        try:
+
+        async def attempt() -> T:
             if body is None:
-                text = await client.get(url, cast_to=str)
+                asked = client.get(url, cast_to=str)
             else:
-                text = await client.post(url, cast_to=str, body=dict(body))
-            return text if kind is str else msgspec.json.decode(text, type=kind)  # type: ignore[return-value]
-        except Exception as error:
-            failed = self._failure(error, wanted)
-            if failed is None:
-                raise
-        raise failed
+                asked = client.post(url, cast_to=str, body=dict(body))
+            text: Any = await within(seconds or self.timeout, asked)
+            return text if kind is str else msgspec.json.decode(text, type=kind)
+
+        return await self._tried(attempt, wanted, 0 if seconds else self.max_retries)
+
+    async def _tried(self, attempt: Callable[[], Awaitable[T]], wanted: str, retries: int) -> T:
+        """What an attempt returns; it is repeated if it may succeed later."""
+        number = 0
+        while True:
+            number += 1
+            try:
+                return await attempt()
+            except Exception as error:
+                failed = self._failure(error, wanted, number)
+                pause = failures.pause(error, number)
+            # Outside of the block, so that no traceback shows the words of the server.
+            if not isinstance(failed, ModelUnavailable) or number > retries:
+                raise failed
+            await asyncio.sleep(pause)
+
+    def _failure(self, error: Exception, wanted: str, attempts: int) -> Exception:
+        """The error for a failure of the last attempt; itself if the endpoint did not cause it."""
+        explained = failures.explained(error, self.key_env)
+        if explained is None:
+            return error
+        tries = f" after {attempts} attempts" if attempts > 1 else ""
+        text = self.error(f"no answer{tries}", wanted, *explained)
+        if isinstance(error, openai.APIStatusError) and not failures.is_passing(error):
+            told = self._redacted(failures.told(error))
+            return failures.RequestRejected(text, error.status_code, told)
+        return ModelUnavailable(text)
 
     def error(self, what: str, expected: str, got: str, advice: str) -> str:
         """The text of an error, on one line, without secrets even if the server echoed them."""
@@ -247,23 +217,8 @@ class Endpoint:
         if connection is not None:
             await connection.closing.aclose()
 
-    def _failure(self, error: Exception, wanted: str, attempts: int = 0) -> ModelError | None:
-        """The error for a failure of the last attempt; ``None`` if the endpoint did not cause it.
-        ``attempts``: how many were made; 0: not counted."""
-        explained = failures.explained(error, self.key_env)
-        if explained is None:
-            return None
-        tries = f" after {attempts} attempt{'s' * (attempts > 1)}" if attempts else ""
-        text = self.error(f"no answer{tries}", wanted, *explained)
-        if isinstance(error, openai.APIStatusError) and not failures.is_passing(error):
-            return RequestRejected(text, error.status_code, self._redacted(failures.told(error)))
-        return ModelUnavailable(text)
-
     def _redacted(self, text: str) -> str:
-        return redacted(text, [self._key()])
-
-    def _key(self) -> str:
-        return os.environ.get(self.key_env, "").strip()
+        return redacted(text, [os.environ.get(self.key_env, "").strip()])
 
     async def _connected(self) -> _Connection:
         """The connection of the running event loop."""
@@ -278,16 +233,20 @@ class Endpoint:
 
     def checked_key(self) -> str:
         """The key. Raises ``ModelError`` if it is needed and not there, or cannot be sent."""
-        key = self._key()
-        where = f"{self.where}: expected a key in the environment variable {self.key_env}"
-        if not key and self.url == OPENAI_URL:
+        key = os.environ.get(self.key_env, "").strip()
+        if not (key or self.url != OPENAI_URL) or not all("!" <= letter <= "~" for letter in key):
+            got = "one with spaces, line breaks or other characters" if key else "none"
             raise ModelError(
-                f"{where}, got none. Set it on every machine that asks, or give the base_url of "
-                "an endpoint that needs no key"
-            )
-        if not all("!" <= letter <= "~" for letter in key):
-            raise ModelError(
-                f"{where} of printable ASCII characters, got one with spaces, line breaks or other "
-                "characters. Set it again"
+                f"{self.where}: expected a key of printable ASCII characters in the environment "
+                f"variable {self.key_env}, got {got}. Set it on every machine that asks, or give "
+                "the base_url of an endpoint that needs no key"
             )
         return key
+
+
+async def _once(chat: Any) -> AsyncIterator[Any]:
+    yield chat
+
+
+def _ignored(text: str) -> None:
+    """Takes the pieces of a reply of which an earlier attempt gave some."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 import openai
 
 from swarm_ui.errors import ModelError
 
-NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
-_TOKENS = "of an agent ([team] max_tokens), or the field's name (token_field, [model] token_field)"
+FIRST_PAUSE = 0.5
+_LONGEST_PAUSE, _LONGEST_ASKED = 8.0, 120.0
+"""Seconds before the second attempt, before later ones, and the most that a server may ask for."""
+_NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+_TOKENS = (
+    "max_tokens= of an agent ([team] max_tokens), or token_field, its name ([model] token_field)"
+)
 OPTIONAL = {
     "temperature": "temperature= of an agent ([team] temperature)",
     "seed": "ChatOptions(send_seed=) ([model] send_seed)",
-    "max_tokens": f"max_tokens= {_TOKENS}",
-    "max_completion_tokens": f"max_tokens= {_TOKENS}",
+    "max_tokens": _TOKENS,
+    "max_completion_tokens": _TOKENS,
     "logprobs": "ChatOptions(logprobs=)",
 }
 """Fields of a request that are sent only if they were chosen, and the settings that choose them."""
@@ -35,7 +42,7 @@ _NOT_SUPPORTED = re.compile(
 class RequestRejected(ModelError):
     """The endpoint rejected a request with an HTTP status, and would reject it again."""
 
-    def __init__(self, message: str, status: int, told: str = "") -> None:
+    def __init__(self, message: str, status: int, told: str) -> None:
         """``told``: the words of the server."""
         super().__init__(message)
         self.status, self.told = status, told
@@ -45,19 +52,33 @@ class RequestRejected(ModelError):
         default; ``None`` if it was rejected for another reason. ``needed``: must be sent."""
         if self.status not in (400, 404, 422):
             return None
-        named = next((f for f in OPTIONAL if f in body and _names(self.told, f)), None)
-        if named is not None:
+        if (named := _named(self.told, body)) is not None:
             return named if named not in needed and _NOT_SUPPORTED.search(self.told) else None
         others = (f for f, words in _REPLACED.items() if f in body and words.search(self.told))
         return next(others, None)
 
 
-def is_passing(error: Exception) -> bool:
+def is_passing(error: openai.APIStatusError) -> bool:
     """Whether the same request may succeed later."""
-    if not isinstance(error, openai.APIStatusError):
-        return True
     passing = error.status_code in (408, 409, 429) or error.status_code >= 500
     return passing and error.code != "insufficient_quota"
+
+
+def is_free(error: Exception) -> bool:
+    """Whether an attempt costs nothing: the server refused it, or it reached no server."""
+    never = type(error.__cause__).__name__ in _NEVER_CONNECTED
+    return never or isinstance(error, openai.APIStatusError)
+
+
+def pause(error: Exception, attempts: int) -> float:
+    """Seconds before the next attempt: what the server asks for, else half a second, doubled each
+    time."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with suppress(ValueError):
+            if 0 <= (asked := unit * float(headers.get(name, "none"))) <= _LONGEST_ASKED:
+                return asked
+    return min(_LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (attempts - 1)) * random.uniform(0.75, 1.0)
 
 
 def told(error: openai.APIStatusError) -> str:
@@ -68,14 +89,14 @@ def told(error: openai.APIStatusError) -> str:
 def explained(error: Exception, key: str) -> tuple[str, str] | None:
     """What an attempt got, and what to do; ``None`` if the error does not come from the endpoint.
     ``key``: the source of the key."""
+    transport = type(error).__module__.startswith("httpx")  # inside of a stream
+    cause = error if transport else error.__cause__
     if isinstance(error, openai.APIStatusError):
         return f"HTTP {error.status_code} ({' '.join(error.message.split())})", _advice(error, key)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return "no reply in time", "raise timeout, or lower concurrency"
-    transport = type(error).__module__.startswith("httpx")  # inside of a stream
     if isinstance(error, openai.APIConnectionError) or transport:
-        cause = error if transport else error.__cause__
-        kind = "no" if type(cause).__name__ in NEVER_CONNECTED else "a broken"
+        kind = "no" if type(cause).__name__ in _NEVER_CONNECTED else "a broken"
         got = f"{kind} connection ({type(cause).__name__}: {cause})"
         return got, "check that the server runs at this address"
     if isinstance(error, ValueError | RecursionError):  # malformed, or not JSON
@@ -87,16 +108,18 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
 
 
 def _advice(error: openai.APIStatusError, key: str) -> str:
-    named = next((field for field in OPTIONAL if _names(told(error), field)), None)
-    by_field = f"change or leave out '{named}', which is set by {OPTIONAL[named]}" if named else ""
     by_status = {
         401: f"put a valid key into {key}",
         403: f"put a valid key into {key}",
         404: "check the model name and that the address ends in /v1",
         429: "lower the rate limit or the concurrency, or check the account's quota",
     }
+    named = _named(told(error), OPTIONAL)
+    by_field = f"change or leave out '{named}', which is set by {OPTIONAL[named]}" if named else ""
     return by_status.get(error.status_code) or by_field or "see the endpoint's log"
 
 
-def _names(text: str, field: str) -> bool:
-    return re.search(rf"\b{field}\b", text) is not None
+def _named(text: str, fields: Collection[str]) -> str | None:
+    """The optional field, of these, that a text names."""
+    found = (name for name in OPTIONAL if name in fields and re.search(rf"\b{name}\b", text))
+    return next(found, None)

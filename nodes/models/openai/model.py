@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import warnings
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
-from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.client import OPENAI_URL, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
 from swarm_ui.prompts import (
@@ -112,7 +112,7 @@ class OpenAIModel:
         self._options = options or ChatOptions()
         self._endpoint = Endpoint(
             model,
-            base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL,
+            base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL,
             key_env=api_key_env,
             limits=self.limits,
             budget=self.budget,
@@ -120,7 +120,7 @@ class OpenAIModel:
             timeout=timeout,
         )
         self._loaded: dict[str, str] = {}
-        self._refused: frozenset[str] = frozenset()
+        self._refused: set[str] = set()
         """Fields that the server has refused. Each schema is a field of its own."""
         self._counts_tokens = not (self.budget.max_tokens is self.budget.max_cost is None)
         """Whether a reply without a limit could exceed the budget."""
@@ -194,9 +194,9 @@ class OpenAIModel:
     async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
         there is no answer within ``seconds``, or the key is refused."""
-        options = {"max_retries": 0, "timeout": seconds}
+        ask = self._endpoint.ask
         try:
-            found = await self._endpoint.ask("models", None, "a list of models", _Served, **options)
+            found = await ask("models", None, "a list of models", _Served, seconds=seconds)
         except RequestRejected as rejection:
             if rejection.status == 404:
                 return ()
@@ -274,12 +274,11 @@ class OpenAIModel:
     ) -> Completion:
         """The completion, requested without fields that the server refuses. ``said``: called with
         pieces of its text as they arrive."""
-        refused: dict[str, RequestRejected] = {}
         while True:
-            without = self._refused | {*refused}
-            call, prompt, decision = self._prepared(request, without, stream=said is not None)
+            call, prompt, decision = self._prepared(request, stream=said is not None)
             try:
                 reply = await self._endpoint.chat(call, said)
+                break
             except RequestRejected as rejection:
                 if rejection.status == 404 and request.adapter in self._loaded:
                     raise AdapterLost(f"{rejection}; load '{request.adapter}' again") from None
@@ -288,68 +287,57 @@ class OpenAIModel:
                 field = rejection.field(call.body, needed)
                 if field is None:
                     raise
-                refused[_key(field, request)] = rejection
-                continue
-            self._leave_out(refused)
-            return Completion(
-                text=reply.text,
-                prompt=prompt,
-                usage=reply.usage or _guessed(reply, call),
-                logprob=reply.logprob,
-                model=reply.model or call.body["model"],
-                adapter=request.adapter,
-                prompt_format=self._options.prompt_format if decision else "json",
-                dropped=decision.dropped if decision else None,
-                calls=reply.calls,
-            )
+                if field in OPTIONAL and field not in self._refused:
+                    warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
+                self._refused.add(_key(field, request))
+        return Completion(
+            text=reply.text,
+            prompt=prompt,
+            usage=reply.usage or _guessed(reply, call),
+            logprob=reply.logprob,
+            model=reply.model or call.body["model"],
+            adapter=request.adapter,
+            prompt_format=self._options.prompt_format if decision else "json",
+            dropped=decision.dropped if decision else None,
+            calls=reply.calls,
+        )
 
-    def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
-        """Omit fields from now on, because a request without them was answered."""
-        for field, rejection in refused.items():
-            if field in OPTIONAL and field not in self._refused:
-                warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
-        self._refused |= {*refused}
-
-    def _prepared(
-        self, request: Request, without: Collection[str], *, stream: bool
-    ) -> tuple[ChatCall, str, Decision | None]:
-        """A request as it is sent, ``without`` the fields that the server refuses; its prompt; and
-        its decision without the parts that the prompt omits."""
+    def _prepared(self, request: Request, *, stream: bool) -> tuple[ChatCall, str, Decision | None]:
+        """A request as it is sent; its prompt; and its decision without the parts that the prompt
+        omits."""
         options, where = self._options, self._endpoint.where
-        by_field = "tools" not in without and request.decision is None
-        tools = request.tools if by_field else ()
-        worded = _key("response_format", request) in without
+        by_field = "tools" not in self._refused and request.decision is None
+        tools, schema = request.tools if by_field else (), request.json_schema
+        worded = _key("response_format", request) in self._refused
         decision, chat = self._chat(request, with_tools=not by_field, worded=worded)
-        prompt, schema = transcript(chat, tools), request.json_schema
-        limit = request.reply_tokens if self._counts_tokens else request.max_tokens
+        prompt = transcript(chat, tools)
         chosen: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": request.seed if options.send_seed else None,
-            options.token_field: limit,
+            options.token_field: (
+                request.reply_tokens if self._counts_tokens else request.max_tokens
+            ),
             "logprobs": options.logprobs or None,
             "stream_options": {"include_usage": True} if stream else None,
+            "tools": [wire.tool(spec, where) for spec in tools] or None,
         }
-        if tools:
-            chosen["tools"] = [wire.tool(spec, where) for spec in tools]
         if schema is not None and not worded:
             chosen["response_format"] = wire.schema_format(schema, where)
         served = request.adapter or self.name
         served = self._loaded.get(served, served)
         body: dict[str, Any] = {"model": served, "messages": [wire.message(turn) for turn in chat]}
-        body |= {k: v for k, v in chosen.items() if v is not None and k not in without}
+        body |= {k: v for k, v in chosen.items() if v is not None and k not in self._refused}
         extra = dict(options.extra_body)
         if request.pattern is not None:
             extra["structured_outputs"] = {"regex": request.pattern}
-        if extra:
-            body["extra_body"] = extra
         most = Usage(
             prompt_tokens=wire.most_prompt_tokens(chat, prompt, schema or ""),
             completion_tokens=request.reply_tokens,
         )
+        longest = most.completion_tokens if options.token_field in body else None
         prices = self.budget.prices
         price = prices.get(served) or prices.get(request.adapter or "") or prices.get(self.name)
-        longest = most.completion_tokens if options.token_field in body else None
-        return ChatCall(where, body, most, longest, price), prompt, decision
+        return ChatCall(body | {"extra_body": extra}, most, longest, price), prompt, decision
 
     def _chat(
         self, request: Request, *, with_tools: bool, worded: bool

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+import math
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
-from openai import AsyncStream
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from swarm_ui.budget import guess_tokens, most_tokens
 from swarm_ui.engine.tasks import within
@@ -46,14 +45,8 @@ def message(turn: ChatMessage) -> dict[str, object]:
     sent: dict[str, object] = {"role": turn.role, "content": content}
     if turn.calls:
         sent["content"] = turn.content or None
-        sent["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in turn.calls
-        ]
+        called = [(c.id, {"name": c.name, "arguments": c.arguments}) for c in turn.calls]
+        sent["tool_calls"] = [{"id": id, "type": "function", "function": f} for id, f in called]
     if turn.role == "tool":
         sent["tool_call_id"] = turn.answers
     return sent
@@ -74,24 +67,8 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
     """The ``response_format`` that makes a reply follow a JSON schema. Raises ``ModelError`` if the
     text is not a JSON object."""
     value = _schema(schema, f"{where}: json_schema of a request")
-    named = {"name": "reply", "schema": value, "strict": _strict(value)}
+    named = {"name": "reply", "schema": value, "strict": True}
     return {"type": "json_schema", "json_schema": named}
-
-
-def _strict(schema: object) -> bool:
-    """Whether OpenAI accepts a schema with ``strict``: every object lists all of its fields as
-    required, and allows no others."""
-    if isinstance(schema, list):
-        return all(map(_strict, schema))
-    if not isinstance(schema, dict):
-        return True
-    fields = schema.get("properties")
-    if isinstance(fields, dict) and (
-        schema.get("additionalProperties") is not False
-        or {*fields} != {*schema.get("required", ())}
-    ):
-        return False
-    return all(map(_strict, schema.values()))
 
 
 def _schema(text: str, what: str) -> dict[str, object]:
@@ -120,10 +97,6 @@ def _image_tokens(chat: Sequence[ChatMessage]) -> int:
 # -- replies -------------------------------------------------------------------------------------
 
 
-class MalformedReply(ValueError):
-    """A reply with HTTP status 200 does not follow the protocol."""
-
-
 class ChatReply(NamedTuple):
     """One chat completion."""
 
@@ -135,66 +108,51 @@ class ChatReply(NamedTuple):
     model: str
 
 
-def read_chat(chat: Any, most: int | None = None) -> ChatReply:
-    """The parts of a chat completion of the openai client that are used. A null content (the model
-    was cut off while it was reasoning) is an empty text. ``most``: the limit of tokens that was
-    sent, if any. Raises :class:`MalformedReply` if it is no completion, or far too long."""
-    parts = _Parts(most)
-    parts.add(chat)
-    if not chat.choices:
-        raise MalformedReply(f"no chat completion ({getattr(chat, 'error', None) or 'no choices'})")
-    return parts.reply()
-
-
-async def read_stream(
-    response: AsyncStream[ChatCompletionChunk], most: int | None, said: Callable[[str], object]
+async def read_reply(
+    chunks: AsyncIterable[Any], most: int | None, said: Callable[[str], object]
 ) -> ChatReply:
-    """The same for a stream; ``said`` is called with each piece of the text as it arrives."""
+    """The parts that are used of a chat completion, which comes in one piece or in many.
+
+    A null content (the model was cut off while it was reasoning) is an empty text. ``most``: the
+    limit of tokens that was sent, if any. ``said`` is called with each piece of the text. Raises
+    ``ValueError`` if it is no completion, is incomplete, or is far too long.
+    """
     parts = _Parts(most)
-    async for chunk in response:
-        if text := parts.add(chunk):
+    async for chunk in chunks:
+        try:
+            text = parts.add(chunk)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"it is not a chat completion: {error}") from None
+        if text:
             said(text)
-    if not parts.complete:
-        raise MalformedReply("a stream that ended before the reply was complete")
     return parts.reply()
 
 
 class _Parts:
-    """The parts of a reply, which comes in one piece or in many.
-
-    The accumulator of the openai client copies the whole message for each piece, joins the names of
-    servers that repeat them, and needs a number in each piece of a tool call.
-    """
+    """The accumulator of the openai client copies the whole message for each piece, joins the names
+    of servers that repeat them, and needs a number in each piece of a tool call."""
 
     def __init__(self, most: int | None) -> None:
-        self._longest = None if most is None else most * _LONGEST_TOKEN + _SPARE_CHARACTERS
+        self._longest = math.inf if most is None else most * _LONGEST_TOKEN + _SPARE_CHARACTERS
         self._length, self._text, self._model = 0, "", ""
         self._logprobs: list[float] = []
         self._calls: list[dict[str, str]] = []
         self._open: dict[object, dict[str, str]] = {}
         """The call to which the next piece with a number belongs."""
         self._usage: Usage | None = None
-        self.complete = False
+        self._complete = False
+        self._error: object = "no choices, or the stream ended before the reply was complete"
 
     def add(self, chat: Any) -> str:
         """Take a chat completion, or a chunk of one; return its text."""
-        if not isinstance(chat, ChatCompletion | ChatCompletionChunk):
-            raise MalformedReply("a reply that is not a chat completion")
-        try:
-            text = self._add(chat)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise MalformedReply(f"a reply that is not a chat completion ({error})") from None
-        if self._longest is not None and self._length > self._longest:
-            raise MalformedReply(f"more than {self._longest} characters, the most for its tokens")
-        return text
-
-    def _add(self, chat: ChatCompletion | ChatCompletionChunk) -> str:
         self._usage = _usage(chat.usage) or self._usage
         self._model = _text(getattr(chat, "model", None)) or self._model
         if not chat.choices:
+            self._error = getattr(chat, "error", None) or self._error
             return ""
-        choice: Any = chat.choices[0]
-        self.complete = self.complete or choice.finish_reason is not None
+        choice = chat.choices[0]
+        whole = hasattr(choice, "message") or choice.finish_reason is not None
+        self._complete = self._complete or whole
         shown = getattr(choice.logprobs, "content", None) or ()
         self._logprobs += [float(token.logprob) for token in shown]
         part = getattr(choice, "message", None) or getattr(choice, "delta", None)
@@ -205,6 +163,8 @@ class _Parts:
         text = _text(part.content or part.refusal)
         self._text += text
         self._length += len(text)
+        if self._length > self._longest:
+            raise ValueError(f"more than {self._longest} characters, the most for its tokens")
         return text
 
     def _call(self, piece: Any, number: object) -> None:
@@ -222,6 +182,8 @@ class _Parts:
 
     def reply(self) -> ChatReply:
         """The whole reply."""
+        if not self._complete:
+            raise ValueError(f"it is not a chat completion: {self._error}")
         calls = [
             ToolCall(name=c["name"], arguments=c["arguments"] or "{}", id=call_id(c["id"]))
             for c in self._calls
@@ -247,11 +209,11 @@ def _usage(usage: Any) -> Usage | None:
 
 
 async def limit_body(seconds: float, response: Any) -> None:
-    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large, and
+    """Make a response of httpx raise ``ValueError`` when its body becomes too large, and
     ``TimeoutError`` when no data comes for some seconds."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":  # a small body could become a large one
-        raise MalformedReply(f"a reply with the content encoding '{encoding}', not requested")
+        raise ValueError(f"the content encoding '{encoding}', which was not requested")
     read = response.aiter_raw
 
     async def limited(chunk_size: int | None = None) -> AsyncIterator[bytes]:
@@ -260,7 +222,7 @@ async def limit_body(seconds: float, response: Any) -> None:
             while part := await within(seconds, anext(parts, b"")):
                 left -= len(part)
                 if left < 0:
-                    raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
+                    raise ValueError(f"a body of more than {LARGEST_BODY} bytes")
                 yield part
 
     response.aiter_raw = limited
