@@ -29,8 +29,7 @@ class FunctionNode:
 
     A string becomes the content of the message, an :class:`Action` its proposal, and ``None`` an
     empty message. A synchronous function runs in the event loop, so it must not block, unless
-    ``thread`` is set. Raises ``ConfigError`` if the function has other arguments, or is a coroutine
-    although ``thread`` is set.
+    ``thread`` is set. Raises ``ConfigError`` if the function has other arguments.
     """
 
     id: str
@@ -53,11 +52,6 @@ class FunctionNode:
                     f"function node '{self.id}': a function of a node gets the arguments (inbox, "
                     f"context), and this one has {signature}"
                 ) from None
-        if self.thread and inspect.iscoroutinefunction(self.function):
-            raise ConfigError(
-                f"function node '{self.id}': thread=True is for functions that block, and this one "
-                "is a coroutine (async def). Leave thread out, or make it a plain function"
-            )
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
         if self.thread:

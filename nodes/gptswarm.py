@@ -22,12 +22,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import networkx as nx
+from msgspec import structs
 
 from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError, GraphError, MissingExtra
@@ -80,26 +82,21 @@ class GPTSwarmNode:
         twin = call.private(self.operation)
         if self.starts or (self.starts is None and not inbox):
             twin.inputs = [task]
-        elif not inbox:
-            return call.reply("", "the operation has no input: no messages and no task")
         twin.predecessors = [
             SimpleNamespace(id=message.sender, outputs=_outputs(message, task)) for message in inbox
         ]
+        if not twin.inputs and not inbox:
+            return call.reply("", "the operation has no input: no messages and no task")
         await twin.execute()
         if call.failed is not None:  # GPTSwarm has printed and ignored it
             raise call.failed
-        if self.records:
-            # The `input` of an output repeats the inputs, and no operation reads it.
-            kept = [
-                {k: v for k, v in each.items() if k != "input" or isinstance(v, str)}
-                if isinstance(each, dict)
-                else each
-                for each in twin.outputs
-            ]
+        if self.records:  # the `input` of an output repeats the inputs, and no operation reads it
+            kept = [_without_inputs(each) for each in twin.outputs]
             return call.reply(json.dumps({_KEY: kept}, ensure_ascii=False))
         if not twin.outputs:
             return call.reply("", "the operation has no output: its inputs were empty")
-        value = last.get("output", last) if isinstance(last := twin.outputs[-1], dict) else last
+        last = twin.outputs[-1]
+        value = last.get("output", last) if isinstance(last, dict) else last
         return call.reply(value if isinstance(value, str) else json.dumps(value))
 
 
@@ -128,10 +125,8 @@ class _Call:
         work = twin._execute
 
         async def watched(*args: Any, **kwargs: Any) -> Any:
-            if self.failed is not None:
-                return []  # the call has failed: do not call models any more
-            try:
-                return await work(*args, **kwargs)
+            try:  # after a failure, no model is called any more
+                return [] if self.failed is not None else await work(*args, **kwargs)
             except Exception as failure:
                 self.failed = failure
                 return []
@@ -173,20 +168,18 @@ class _Call:
         if self._model is None:
             self.prompts.append(_text(messages))
             return await self._llm.agen(messages, max_tokens, temperature, num_comps)
-        requests = [
-            Request(
-                chat=_chat(messages),
-                temperature=_TEMPERATURE if temperature is None else temperature,
-                max_tokens=max_tokens or _MAX_TOKENS,
-                seed=derive(self._seed, "gptswarm", len(self.prompts) + k),
-            )
-            for k in range(num_comps or 1)
+        request = Request(
+            chat=_chat(messages),
+            temperature=_TEMPERATURE if temperature is None else temperature,
+            max_tokens=max_tokens or _MAX_TOKENS,
+        )
+        seeds = [
+            derive(self._seed, "gptswarm", len(self.prompts) + k) for k in range(num_comps or 1)
         ]
-        completions = await self._model.generate(requests)
-        self.completions += completions
-        self.prompts += [completion.prompt for completion in completions]
-        texts = [completion.text for completion in completions]
-        return texts[0] if len(texts) == 1 else texts
+        made = await self._model.generate([structs.replace(request, seed=seed) for seed in seeds])
+        self.completions += made
+        self.prompts += [completion.prompt for completion in made]
+        return made[0].text if len(made) == 1 else [completion.text for completion in made]
 
 
 # -- agents and swarms as graphs ------------------------------------------------------------------
@@ -206,15 +199,13 @@ def import_graph(agent: Any, *, model: ChatModel | None = None) -> CollabGraph:
         GraphError: the agent has several output nodes, or cycles.
     """
     _check_is(agent, "Graph")
-    names = names_of(agent.nodes.values())
+    names = _names(agent.nodes.values())
     if len(agent.output_nodes) != 1:
         kind, count = type(agent).__name__, len(agent.output_nodes)
         raise GraphError(f"{kind} has {count} output nodes; expected one, which answers")
     answers = names[id(agent.output_nodes[0])]
     graph = _graph(agent.nodes.values(), names, agent.input_nodes, answers, model)
-    joined = nx.DiGraph(graph.edges)
-    joined.add_nodes_from(graph.nodes)
-    for name in set(joined) - nx.ancestors(joined, graph.output) - {graph.output}:
+    for name in {*graph.nodes} - nx.ancestors(_joined(graph), graph.output) - {graph.output}:
         graph = graph.without_node(name)
     return graph
 
@@ -229,21 +220,15 @@ class ImportedSwarm:
     """Edges that can be sampled with their probabilities, in the order of the swarm."""
 
     def with_edges(self, edges: Iterable[Edge]) -> CollabGraph:
-        """The graph with its fixed edges, and some potential ones in the given order.
+        """The graph with its fixed edges, and some potential ones in the given order, in which
+        their listeners read them.
 
         Potential edges are sampled without regard to the fixed ones, so they may close a cycle. As
         in GPTSwarm's ``realize()``, such an edge is skipped. A gradient through the log-probability
         of the *sample* stays unbiased, because the reward is that of the graph after this step.
-
-        Args:
-            edges: (sender, listener) of potential edges; listeners read them in this order.
-
-        Raises:
-            GraphError: an edge is not a potential edge.
+        Raises ``GraphError`` for an edge that is not a potential one.
         """
-        joined = nx.DiGraph(self.graph.edges)
-        joined.add_nodes_from(self.graph.nodes)
-        taken = list[Edge]()
+        joined, taken = _joined(self.graph), list[Edge]()
         for edge in edges:
             if edge not in self.potential:
                 raise GraphError(f"{edge[0]} -> {edge[1]} is not a potential edge of the swarm")
@@ -278,10 +263,10 @@ def import_swarm(swarm: Any, *, model: ChatModel | None = None) -> ImportedSwarm
     whole = swarm.composite_graph
     names: dict[int, str] = {}
     for number, agent in enumerate(swarm.used_agents):
-        names |= names_of(agent.nodes.values(), f"{number}.{type(agent).__name__}.")
+        names |= _names(agent.nodes.values(), f"{number}.{type(agent).__name__}.")
     agents = [node for node in whole.nodes.values() if id(node) in names]
     others = [node for node in whole.nodes.values() if id(node) not in names]
-    names |= names_of(others)
+    names |= _names(others)
     decision = names[id(whole.decision_method)]
     graph = _graph(agents + others, names, whole.input_nodes, decision, model)
     by_id = {key: names[id(node)] for key, node in whole.nodes.items()}
@@ -291,29 +276,14 @@ def import_swarm(swarm: Any, *, model: ChatModel | None = None) -> ImportedSwarm
     return ImportedSwarm(graph, MappingProxyType(potential))
 
 
-def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
+def _names(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
     """A name for each operation by its ``id()``: its class, and a number if there are several."""
     listed = list(operations)
     kinds = [type(operation).__name__ for operation in listed]
-    numbers = [f".{kinds[:k].count(kind)}" for k, kind in enumerate(kinds)]
     return {
-        id(operation): f"{prefix}{kind}" + (number if kinds.count(kind) > 1 else "")
-        for operation, kind, number in zip(listed, kinds, numbers, strict=True)
+        id(operation): f"{prefix}{kind}" + f".{kinds[:k].count(kind)}" * (kinds.count(kind) > 1)
+        for k, (operation, kind) in enumerate(zip(listed, kinds, strict=True))
     }
-
-
-def edges_among(operations: Iterable[Any], names: Mapping[int, str]) -> list[Edge]:
-    """Edges between operations, in the order in which each listener reads them.
-
-    They are read from ``successors``. If a ``Swarm`` connects nothing inside an agent, it clears
-    the ``successors`` and keeps the ``predecessors``, for which GPTSwarm would wait for ever.
-    """
-    listed, edges = list(operations), list[Edge]()
-    for listener in listed:
-        speaking = {id(node) for node in listed if any(s is listener for s in node.successors)}
-        ordered = dict.fromkeys([*map(id, listener.predecessors), *map(id, listed)])
-        edges += [(names[k], names[id(listener)]) for k in ordered if k in speaking]
-    return edges
 
 
 def _graph(
@@ -323,15 +293,29 @@ def _graph(
     output: str,
     model: ChatModel | None,
 ) -> CollabGraph:
-    """The output node sends text, the others send records to each other."""
+    """The output node sends text, the others send records to each other.
+
+    Edges are read from ``successors``, in the order in which each listener reads them. If a
+    ``Swarm`` connects nothing inside an agent, it clears the ``successors`` and keeps the
+    ``predecessors``, for which GPTSwarm would wait for ever.
+    """
     listed, starts = list(operations), {id(node) for node in entries}
-    nodes = {
-        (name := names[id(node)]): GPTSwarmNode(
+    nodes, edges = dict[str, GPTSwarmNode](), list[Edge]()
+    for node in listed:
+        name = names[id(node)]
+        nodes[name] = GPTSwarmNode(
             node, name, starts=id(node) in starts, records=name != output, model=model
         )
-        for node in listed
-    }
-    return CollabGraph(nodes, edges_among(listed, names), output=output)
+        speaking = {id(each) for each in listed if any(s is node for s in each.successors)}
+        ordered = dict.fromkeys([*map(id, node.predecessors), *map(id, listed)])
+        edges += [(names[key], name) for key in ordered if key in speaking]
+    return CollabGraph(nodes, edges, output=output)
+
+
+def _joined(graph: CollabGraph) -> Any:
+    joined = nx.DiGraph(graph.edges)
+    joined.add_nodes_from(graph.nodes)
+    return joined
 
 
 def _check_is(value: Any, kind: str) -> None:
@@ -365,15 +349,19 @@ def _text(messages: Any) -> str:
     return "\n\n".join(f"{turn.role}: {turn.content}" for turn in _chat(messages))
 
 
+def _without_inputs(output: Any) -> Any:
+    if not isinstance(output, dict):
+        return output
+    return {k: v for k, v in output.items() if k != "input" or isinstance(v, str)}
+
+
 def _outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
     """The outputs in a message; a message of any other node is one output of its sender."""
     if message.error is not None and not message.content:
         return []  # the node failed: in GPTSwarm, too, a failed operation has no outputs
-    try:
+    with suppress(ValueError, RecursionError):  # a text that only begins like outputs
         found = json.loads(message.content) if message.content.startswith('{"' + _KEY) else {}
-    except (ValueError, RecursionError):
-        found = {}  # a text that only begins like outputs
-    if isinstance(outputs := found.get(_KEY), list):
-        return outputs
+        if isinstance(outputs := found.get(_KEY), list):
+            return outputs
     said = {"operation": message.sender, "output": message.content}
     return [{**task, "subtask": task["task"], **said}]

@@ -79,10 +79,10 @@ class Map:
         answers = [answer for answer in found if answer is not None]
         if len(answers) < len(found):
             raise Unanswered(context.message_id)
-        failed, error = [m.error for m in answers if m.error is not None], None
+        failed, error = [each.error for each in answers if each.error is not None], None
         if failed and len(failed) == len(answers):
             error = f"all {len(failed)} runs failed; the first: {failed[0]}"
-        said = [message.content if message.error is None else None for message in answers]
+        said = [each.content if each.error is None else None for each in answers]
         return NodeReply(content=json.dumps(said, ensure_ascii=False), error=error)
 
     async def _items(self, inbox: Sequence[Message], context: NodeContext) -> list[Message]:
@@ -96,29 +96,20 @@ class Map:
             raise ReplyError(
                 f"'{context.node}' got {len(texts)} items and runs at most {self.most}; raise most="
             )
-        items = []
-        for k, (source, text) in enumerate(texts):
-            if not context.left_out(f"{context.message_id}/item:{k}"):
-                say = partial(_say, text)
-                items.append((await context.step("item", [source], say, number=k)).message)
-        return items
+        return [
+            (await context.step("item", [source], partial(_say, text), number=k)).message
+            for k, (source, text) in enumerate(texts)
+            if not context.left_out(f"{context.message_id}/item:{k}")
+        ]
 
-    async def _run(self, item: Message, context: NodeContext) -> Message | None:
+    async def _run(self, item: Message, context: NodeContext) -> NodeReply | None:
         """The answer for an item; ``None`` if its run waits for a person, and the others go on."""
         observation = msgspec.structs.replace(context.observation, goal=item.content)
         inside = msgspec.structs.replace(context, observation=observation)
         try:
-            reply = await inside.run(self.graph, [item], f"item:{item.round}")
+            return await inside.run(self.graph, [item], f"item:{item.round}")
         except Unanswered:
             return None
-        return Message(
-            id=item.id,
-            sender=context.node,
-            round=item.round,
-            content=reply.content,
-            action=reply.action,
-            error=reply.error,
-        )
 
     def __repr__(self) -> str:
         return f"Map('{self.id}', {self.graph!r})"

@@ -164,7 +164,8 @@ class _Conversation:
             if calls:
                 continue
             try:
-                content = text if self._schema is None else self._schema.find(text)
+                # Prompts, usage and seeds are those of the calls inside.
+                return NodeReply(content=text if self._schema is None else self._schema.find(text))
             except ReplyError as error:
                 repairs += 1
                 if repairs > self._node.max_repairs:
@@ -173,9 +174,6 @@ class _Conversation:
                         f"{error}"
                     ) from error
                 self._chat.append(ChatMessage("user", _REPAIR.format(error=error)))
-            else:
-                # Prompts, usage and seeds are those of the calls inside.
-                return NodeReply(content=content)
 
     async def _ask(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """Ask the model for the next turn. ``context`` is that of the call that records it."""
@@ -205,13 +203,11 @@ class _Conversation:
         if not self._tools:
             return said.content, ()
         text, calls = read_calls(said.content)
-        known = {call.id for turn in self._chat for call in turn.calls} | {""}
-        named: list[ToolCall] = []
+        known = ["", *(call.id for turn in self._chat for call in turn.calls)]
         for k, call in enumerate(calls):
-            if call.id in known:
-                call = msgspec.structs.replace(call, id=f"call_{said.round}_{k}")
-            known.add(call.id)
-            named.append(call)
+            known.append(f"call_{said.round}_{k}" if call.id in known else call.id)
+        ids = known[len(known) - len(calls) :]
+        named = [msgspec.structs.replace(c, id=id) for c, id in zip(calls, ids, strict=True)]
         return text, tuple(named)
 
     async def _call(self, said: Message, call: ToolCall) -> None:
@@ -232,8 +228,7 @@ class _Conversation:
         made = await self._context.step(
             name, [said], run, tool=name, arguments=call.arguments, tolerant=True
         )
-        result = made.message
-        self._heard.append(result)
+        self._heard.append(result := made.message)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")
         self._chat.append(ChatMessage("tool", text, answers=call.id))
 

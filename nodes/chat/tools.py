@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +20,17 @@ from swarm_ui.nodes.function import in_thread
 LONGEST_RESULT = 20_000
 """Maximum number of characters of a result that a model sees; the middle of a longer one is cut."""
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LANGUAGE = re.compile(r"\A(?:json(?=\W)|[\w+.-]+\n)", re.IGNORECASE)
-"""The language at the beginning of a fenced block: ``json``, or a word on a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its description for the model, and what is called. Most tools are functions, see
-    :meth:`of`. Raises ``ConfigError`` if the name does not consist of 1 to 64 letters, digits,
-    ``_`` and ``-``."""
+    """A function that a model can call; :meth:`of` makes one."""
 
     spec: ToolSpec
-    call: Callable[[Mapping[str, Any]], Awaitable[object]]
-    """Takes the arguments. A result that is not a text is shown to the model as JSON."""
-
-    def __post_init__(self) -> None:
-        if not TOOL_NAME.fullmatch(self.spec.name):
-            raise ConfigError(
-                f"a tool must have a name of 1 to 64 letters, digits, '_' and '-', got "
-                f"'{self.spec.name}'. Name it: Tool.of(function, name=...)"
-            )
+    """Its description for the model."""
+    function: Callable[..., object]
+    arguments: type[msgspec.Struct]
+    """Its parameters as a record."""
 
     @classmethod
     def of(cls, function: Callable[..., object], *, name: str = "", description: str = "") -> Tool:
@@ -52,41 +43,41 @@ class Tool:
 
         Args:
             function: the function, which is called with keyword arguments.
-            name: the tool's name; by default the function's.
+            name: the tool's name, of 1 to 64 letters, digits, ``_`` and ``-``; by default the
+                function's.
             description: the tool's description; by default the function's docstring.
 
         Raises:
-            ConfigError: a parameter has no type, a type that JSON cannot express, or no name; or it
-                is not a function (write one that calls it).
+            ConfigError: a parameter has no type, a type that JSON cannot express, or no name; the
+                name has other characters; or it is not a function (write one that calls it).
         """
         name = name or getattr(function, "__name__", "")
         parameters = _parameters(function, f"tool '{name}'")
+        if not TOOL_NAME.fullmatch(name):
+            raise ConfigError(
+                f"a tool must have a name of 1 to 64 letters, digits, '_' and '-', got '{name}'. "
+                "Name it: Tool.of(function, name=...)"
+            )
         schema = msgspec.json.encode(schema_of(parameters, f"tool '{name}'")).decode()
-
-        async def call(arguments: Mapping[str, Any]) -> object:
-            try:
-                given = msgspec.convert(dict(arguments), parameters)
-            except UNREADABLE as error:
-                raise ReplyError(f"{name}: the arguments are not valid: {brief(error)}") from None
-            values = msgspec.structs.asdict(given)
-            if inspect.iscoroutinefunction(function):
-                return await function(**values)
-            result = await in_thread(function, **values)
-            return await result if inspect.isawaitable(result) else result
-
         about = description or inspect.getdoc(function) or ""
-        return cls(ToolSpec(name=name, description=about, parameters=schema), call)
+        return cls(ToolSpec(name=name, description=about, parameters=schema), function, parameters)
 
     async def run(self, arguments: str) -> str:
         """Call the tool with one JSON object, as the model wrote it; the result as the model sees
         it. Raises ``ReplyError`` if the arguments are not valid, and what the tool raises."""
         try:
-            given = msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
+            given = msgspec.json.decode(arguments.strip() or "{}", type=self.arguments)
         except UNREADABLE as error:
             raise ReplyError(
-                f"{self.spec.name}: the arguments must be one JSON object: {brief(error)}"
+                f"{self.spec.name}: the arguments are not valid: {brief(error)}; expected one JSON "
+                "object"
             ) from None
-        result = await self.call(given)
+        values = {name: getattr(given, name) for name in given.__struct_fields__}
+        if inspect.iscoroutinefunction(self.function):
+            result = await self.function(**values)
+        else:
+            result = await in_thread(self.function, **values)
+            result = await result if inspect.isawaitable(result) else result
         if result is None:
             return "done"
         return cut_result(
@@ -173,14 +164,14 @@ class ReplySchema:
     def find(self, reply: str) -> str:
         """The JSON text in a reply that follows the schema: the whole reply, the last fenced block,
         or the last object in it. Raises ``ReplyError`` if there is none."""
-        problem = ReplyError("there is no JSON value in the reply")
-        for k, text in enumerate(_candidates(reply)):
+        problem = None
+        for text in _json_texts(reply):
             try:
                 self.value(text)
                 return text
             except ReplyError as error:
-                problem = problem if k else error
-        raise problem
+                problem = problem or error
+        raise problem or ReplyError("there is no JSON value in the reply")
 
     def value(self, text: str) -> Any:
         """The value of a JSON text, of the type of the schema. Raises ``ReplyError`` if it does not
@@ -198,24 +189,18 @@ def _closed(schema: Any) -> Any:
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {
-        # The names in these two are not words of the schema.
-        word: {name: _closed(each) for name, each in value.items()}
-        if word in ("properties", "$defs") and isinstance(value, dict)
-        else _closed(value)
-        for word, value in schema.items()
-    }
-    if isinstance(closed.get("properties"), dict):
+    closed = {word: _closed(value) for word, value in schema.items()}
+    if closed.get("type") == "object" and "properties" in closed:
         closed.setdefault("additionalProperties", False)
     return closed
 
 
-def _candidates(reply: str) -> Iterator[str]:
+def _json_texts(reply: str) -> Iterator[str]:
     """Texts in a reply that may be the JSON value, the most likely first."""
     texts = [reply.strip()]
     parts = reply.split("```")
-    if len(parts) > 2:  # between the last two fences, without the name of the language
-        texts.append(_LANGUAGE.sub("", parts[-2].strip()).strip())
+    if len(parts) > 2:  # between the last two fences; the first line names the language
+        texts.append((parts[-2].partition("\n")[2] or parts[-2]).strip())
     if (found := last_object(reply)) is not None:
         texts.append(reply[found.start : found.end])
     for text in dict.fromkeys(texts):

@@ -16,16 +16,6 @@ class VersionBook(Generic[Held]):
 
     A version such as ``"agent_2@7"`` never changes. It stays while it is the current one of its
     name or a run leases it. A name never gets a number twice.
-
-    >>> book = VersionBook[str]()
-    >>> first = book.publish("agent_2", "old weights")
-    >>> book.lease("agent_2"), book.publish("agent_2", "new weights")
-    ('agent_2@0', 'agent_2@1')
-    >>> book[first], book.current("agent_2")
-    ('old weights', 'agent_2@1')
-    >>> book.release(first)
-    >>> first in book
-    False
     """
 
     def __init__(self) -> None:
@@ -45,7 +35,8 @@ class VersionBook(Generic[Held]):
     def __getitem__(self, version: str) -> Held:
         """What a version holds. Raises ``ModelError`` if there is no such version."""
         if version not in self._held:
-            raise self._missing(version)
+            known = ", ".join(self._held) or "none"
+            raise ModelError(f"no adapter '{version}'; this model has: {known}")
         return self._held[version]
 
     def publish(self, name: str, held: Held, number: int | None = None) -> str:
@@ -77,18 +68,11 @@ class VersionBook(Generic[Held]):
             self._drop_unneeded(f"{name}@{old}")
         return version
 
-    def current(self, name: str) -> str:
-        """The current version of a name. Raises ``ModelError`` if there is no such name."""
-        if name not in self.numbers:
-            raise self._missing(name)
-        return f"{name}@{self.numbers[name]}"
-
     def lease(self, adapter: str) -> str:
         """Lease the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now. It stays until it
         was released as often as it was leased. Raises ``ModelError`` if there is none."""
-        version = self.current(adapter) if adapter in self.numbers else adapter
-        if version not in self._held:
-            raise self._missing(adapter)
+        version = f"{adapter}@{self.numbers[adapter]}" if adapter in self.numbers else adapter
+        _ = self[version]
         self._leases[version] += 1
         return version
 
@@ -109,10 +93,6 @@ class VersionBook(Generic[Held]):
         name, number = parsed_version(version)
         if not self._leases[version] and self.numbers.get(name) != number:
             del self._held[version]
-
-    def _missing(self, adapter: str) -> ModelError:
-        known = ", ".join(self._held) or "none"
-        return ModelError(f"no adapter '{adapter}'; this model has: {known}")
 
 
 def parsed_version(version: str) -> tuple[str, int]:

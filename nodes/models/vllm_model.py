@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
-from swarm_ui.nodes.models.transformers.chat_reader import ChatPrompt, ChatReader
+from swarm_ui.nodes.models.transformers.chat_reader import ChatReader
 from swarm_ui.nodes.models.versions import VersionBook, not_sent, parsed_version
 from swarm_ui.prompts import format_named
 
@@ -91,20 +91,17 @@ class VLLMModel:
         the same shape, because rounding in vLLM depends on the shape of the batch."""
         await self._remove()
         with at_leased_versions(self, requests) as exact:
-            asked = [(request, self._read(request)) for request in exact]
-            return await together([self._complete(*each) for each in asked])
+            return await together([self._complete(request) for request in exact])
 
     async def close(self) -> None:
         """Stop the engine. It cannot be used again."""
         self._engine.shutdown()
 
-    def _read(self, request: Request) -> ChatPrompt:
-        return self._reader.read(request, self.prompt_format)
-
-    async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:
+    async def _complete(self, request: Request) -> Completion:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+        prompt = self._reader.read(request, self.prompt_format)
         pattern = request.pattern or decision_pattern(
             prompt.decision, prompt.prompt_format, self._constrained
         )
@@ -138,27 +135,24 @@ class VLLMModel:
         """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
         It stays until another one does so and no run leases it. Raises ``ConfigError`` if the
         engine refuses the adapter, or this is no version."""
+        from vllm.lora.request import LoRARequest
+
         name, number = parsed_version(version)
         async with self._changing:  # one at a time, so that none is added twice
             if version not in self._book:
-                self._held[version] = await self._added(version, folder)
+                # A new name and id each time: vLLM's prefix caches are keyed by the name, its slots
+                # by the id, and a version that was removed may come back with other weights.
+                id = next(self._ids)
+                lora = LoRARequest(f"{version}-{id}", id, str(folder.resolve()))
+                try:
+                    await self._engine.add_lora(lora)
+                except Exception as error:
+                    raise ConfigError(
+                        f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
+                    ) from error
+                self._held[version] = lora
             self._book.publish(name, self._held[version], number)
         await self._remove()
-
-    async def _added(self, name: str, folder: Path) -> Any:
-        from vllm.lora.request import LoRARequest
-
-        id = next(self._ids)
-        # A new name and id each time: vLLM's prefix caches are keyed by the name, its slots by the
-        # id, and a version that was removed may come back with other weights.
-        lora = LoRARequest(f"{name}-{id}", id, str(folder.resolve()))
-        try:
-            await self._engine.add_lora(lora)
-        except Exception as error:
-            raise ConfigError(
-                f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
-            ) from error
-        return lora
 
     async def _remove(self) -> None:
         """Remove from the engine what no run needs any more."""

@@ -156,11 +156,8 @@ class ActorModel(PublishedModel):
 
 
 class Server:
-    """A server that answers for a learner: a
-    :class:`~swarm_ui.nodes.models.acting.published.Place`. Other processes ask it themselves, with
-    a key from their own environment. A version that it lost is loaded again, from the folder of the
-    learner's process.
-    """
+    """A server that answers for a learner. Other processes ask it themselves, with a key from their
+    own environment. A version that it lost is loaded again, from the learner's folder."""
 
     def __init__(self, key: str, engine: OpenAIModel, reader: ChatReader, folder: Path) -> None:
         """``key``: identifies it, so that a process has one client for it, with one limit on

@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -40,6 +40,7 @@ from swarm_ui.model import (
     ScoringModel,
     VersionedModel,
     at_leased_versions,
+    close_model,
 )
 from swarm_ui.rollout.cluster import connected, imported, reason
 
@@ -62,36 +63,30 @@ def shared(key: str, made: T) -> T:
     return found
 
 
-class Place(Protocol):
-    """Where a model answers, for all processes that this object is sent to."""
-
-    async def ask(
-        self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
-    ) -> Any:
-        """Call ``generate`` or ``score``, for exact versions of adapters. ``files``: what the place
-        needs of each version, if it lacks it."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class ModelCopy:
     """A model in another process than its learner's. It answers with the versions that were
     published there; an adapter's name without a version means the one that was current when this
     object was made. It is a :class:`~swarm_ui.model.VersionedModel`, and a
-    :class:`~swarm_ui.model.ScoringModel` if the place has one."""
+    :class:`~swarm_ui.model.ScoringModel` if it ``scores``.
+
+    Args:
+        place: where the model answers, for all processes that this object is sent to: a
+            :class:`HeldModel`, or what asks one in an actor, or a server.
+        name: the model's name.
+        scores: whether the model at this place can score.
+        current: the version of each adapter; ``None``: the model has no versions.
+        files: what the place needs of each version, if it lacks it.
+    """
 
     def __init__(
         self,
-        place: Place,
+        place: Any,
         name: str,
         scores: bool,
         current: Mapping[str, str] | None,
         files: Mapping[Any, Any],
     ) -> None:
-        """``current``: the version of each adapter; ``None``: the model has no versions."""
-        self.place: Any = place
-        self.name, self.scores = name, scores
+        self.place, self.name, self.scores = place, name, scores
         self.current = None if current is None else dict(current)
         self._files = files
         if scores:
@@ -129,7 +124,7 @@ class ModelCopy:
 
     async def close(self) -> None:
         """Close what this process holds of the place."""
-        await self.place.close()
+        await close_model(self.place)
 
 
 class HeldModel:
@@ -163,16 +158,12 @@ class HeldModel:
         budget = (await self._model()).budget
         return budget.calls, budget.tokens
 
-    async def close(self) -> None:
-        """Does nothing: the next team that is sent asks the same model, which ends with the
-        process."""
-
     async def ask(
         self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
     ) -> Any:
-        """See :meth:`Place.ask`; the files of a version are those of peft, as bytes by their name,
-        or Ray's reference to them. Raises ``ModelError`` if a version cannot be read, or does not
-        fit the model."""
+        """Call ``generate`` or ``score``, for exact versions of adapters. The files of a version
+        are those of peft, as bytes by their name, or Ray's reference to them. Raises ``ModelError``
+        if a version cannot be read, or does not fit the model."""
         model = await self._model()
         wanted = {each.adapter for each in requests if each.adapter} & files.keys()
         with ExitStack() as leases:
@@ -234,11 +225,10 @@ class PublishedModel:
     def __init__(self, learner: Any, elsewhere: Factory | ModelCopy) -> None:
         self.learner, self.name = learner, learner.name
         self.score, self.lease, self.release = learner.score, learner.lease, learner.release
-        self._place: Place
-        if isinstance(elsewhere, ModelCopy):
-            self._place, self._scores = elsewhere.place, elsewhere.scores
-        else:
-            self._place, self._scores = HeldModel(elsewhere), True
+        self._scores = not isinstance(elsewhere, ModelCopy) or elsewhere.scores
+        self._place: Any = (
+            elsewhere.place if isinstance(elsewhere, ModelCopy) else HeldModel(elsewhere)
+        )
         self._current: dict[str, str] = {}
         """The published version of each adapter."""
         self._files: dict[Any, Any] = {}
@@ -288,16 +278,10 @@ class PublishedModel:
 # -- models that Ray actors hold ------------------------------------------------------------------
 
 
-class ActorLost(ModelUnavailable):
-    """An actor or its node was lost, or cannot be reached."""
-
-
 class Actor:
-    """A Ray actor that holds a model: a :class:`~swarm_ui.nodes.models.acting.published.Place`.
-
-    Limits and the budget of the model hold for all processes together. Ray restarts a lost actor,
-    and repeats its calls; if it was lost too often, calls raise ``ModelUnavailable``.
-    """
+    """A Ray actor that holds a model. Limits and the budget of the model hold for all processes
+    together. Ray restarts a lost actor, and repeats its calls; if it was lost too often, calls
+    raise ``ModelUnavailable``."""
 
     def __init__(self, actor: Any, where: str, own: bool = True) -> None:
         """``own``: whether closing this object ends the actor."""
@@ -309,7 +293,7 @@ class Actor:
     async def ask(
         self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
     ) -> Any:
-        """See :meth:`swarm_ui.nodes.models.acting.published.HeldModel.ask`."""
+        """See :meth:`HeldModel.ask`."""
         ref = self.actor.ask.remote(method, files, requests, *others)
         return await answered(ref, self._where)
 
@@ -325,22 +309,16 @@ class Actor:
 
 
 async def hold_model(
-    factory: Factory,
-    *,
-    gpus: float = 0.0,
-    cpus: float = 1.0,
-    restarts: int = 3,
+    factory: Factory, *, gpus: float = 0.0, cpus: float = 1.0, restarts: int = 3
 ) -> ModelCopy:
-    """Start an actor that holds a model, and return the model that asks it.
+    """Start an actor that holds a model, and return the model that asks it. It has no weights and
+    can be sent to other processes. Close it in this one.
 
     Args:
         factory: makes the model in the actor; it is sent there. Files that it reads must be on
             the machine of the actor.
         gpus, cpus: what Ray reserves; ``gpus`` may be a fraction.
         restarts: how often a lost actor is restarted.
-
-    Returns:
-        The model, which has no weights and can be sent to other processes. Close it in this one.
 
     Raises:
         ConfigError: this process is not connected to a cluster, the cluster has no room for the
@@ -358,16 +336,16 @@ async def hold_model(
         name, scores, adapters = await answered(actor.about.remote(), _NEEDED_FOR)
     except BaseException as failure:  # nothing stays behind
         ray.kill(actor)
-        if isinstance(failure, ActorLost):
-            raise ConfigError(
-                f"{_NEEDED_FOR}: its process could not be made; is the same code installed on "
-                f"every machine? {failure}"
-            ) from failure
         if isinstance(failure, TimeoutError):
             raise ConfigError(
                 f"{_NEEDED_FOR}: expected room for {needs} within {_PATIENCE:g} s, got no room in "
                 "the Ray cluster. Ask for less, or add machines"
             ) from None
+        if isinstance(failure, ModelUnavailable):
+            raise ConfigError(
+                f"{_NEEDED_FOR}: its process could not be made; is the same code installed on "
+                f"every machine? {failure}"
+            ) from failure
         raise
     where = f"the model '{name}', which an actor holds"
     return ModelCopy(Actor(actor, where), name, scores, adapters, {})
@@ -375,7 +353,8 @@ async def hold_model(
 
 async def answered(ref: Any, who: str) -> Any:
     """The result of a call of an actor (``who``, for errors). Cancelling this coroutine cancels the
-    call. Raises :class:`ActorLost`, or what the call itself raised in the actor."""
+    call. Raises ``ModelUnavailable`` if the actor or its node was lost or cannot be reached, or
+    what the call itself raised in the actor."""
     ray = imported()
     try:
         return await ref
@@ -383,12 +362,11 @@ async def answered(ref: Any, who: str) -> Any:
         ray.cancel(ref)
         raise
     except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, Exception):
-            raise cause from None
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
         raise ModelError(f"{who} failed: {reason(error)}") from error
     except ray.exceptions.RayError as error:
-        raise ActorLost(
+        raise ModelUnavailable(
             f"{who}, does not answer: {reason(error)}. See Ray's log of the actor, and raise "
             "'restarts' if machines are lost often"
         ) from error

@@ -49,12 +49,9 @@ class ServedModel(msgspec.Struct, frozen=True, rename={"name": "id"}):
     """For an adapter: the model that it belongs to."""
 
 
-class _Served(msgspec.Struct):
-    data: tuple[ServedModel, ...]
-
-
-class _Tokens(msgspec.Struct):
-    tokens: list[int]
+class _Answer(msgspec.Struct):
+    data: tuple[ServedModel, ...] = ()
+    tokens: list[int] = []
 
 
 class OpenAIModel:
@@ -77,7 +74,7 @@ class OpenAIModel:
             price of its own has the price of ``model``. Several models can share one budget.
         options: fields of the request.
         max_retries: attempts after the first, at HTTP 408, 409, 429 and 5xx, broken connections,
-            timeouts and malformed replies. The openai client waits as long as the server asks
+            timeouts and malformed replies. The pause before each is what the server asks for
             (``Retry-After``, up to two minutes), else half a second, doubled each time.
         timeout: seconds for one attempt; of a stream, to the next data.
 
@@ -98,26 +95,18 @@ class OpenAIModel:
         max_retries: int = 4,
         timeout: float = 60.0,
     ) -> None:
-        named = {"model": model, "api_key_env": api_key_env}
-        if empty := [name for name, text in named.items() if not text.strip()]:
-            raise ConfigError(f"OpenAIModel: {empty[0]} is an empty text; expected a name")
-        if not max_retries >= 0 or not timeout > 0:
+        if not (model.strip() and api_key_env.strip() and max_retries >= 0 and timeout > 0):
             raise ConfigError(
-                f"OpenAIModel: expected max_retries >= 0 and timeout > 0 seconds, got {max_retries}"
-                f" and {timeout}"
+                "OpenAIModel: expected names, max_retries >= 0 and timeout > 0 seconds, got model "
+                f"'{model}', api_key_env '{api_key_env}', {max_retries} and {timeout}"
             )
         self.name = model
         self.limits, self.budget = limits or RateLimits(), budget or Budget()
         self.budget.check_price(model)
         self._options = options or ChatOptions()
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self._endpoint = Endpoint(
-            model,
-            base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL,
-            key_env=api_key_env,
-            limits=self.limits,
-            budget=self.budget,
-            max_retries=max_retries,
-            timeout=timeout,
+            model, url, api_key_env, self.limits, self.budget, max_retries, timeout
         )
         self._loaded: dict[str, str] = {}
         self._refused: set[str] = set()
@@ -151,9 +140,9 @@ class OpenAIModel:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Send all requests concurrently; one completion each, in order.
 
-        If a server rejects a request's ``json_schema`` or ``tools``, they are written into the
-        prompt instead, now and in later requests with this schema or with tools. The reply is not
-        checked. Another chosen field that it does not support is left out then, with a warning.
+        A ``json_schema`` or ``tools`` that the server rejects are from then on written into the
+        prompt; the reply is not checked. Another field that it does not support is left out, with a
+        warning.
 
         Raises:
             BudgetExceeded: a request could exceed the budget; it was not sent.
@@ -186,22 +175,22 @@ class OpenAIModel:
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
         if the server does not answer, or has no such route."""
-        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+        turns = list(map(wire.message, chat))
         body = {"model": self.name, "messages": turns, "add_generation_prompt": True}
-        found = await self._endpoint.ask("//tokenize", body, "the tokens of a chat", _Tokens)
-        return found.tokens
+        return (
+            await self._endpoint.ask("//tokenize", body, "the tokens of a chat", _Answer)
+        ).tokens
 
     async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
         there is no answer within ``seconds``, or the key is refused."""
         ask = self._endpoint.ask
         try:
-            found = await ask("models", None, "a list of models", _Served, seconds=seconds)
+            return (await ask("models", None, "a list of models", _Answer, seconds=seconds)).data
         except RequestRejected as rejection:
             if rejection.status == 404:
                 return ()
             raise
-        return found.data
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
@@ -210,8 +199,8 @@ class OpenAIModel:
         # Ollama lists a model with the tag "latest", and accepts the name without it.
         if not names or self.name in names or f"{self.name}:latest" in names:
             return tuple(names)
-        got = f"these models: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
-        what, advice = "the model is not served", "use one of these names"
+        got, advice = f"these models: {', '.join(names)}", "use one of these names"
+        what = "the model is not served"
         raise ModelError(self._endpoint.error(what, f"'{self.name}'", got, advice))
 
     async def close(self) -> None:
@@ -259,10 +248,9 @@ class OpenAIModel:
     async def unload_version(self, version: str) -> None:
         """Remove a version from the server; no error if it is not there. Raises
         ``ModelUnavailable`` if the server does not answer."""
-        name = self._loaded.pop(version, version)
+        body = {"lora_name": self._loaded.pop(version, version)}
         try:
-            wanted = f"to unload '{name}'"
-            await self._endpoint.ask("unload_lora_adapter", {"lora_name": name}, wanted, str)
+            await self._endpoint.ask("unload_lora_adapter", body, f"to unload '{version}'", str)
         except RequestRejected as rejection:
             if rejection.status != 404:  # a restarted server has forgotten it
                 raise
@@ -305,7 +293,7 @@ class OpenAIModel:
     def _prepared(self, request: Request, *, stream: bool) -> tuple[ChatCall, str, Decision | None]:
         """A request as it is sent; its prompt; and its decision without the parts that the prompt
         omits."""
-        options, where = self._options, self._endpoint.where
+        options, where, limited = self._options, self._endpoint.where, self._counts_tokens
         by_field = "tools" not in self._refused and request.decision is None
         tools, schema = request.tools if by_field else (), request.json_schema
         worded = _key("response_format", request) in self._refused
@@ -314,9 +302,7 @@ class OpenAIModel:
         chosen: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": request.seed if options.send_seed else None,
-            options.token_field: (
-                request.reply_tokens if self._counts_tokens else request.max_tokens
-            ),
+            options.token_field: request.reply_tokens if limited else request.max_tokens,
             "logprobs": options.logprobs or None,
             "stream_options": {"include_usage": True} if stream else None,
             "tools": [wire.tool(spec, where) for spec in tools] or None,
@@ -356,7 +342,7 @@ class OpenAIModel:
 
         render = format_named(self._options.prompt_format).chat
         if decision is not None and most is not None:
-            return shortened(decision, most, lambda d: complete(render(d)), _tokens)
+            return shortened(decision, most, lambda d: complete(render(d)), wire.prompt_tokens)
         bare = request if with_tools else msgspec.structs.replace(request, tools=())
         chat = complete(as_chat(bare, render))
         if not self._options.vision and any(turn.images for turn in chat):
@@ -385,7 +371,3 @@ def _guessed(reply: wire.ChatReply, call: ChatCall) -> Usage:
 def _key(field: str, request: Request) -> str:
     """The name under which a refusal is remembered: a server may accept another schema."""
     return f"{field} {request.json_schema}" if field == "response_format" else field
-
-
-def _tokens(chat: tuple[ChatMessage, ...]) -> int:
-    return wire.prompt_tokens(chat, transcript(chat))

@@ -21,7 +21,7 @@ from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
-from swarm_ui.prompts import picture_size
+from swarm_ui.prompts import picture_size, transcript
 from swarm_ui.prompts.tool_calls import call_id
 
 LARGEST_BODY = 16 * 2**20
@@ -78,9 +78,9 @@ def _schema(text: str, what: str) -> dict[str, object]:
         raise ModelError(f"{what} must be a JSON object as text: {error}") from None
 
 
-def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
+def prompt_tokens(chat: Sequence[ChatMessage]) -> int:
     """An estimate of the tokens of a chat, on the high side."""
-    return guess_tokens(prompt) + _image_tokens(chat)
+    return guess_tokens(transcript(chat)) + _image_tokens(chat)
 
 
 def most_prompt_tokens(chat: Sequence[ChatMessage], *texts: str) -> int:

@@ -27,11 +27,9 @@ class PretrainedModel:
     requirement: str
     """The package, as pip accepts it."""
     file: str
-    """Path of the GGUF file in the wheel."""
+    """Path of the GGUF file in the wheel, of which ``size`` are the bytes."""
     size: int
-    """Bytes of the GGUF file."""
     sha256: str
-    """SHA-256 of the GGUF file, in hexadecimal digits."""
     quantisation: str
     parameters: int
 
@@ -51,23 +49,21 @@ SMOLLM2 = PretrainedModel(
 PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 """Every model that ``swarm-ui models pull`` knows, by name."""
 _HERE = Path(__file__).parent
-AGENT_ADAPTERS: dict[str, Path] = {
+AGENT_ADAPTERS = {
     "smollm2-phone": _HERE / "smollm2_phone",
     "smollm2-pages": _HERE / "smollm2_pages",
 }
 """Adapters of SmolLM2 in this package: stage 1 on the simulated phone, invented devices and pages;
 and the same after stage 2 on real web pages."""
-CRITIC_ADAPTERS: dict[str, Path] = {"smollm2-critic": _HERE / "smollm2_critic"}
+CRITIC_ADAPTERS = {"smollm2-critic": _HERE / "smollm2_critic"}
 """Adapters of SmolLM2 that score the replies of agents, and write none themselves."""
 SHIPPED_ADAPTERS = AGENT_ADAPTERS | CRITIC_ADAPTERS
 """The folder of every adapter in this package, by name."""
 
 
 def adapter_folder(name: str | Path) -> Path:
-    """The folder of an adapter, by the name of a shipped one (:data:`SHIPPED_ADAPTERS`) or by its
-    path. An existing folder takes precedence over a name. Whether the folder contains an adapter is
-    not checked.
-    """
+    """The folder of an adapter, by its path or, if there is none, by the name of a shipped one
+    (:data:`SHIPPED_ADAPTERS`). Whether it contains an adapter is not checked."""
     known = SHIPPED_ADAPTERS.get(str(name))
     return Path(name) if known is None or os.path.isdir(name) else known
 

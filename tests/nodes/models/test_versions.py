@@ -53,7 +53,7 @@ def test_a_number_may_be_given_unless_runs_use_other_weights_under_it() -> None:
     with pytest.raises(ConfigError):
         book.publish("a", "other", 7)
     assert book.publish("a", "seven", 7) == "a@7"
-    assert book.publish("a", "two", 2) == "a@2" == book.current("a")
+    assert book.publish("a", "two", 2) == "a@2" == book.lease("a")
     assert book.publish("a", "eight") == "a@8"
     book.release("a@7")
     for call in (lambda: book.release("a@7"), lambda: book.lease("a@7"), lambda: book["a@7"]):
