@@ -51,7 +51,7 @@ class _Connection:
 
     def __init__(self, endpoint: Endpoint) -> None:
         limits = endpoint.limits
-        bounded = {"response": [partial(limit_body, endpoint.timeout)]}
+        bounded: dict[str, list[Any]] = {"response": [partial(limit_body, endpoint.timeout)]}
         self.client = openai.AsyncOpenAI(
             api_key=endpoint.checked_key() or "none",
             base_url=endpoint.url,
