@@ -87,15 +87,12 @@ def _adding(
 
 
 def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:
-    if views == "same":
-        return ["same"] * agents
-    if views == "shuffle":
-        return ["same", *["shuffle"] * (agents - 1)]  # type: ignore[list-item]
-    if views == "pane":
-        return panes(agents)
-    if isinstance(views, str):
+    if not isinstance(views, str):
+        return views
+    if views not in ("same", "shuffle", "pane"):
         raise ConfigError(f"views must be 'same', 'shuffle', 'pane' or a list, got {views!r}")
-    return views
+    others: AgentView = "shuffle" if views == "shuffle" else "same"
+    return panes(agents) if views == "pane" else ["same", *[others] * (agents - 1)]
 
 
 def _vote(options: TeamOptions, model: ChatModel) -> Node:
@@ -106,13 +103,9 @@ def _vote(options: TeamOptions, model: ChatModel) -> Node:
         raise ConfigError("vote_scope is an option of vote='majority'; leave it out")
     if not isinstance(vote, str):
         return vote
-    if vote != "probability":
+    if vote != "probability" or not isinstance(model, ScoringModel):
         raise ConfigError(
-            f"vote must be 'majority', 'probability' or a node with a scope, got {vote!r}"
-        )
-    if not isinstance(model, ScoringModel):
-        raise ConfigError(
-            f"vote='probability' needs a model with score(); '{model.name}' has none. "
-            "Use vote='majority'"
+            "vote must be 'majority', a node with a scope, or 'probability' for a model with "
+            f"score(); got {vote!r} and '{model.name}'"
         )
     return ProbabilityVote("vote")

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import exp, fsum
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import msgspec
 
@@ -19,14 +19,6 @@ from swarm_ui.model import ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
 
 K = TypeVar("K", bound=Hashable)
-
-
-def _nothing(inbox: Sequence[Message]) -> NodeReply:
-    """The reply of a vote without proposals. If all agents abstained, the vote abstains: that is
-    not a failure, and the step has no effect."""
-    if inbox and all(message.abstains for message in inbox):
-        return NodeReply(content=Abstain().json(), abstains=True, ballot={})
-    return NodeReply(error="nobody proposed a valid action", ballot={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +35,15 @@ class MajorityVote:
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
 
     def __post_init__(self) -> None:
-        if self.scope not in (known := get_args(Scope)):
+        if self.scope not in ("last", "all"):
             raise ConfigError(
-                f"vote '{self.id}': scope must be one of {', '.join(map(repr, known))}, got "
-                f"{self.scope!r}"
+                f"vote '{self.id}': scope must be 'last' or 'all', got {self.scope!r}"
             )
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
-        if not proposals:
-            return _nothing(inbox)
         acts, counts = candidates(proposals), Counter(action.key for action in proposals)
-        weights = {key: float(counts[key]) for key in acts}
-        return _decided(acts, weights, winner(weights, context.run_seed))
+        return _decided(inbox, acts, {key: float(counts[key]) for key in acts}, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +63,16 @@ class ProbabilityVote:
         return "last"
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        proposals = [message.action for message in inbox if message.action is not None]
-        if not proposals:
-            return _nothing(inbox)
-        acts = candidates(proposals)
-        if len(acts) == 1:
-            made = [context.source(m).call.completion for m in inbox if m.action is not None]
+        proposing = [message for message in inbox if message.action is not None]
+        acts = candidates([message.action for message in proposing if message.action is not None])
+        if len(acts) < 2:
+            made = [context.source(message).call.completion for message in proposing]
             # An unknown probability counts 1.
             chances = fsum(exp(each.logprob or 0.0) if each else 1.0 for each in made)
-            key = next(iter(acts))
-            return _decided(acts, {key: chances}, key)
+            return _decided(inbox, acts, dict.fromkeys(acts, chances), context)
         sources = [context.source(message) for message in inbox]
         weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
-        return _decided(acts, weights, winner(weights, context.run_seed))
+        return _decided(inbox, acts, weights, context)
 
 
 async def _weigh(
@@ -114,11 +99,20 @@ async def _weigh(
 
 
 def _decided(
-    acts: Mapping[ActionKey, Action], weights: Mapping[ActionKey, float], winner: ActionKey
+    inbox: Sequence[Message],
+    acts: Mapping[ActionKey, Action],
+    weights: Mapping[ActionKey, float],
+    context: NodeContext,
 ) -> NodeReply:
-    action = acts[winner]
-    ballot = {acts[key].json(): weights[key] for key in acts}
-    return NodeReply(content=action.json(), action=action, ballot=ballot)
+    """The reply of a vote. If all agents abstained, the vote abstains: that is not a failure, and
+    the step has no effect."""
+    if acts:
+        action = acts[winner(weights, context.run_seed)]
+        ballot = {acts[key].json(): weights[key] for key in acts}
+        return NodeReply(content=action.json(), action=action, ballot=ballot)
+    if inbox and all(message.abstains for message in inbox):
+        return NodeReply(content=Abstain().json(), abstains=True, ballot={})
+    return NodeReply(error="nobody proposed a valid action", ballot={})
 
 
 # -- counting, which does not depend on the order of the proposals ------------------------------

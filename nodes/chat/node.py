@@ -148,18 +148,17 @@ class _Conversation:
             return await self._ask(self._heard, self._context)
         repairs = 0
         while True:
-            refused = self._left < 0
             model = self._node.model.name
             said = (await self._context.step(MODEL, self._heard, self._ask, model=model)).message
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
+            if calls and self._left < 0:
+                raise ReplyError(
+                    f"the model called '{calls[0].name}' after its {self._node.max_tool_calls} "
+                    "tool calls were used up; expected a reply. Raise max_tool_calls"
+                )
             for call in calls:
-                if refused:
-                    raise ReplyError(
-                        f"the model called '{call.name}' after its {self._node.max_tool_calls} "
-                        "tool calls were used up; expected a reply. Raise max_tool_calls"
-                    )
                 await self._call(said, call)
             if calls:
                 continue

@@ -92,7 +92,16 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
     transport = type(error).__module__.startswith("httpx")  # inside of a stream
     cause = error if transport else error.__cause__
     if isinstance(error, openai.APIStatusError):
-        return f"HTTP {error.status_code} ({' '.join(error.message.split())})", _advice(error, key)
+        named = _named(told(error), OPTIONAL)
+        advice = {
+            401: f"put a valid key into {key}",
+            403: f"put a valid key into {key}",
+            404: "check the model name and that the address ends in /v1",
+            429: "lower the rate limit or the concurrency, or check the account's quota",
+        }.get(error.status_code, "see the endpoint's log")
+        if named is not None:
+            advice = f"change or leave out '{named}', which is set by {OPTIONAL[named]}"
+        return f"HTTP {error.status_code} ({' '.join(error.message.split())})", advice
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return "no reply in time", "raise timeout, or lower concurrency"
     if isinstance(error, openai.APIConnectionError) or transport:
@@ -105,18 +114,6 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
     if isinstance(error, openai.APIError):
         return f"an error in the middle of the stream ({error.message})", "check the endpoint's log"
     return None
-
-
-def _advice(error: openai.APIStatusError, key: str) -> str:
-    by_status = {
-        401: f"put a valid key into {key}",
-        403: f"put a valid key into {key}",
-        404: "check the model name and that the address ends in /v1",
-        429: "lower the rate limit or the concurrency, or check the account's quota",
-    }
-    named = _named(told(error), OPTIONAL)
-    by_field = f"change or leave out '{named}', which is set by {OPTIONAL[named]}" if named else ""
-    return by_status.get(error.status_code) or by_field or "see the endpoint's log"
 
 
 def _named(text: str, fields: Collection[str]) -> str | None:

@@ -30,7 +30,7 @@ from swarm_ui.prompts import (
     with_schema,
 )
 
-_CHECK_SECONDS, _LIST_SECONDS = 5.0, 30.0
+_LIST_SECONDS = 30.0
 """Seconds to wait for the list of models. A server that is busy with a batch answers late."""
 _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
 
@@ -181,21 +181,21 @@ class OpenAIModel:
             await self._endpoint.ask("//tokenize", body, "the tokens of a chat", _Answer)
         ).tokens
 
-    async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
+    async def served(self) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
-        there is no answer within ``seconds``, or the key is refused."""
-        ask = self._endpoint.ask
+        there is no answer within half a minute, or the key is refused."""
+        ask, wanted = self._endpoint.ask, "a list of models"
         try:
-            return (await ask("models", None, "a list of models", _Answer, seconds=seconds)).data
+            return (await ask("models", None, wanted, _Answer, seconds=_LIST_SECONDS)).data
         except RequestRejected as rejection:
             if rejection.status == 404:
                 return ()
             raise
 
     async def check(self) -> tuple[str, ...]:
-        """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
-        ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
-        names = [model.name for model in await self.served(_CHECK_SECONDS)]
+        """The names that are served (see :meth:`served`). Raises ``ModelError`` also if the model
+        is not among them."""
+        names = [model.name for model in await self.served()]
         # Ollama lists a model with the tag "latest", and accepts the name without it.
         if not names or self.name in names or f"{self.name}:latest" in names:
             return tuple(names)

@@ -25,12 +25,11 @@ class RateLimits:
     """Requests in flight at the same time, from one process."""
 
     def __post_init__(self) -> None:
-        for name in ("requests", "concurrency"):
-            value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise ConfigError(f"RateLimits: {name} must be >= 1, got {value}")
-        if not self.period > 0:
-            raise ConfigError(f"RateLimits: period must be > 0 seconds, got {self.period}")
+        fewest = min(self.concurrency, 1 if self.requests is None else self.requests)
+        if not (fewest >= 1 and self.period > 0):
+            raise ConfigError(
+                f"expected requests and concurrency >= 1, and period > 0 seconds, got {self}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
