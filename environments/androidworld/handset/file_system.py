@@ -22,10 +22,6 @@ class AdbFailure(EnvironmentFault):
         self.code = code
 
 
-class UnsupportedArguments(AdbFailure):
-    """A program of the shell does not support its arguments. The message lists those it does."""
-
-
 class UnsupportedCommand(AdbFailure):
     """A command that the simulated device does not support. A real device may support it."""
 

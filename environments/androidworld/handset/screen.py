@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from swarm_ui.environments.androidworld.handset.file_system import UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.widgets import button
 from swarm_ui.environments.phone.state import Widget
@@ -212,13 +211,13 @@ def press(handset: Handset, key: str) -> None:
     """Press a key, given by its name or number.
 
     Raises:
-        UnsupportedArguments: the handset does not support the key.
+        ValueError: the handset does not support the key.
     """
     plain = key.upper().removeprefix("KEYCODE_")
     name = _KEYS.get(plain, plain)
     if name not in _KEYS.values():
         known = ", ".join(sorted(set(_KEYS.values())))
-        raise UnsupportedArguments(f"key {key!r} is not supported; expected one of {known}")
+        raise ValueError(f"key {key!r} is not supported; expected one of {known}")
     if name == "ENTER":
         _enter(handset)
         return
@@ -235,10 +234,10 @@ def combine(handset: Handset, keys: tuple[str, ...]) -> None:
     """Press several keys together.
 
     Raises:
-        UnsupportedArguments: they are not those that select all text.
+        ValueError: they are not those that select all text.
     """
     if keys != ("113", "29"):
-        raise UnsupportedArguments("expected 113 29 (select all)")
+        raise ValueError("expected 113 29 (select all)")
     handset.selecting = bool(handset.focus)
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from swarm_ui.environments.androidworld.handset.file_system import (
     AdbFailure,
-    UnsupportedArguments,
     canonical,
     name,
     parent,
@@ -18,8 +17,8 @@ from swarm_ui.environments.androidworld.handset.handset import Handset
 Program = Callable[[Handset, list[str], bytes], bytes | str]
 """A program of the shell: maps the handset, the arguments and the standard input to the output.
 
-It raises ``AdbFailure`` if the command fails, and ``UnsupportedArguments`` for arguments that it
-does not support.
+It raises ``AdbFailure`` if the command fails, and ``ValueError`` for arguments that it does not
+support.
 """
 
 
@@ -27,7 +26,7 @@ def _flags(args: list[str], known: str) -> tuple[set[str], list[str]]:
     """The letters after dashes, and the other arguments."""
     letters = {letter for arg in args if arg.startswith("-") for letter in arg[1:]}
     if letters - set(known):
-        raise UnsupportedArguments(f"expected only the flags {known}")
+        raise ValueError(f"expected only the flags {known}")
     return letters, [arg for arg in args if not arg.startswith("-")]
 
 
@@ -75,9 +74,7 @@ def _cat(handset: Handset, args: list[str], data: bytes) -> bytes:
 
 def _rm(handset: Handset, args: list[str], data: bytes) -> str:
     flags, paths = _flags(args, "rRf")
-    for path in paths:
-        if "f" in flags and handset.files.get(path) is None:
-            continue
+    for path in paths if "f" not in flags else filter(handset.files.get, paths):
         place = _found(handset, "rm", path)
         if handset.files.is_folder(place) and not flags & {"r", "R"}:
             raise AdbFailure(f"rm: {path}: is a directory")
@@ -87,7 +84,7 @@ def _rm(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _mkdir(handset: Handset, args: list[str], data: bytes) -> str:
     if args[:1] != ["-p"]:
-        raise UnsupportedArguments("expected -p and folders")
+        raise ValueError("expected -p and folders")
     for path in args[1:]:
         handset.files.make(path)
     return ""
@@ -95,9 +92,7 @@ def _mkdir(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _find(handset: Handset, args: list[str], data: bytes) -> str:
     """``find PATH [-mindepth N] [-type f|d [-o -type f|d]] [-delete]``."""
-    start, options = args[0] if args else "", iter(args[1:])
-    if not start.startswith("/"):
-        raise UnsupportedArguments("expected a path")
+    start, options = args[0], iter(args[1:])
     place = _found(handset, "find", start)
     kinds: set[str] = set()
     least, delete = 0, False
@@ -109,7 +104,7 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
         elif option == "-mindepth":
             least = int(next(options, "0"))
         elif option != "-o" or not kinds:
-            raise UnsupportedArguments(f"option {option!r} is not supported")
+            raise ValueError(f"option {option!r} is not supported")
     found: dict[str, str] = {}
     for path in handset.files.walk(place):
         below = path[len(place) :]
@@ -130,22 +125,20 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _test(handset: Handset, args: list[str], data: bytes) -> str:
     """``[ -d|-f PATH ]``."""
-    match args:
-        case [("-d" | "-f") as kind, path, "]"]:
-            is_one = handset.files.is_folder if kind == "-d" else handset.files.is_file
-            if not is_one(path):
-                raise AdbFailure("")
-            return ""
-    raise UnsupportedArguments("expected one of the tests -d and -f")
+    kind, path, _ = args
+    holds = {"-d": handset.files.is_folder, "-f": handset.files.is_file}
+    if kind not in holds:
+        raise ValueError("expected one of the tests -d and -f")
+    if not holds[kind](path):
+        raise AdbFailure("")
+    return ""
 
 
 def _grep(handset: Handset, args: list[str], data: bytes) -> str:
     """``grep [-E] REGEX`` on the output of the command before."""
-    words = [arg for arg in args if arg != "-E"]
-    if len(words) != 1:
-        raise UnsupportedArguments("expected 'grep [-E] REGEX' after a pipe")
+    (pattern,) = (arg for arg in args if arg != "-E")
     lines = data.decode("utf-8", "replace").splitlines()
-    found = [line for line in lines if re.search(words[0], line)]
+    found = [line for line in lines if re.search(pattern, line)]
     if not found:
         raise AdbFailure("")  # exit code 1 and no output
     return _lines(found)
@@ -153,12 +146,8 @@ def _grep(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _chmod(handset: Handset, args: list[str], data: bytes) -> str:
     """Files have no permissions, so this only checks that they exist."""
-    paths = [arg for arg in args if arg.startswith("/")]
-    if not paths:
-        raise UnsupportedArguments("a path is missing")
-    for path in paths:
-        if handset.files.get(path) is None:
-            raise AdbFailure(f"'{path}': No such file or directory")
+    for path in args[1:]:
+        _found(handset, "chmod", path)
     return ""
 
 

@@ -18,7 +18,6 @@ from swarm_ui.environments.androidworld.handset.adb.files import FILES, Program
 from swarm_ui.environments.androidworld.handset.adb.system import SYSTEM, console
 from swarm_ui.environments.androidworld.handset.file_system import (
     AdbFailure,
-    UnsupportedArguments,
     UnsupportedCommand,
     canonical,
     name,
@@ -154,12 +153,11 @@ class Shell:
         target = [word.text for group in targets for word in group]
         if not words or len(target) != len(targets) or len(target) > 1:
             self._refuse("expected a command, and at most one '>' with the name of a file")
-        program = PROGRAMS.get(words[0])
-        if program is None:
+        if words[0] not in PROGRAMS:
             self._refuse(f"expected one of the programs {', '.join(sorted(PROGRAMS))}")
         try:
-            result = program(self._handset, words[1:], data)
-        except (UnsupportedArguments, ValueError, re.error) as error:  # such as no number
+            result = PROGRAMS[words[0]](self._handset, words[1:], data)
+        except (ValueError, re.error) as error:  # such as no number
             raise UnsupportedCommand(f"shell {' '.join(words)}", str(error)) from error
         except AdbFailure as failure:
             message = str(failure)

@@ -16,10 +16,10 @@ from swarm_ui.environments.androidworld.handset.apps.messenger import (
     newest,
     store,
 )
+from swarm_ui.environments.androidworld.handset.databases import Row
 from swarm_ui.environments.androidworld.handset.file_system import (
     SHARED,
     AdbFailure,
-    UnsupportedArguments,
     UnsupportedCommand,
 )
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
@@ -52,9 +52,7 @@ def _am(handset: Handset, args: list[str], data: bytes) -> str:
                 if number == str(_number(handset, name)):
                     handset.close(name)
             return ""
-    raise UnsupportedArguments(
-        "expected one of start, broadcast, force-stop, stack list, stack remove"
-    )
+    raise ValueError("expected one of start, broadcast, force-stop, stack list, stack remove")
 
 
 def _intent(args: list[str]) -> Intent:
@@ -69,7 +67,7 @@ def _intent(args: list[str]) -> Intent:
             case [option, key, value, *args] if option in _EXTRAS:
                 extras[key] = value
             case [option, *_]:
-                raise UnsupportedArguments(f"option {option!r} is not supported")
+                raise ValueError(f"option {option!r} is not supported")
     return Intent(**given, extras=extras)
 
 
@@ -78,9 +76,7 @@ def _start(handset: Handset, intent: Intent) -> str:
         app = handset.package(intent.component.partition("/")[0])
         if app is None:
             raise AdbFailure(
-                f"Starting: Intent {{ cmp={intent.component} }}\nError type 3\nError: Activity "
-                f"class {{{intent.component}}} does not exist. "
-                f"Installed: {', '.join(handset.installed)}."
+                f"Error type 3\nError: Activity class {{{intent.component}}} does not exist."
             )
         handset.launch(app.name)
         return (
@@ -93,9 +89,7 @@ def _start(handset: Handset, intent: Intent) -> str:
             if action == intent.action and (intent.mime == about or intent.data.startswith(about)):
                 answer(handset, intent)
                 return f"Starting: Intent {{ act={intent.action} dat={intent.data} }}\n"
-    raise UnsupportedArguments(
-        f"no app handles the intent {intent.action} {intent.data} {intent.mime}"
-    )
+    raise ValueError(f"no app handles the intent {intent.action} {intent.data} {intent.mime}")
 
 
 def _broadcast(handset: Handset, intent: Intent) -> str:
@@ -109,10 +103,7 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
         return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
     if intent.action in _HEARD_BY_NOBODY:
         return f"{sent}Broadcast completed: result=0\n"
-    raise UnsupportedArguments(
-        f"the handset does not support the broadcast {intent.action}; it supports clipper.get, "
-        "clipper.set, the updates of android_world's overlay, and media scans"
-    )
+    raise ValueError(f"the handset does not support the broadcast {intent.action}")
 
 
 def _number(handset: Handset, app: str) -> int:
@@ -135,22 +126,15 @@ def _stack(handset: Handset) -> str:
     )
 
 
-def _recents(handset: Handset) -> str:
-    """The output of ``dumpsys activity recents``: the tasks."""
-    return "".join(
-        f"  * Recent #{place}: id={_number(handset, app)} {handset.apps[app].component}\n"
-        for place, app in enumerate(handset.recents)
-    )
-
-
 def _pm(handset: Handset, args: list[str], data: bytes) -> str:
-    if args[:1] == ["clear"] and len(args) == 2:
-        app = handset.package(args[1])
-        if app is None:
-            raise AdbFailure(f"Failed: package {args[1]} is not installed")
-        handset.clear(app)
-        return "Success\n"
-    raise UnsupportedArguments("expected clear PACKAGE")
+    match args:
+        case ["clear", package]:
+            app = handset.package(package)
+            if app is None:
+                raise AdbFailure(f"Failed: package {package} is not installed")
+            handset.clear(app)
+            return "Success\n"
+    raise ValueError("expected clear PACKAGE")
 
 
 def _input(handset: Handset, args: list[str], data: bytes) -> str:
@@ -168,7 +152,7 @@ def _input(handset: Handset, args: list[str], data: bytes) -> str:
         case ["keycombination", *keys]:
             touch.combine(handset, tuple(keys))
         case _:
-            raise UnsupportedArguments("expected one of tap, swipe, text, keyevent, keycombination")
+            raise ValueError("expected one of tap, swipe, text, keyevent, keycombination")
     return ""
 
 
@@ -181,36 +165,29 @@ def console(handset: Handset, args: list[str]) -> str:
     raise UnsupportedCommand(f"emu {' '.join(args)}", "expected sms send")
 
 
-_PHONE = {
-    ("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth",
-    ("system", "screen_brightness"): "brightness",
-}  # fmt: skip
+_PHONE = {"wifi_on": "wifi", "bluetooth_on": "bluetooth", "screen_brightness": "brightness"}
 """Android's settings that are also settings of the embedded phone."""
 
 
 def _settings(handset: Handset, args: list[str], data: bytes) -> str:
     match args:
         case ["get", ("system" | "secure" | "global") as space, key]:
-            phone = _PHONE.get((space, key))
-            value = handset.settings[phone] if phone else handset.namespaces[space].get(key, "null")
+            pairs = handset.settings if key in _PHONE else handset.namespaces[space]
+            value = pairs.get(_PHONE.get(key, key), "null")
             return {"on": "1", "off": "0"}.get(value, value) + "\n"
-        case ["put", ("system" | "secure" | "global") as space, key, value]:
-            _put(handset, space, key, value)
+        case ["put", "system", "user_rotation", value] if value != "0":
+            raise ValueError("the screen does not rotate")
+        case ["put", "system", "screen_brightness", value]:
+            handset.set("brightness", str(min(255, max(1, int(value)))))
             return ""
-    raise UnsupportedArguments("expected get or put, and then system, secure or global")
-
-
-def _put(handset: Handset, space: str, key: str, value: str) -> None:
-    phone = _PHONE.get((space, key))
-    if (space, key) == ("system", "user_rotation") and value != "0":
-        raise UnsupportedArguments("the screen does not rotate")
-    if phone == "brightness":
-        handset.set(phone, str(min(255, max(1, int(value)))))
-    elif phone is not None:
-        handset.set(phone, "off" if value == "0" else "on")
-    else:
-        pairs = {**handset.namespaces[space], key: value}
-        handset.namespaces = {**handset.namespaces, space: pairs}
+        case ["put", "global", ("wifi_on" | "bluetooth_on") as key, value]:
+            handset.set(_PHONE[key], "off" if value == "0" else "on")
+            return ""
+        case ["put", ("system" | "secure" | "global") as space, key, value]:
+            pairs = {**handset.namespaces[space], key: value}
+            handset.namespaces = {**handset.namespaces, space: pairs}
+            return ""
+    raise ValueError("expected get or put, and then system, secure or global")
 
 
 def _svc(handset: Handset, args: list[str], data: bytes) -> str:
@@ -218,21 +195,20 @@ def _svc(handset: Handset, args: list[str], data: bytes) -> str:
         case [("wifi" | "bluetooth") as radio, ("enable" | "disable") as state]:
             handset.set(radio, "on" if state == "enable" else "off")
             return ""
-    raise UnsupportedArguments("expected wifi or bluetooth, and then enable or disable")
+    raise ValueError("expected wifi or bluetooth, and then enable or disable")
 
 
 def _date(handset: Handset, args: list[str], data: bytes) -> str:
-    """Print the time, or set it with ``MMDDhhmm[[CC]YY][.SS]``."""
+    """Print the time, or set it with ``MMDDhhmmYY.SS``."""
     if not args:
         return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
     if args == ["+%s"]:
         return f"{handset.now}\n"
-    parts = re.fullmatch(r"(\d{8})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
-    if parts is None or len(args) > 1:
-        raise UnsupportedArguments("expected a date in the form MMDDhhmm[[CC]YY][.SS]")
-    year = ("20" + (parts[2] or f"{handset.when():%y}"))[-4:]
+    parts = re.fullmatch(r"(\d{8})(\d{2})\.(\d{2})", " ".join(args))
+    if parts is None:
+        raise ValueError("expected a date in the form MMDDhhmmYY.SS")
     try:
-        when = datetime.strptime(f"{year}{parts[1]}{parts[3] or '00'}+0000", "%Y%m%d%H%M%S%z")
+        when = datetime.strptime("".join(parts.groups()) + "+0000", "%m%d%H%M%y%S%z")
     except ValueError as error:
         raise AdbFailure(f"date: bad date '{args[0]}'") from error
     handset.now = int(when.timestamp())
@@ -240,78 +216,74 @@ def _date(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _service(handset: Handset, args: list[str], data: bytes) -> str:
-    if args[:3] == ["call", "alarm", "3"] and args[3:] == ["s16", "UTC"]:
-        return "Result: Parcel(00000000    '....')\n"  # the clock is always in UTC
-    raise UnsupportedArguments("expected 'call alarm 3 s16 UTC'")
+    if args != ["call", "alarm", "3", "s16", "UTC"]:
+        raise ValueError("expected 'call alarm 3 s16 UTC'")
+    return "Result: Parcel(00000000    '....')\n"  # the clock is always in UTC
 
 
 def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
+    if args == ["activity", "recents"]:
+        return "".join(
+            f"  * Recent #{place}: id={_number(handset, app)} {handset.apps[app].component}\n"
+            for place, app in enumerate(handset.recents)
+        )
+    if args != ["input"]:
+        raise ValueError("expected input or activity recents")
     wide, high = WIDTH * SCALE, HEIGHT * SCALE
     frame = f"[0, 0, {wide}, {high}]"
-    if args == ["input"]:
-        return (
-            "INPUT MANAGER (dumpsys input)\n"
-            f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
-            f"physicalFrame={frame}, deviceSize=[{wide}, {high}]\n"
-            "      SurfaceOrientation: 0\n"
-        )
-    if args == ["activity", "recents"]:
-        return _recents(handset)
-    raise UnsupportedArguments("expected input or activity recents")
+    return (
+        "INPUT MANAGER (dumpsys input)\n"
+        f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
+        f"physicalFrame={frame}, deviceSize=[{wide}, {high}]\n"
+        "      SurfaceOrientation: 0\n"
+    )
 
 
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
-    if len(args) != 2:
-        raise UnsupportedArguments("expected sqlite3 FILE STATEMENTS")
-    database = handset.database(args[0])
+    path, statements = args
+    database = handset.database(path)
     if database is None:
-        raise AdbFailure(f'Error: unable to open database "{args[0]}": no app has this database')
-    return database.run(handset, args[1])
+        raise AdbFailure(f'Error: unable to open database "{path}": no app has this database')
+    return database.run(handset, statements)
 
 
 def _content(handset: Handset, args: list[str], data: bytes) -> str:
-    options = dict(zip(args[1::2], args[2::2], strict=False))
-    uri = options.pop("--uri", "").rstrip("/")
-    columns = options.pop("--projection", "")
-    if options or len(args) % 2 == 0:
-        raise UnsupportedArguments("expected only the options --uri and --projection")
-    if args[:1] == ["query"]:
-        return _query(handset, uri, columns.split(":") if columns else [])
-    if args[:1] == ["delete"] and uri == "content://media/external/downloads":
-        for path in handset.files.children(f"{SHARED}/Download"):
-            handset.files.remove(path)
-        return ""
-    raise UnsupportedArguments("expected a query of sms or contacts, or a delete of downloads")
+    match args:
+        case ["delete", "--uri", "content://media/external/downloads"]:
+            for path in handset.files.children(f"{SHARED}/Download"):
+                handset.files.remove(path)
+            return ""
+        case ["query", "--uri", uri]:
+            return _query(handset, uri.rstrip("/"), [])
+        case ["query", "--uri", uri, "--projection", columns]:
+            return _query(handset, uri.rstrip("/"), columns.split(":"))
+    raise ValueError("expected a query of sms or contacts, or a delete of downloads")
 
 
 def _query(handset: Handset, uri: str, columns: list[str]) -> str:
-    rows: list[Mapping[str, object]]
-    if uri in ("content://sms", "content://sms/sent", "content://sms/inbox"):
-        boxes = {"sent": (SENT,), "inbox": (INBOX,)}.get(uri.rpartition("/")[2], (INBOX, SENT))
-        rows = [row for row in newest(handset) if row["type"] in boxes]
-    elif uri == "content://contacts/phones":
+    boxes = {"sms": (INBOX, SENT), "sms/inbox": (INBOX,), "sms/sent": (SENT,)}
+    what = uri.removeprefix("content://")
+    rows: list[Row]
+    if what in boxes:
+        rows = [row for row in newest(handset) if row["type"] in boxes[what]]
+    elif what == "contacts/phones":
         rows = [
             {"_id": k, "display_name": row["name"], "number": row["phone"]}
             for k, row in PEOPLE.rows(handset, "people").items()
             if row["phone"]
         ]
     else:
-        raise UnsupportedArguments(
-            "expected one of content://sms, content://sms/sent, content://sms/inbox, "
-            "content://contacts/phones"
-        )
-    if not rows:
-        return "No result found.\n"
+        raise ValueError("expected content:// with sms, sms/inbox, sms/sent or contacts/phones")
     lines = []
     for number, row in enumerate(rows):
         pairs = [f"{key}={'NULL' if row[key] is None else row[key]}" for key in columns or row]
         lines.append(f"Row: {number} {', '.join(pairs)}\n")
-    return "".join(lines)
+    return "".join(lines) or "No result found.\n"
 
 
 SYSTEM: Mapping[str, Program] = {
-    "am": _am, "pm": _pm, "input": _input,
-    "settings": _settings, "svc": _svc, "date": _date, "service": _service, 
-    "dumpsys": _dumpsys, "sqlite3": _sqlite3,
-    "content": _content, "whoami": lambda handset, args, data: "root\n",
+    "am": _am, "pm": _pm, "input": _input, "settings": _settings, "svc": _svc, "date": _date,
+    "dumpsys": _dumpsys, "sqlite3": _sqlite3, "content": _content,
+    "service": _service,
+    "whoami": lambda handset, args, data: "root\n",
 }  # fmt: skip
