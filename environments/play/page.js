@@ -165,21 +165,13 @@
     return offers(kind) ? [node] : [];
   };
 
-  const undo = () => {
-    const node = make("button", "Undo");
-    node.type = "button";
-    node.disabled = !now.undo;
-    node.addEventListener("click", () => ask("undo", { turn: now.turn }));
-    return node;
-  };
-
   const drawKeys = () => {
     $("keys").replaceChildren(
       ...key("Back", "navigate_back"), ...key("Home", "navigate_home"),
       ...key("Enter", "keyboard_enter"),
       ...key("Scroll down", "scroll", { direction: "down" }),
       ...key("Scroll up", "scroll", { direction: "up" }),
-      ...key("Wait", "wait"), undo(),
+      ...key("Wait", "wait"),
     );
     $("answer").hidden = !offers("answer") || now.ended;
     const leave = make("button", "Give up");

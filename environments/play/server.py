@@ -69,8 +69,7 @@ async def play_in_browser(
     loads nothing from other servers.
 
     Args:
-        env: the environment, preferably with screenshots; not closed here. Actions can be undone
-            if it is restorable.
+        env: the environment, preferably with screenshots; not closed here.
         task, seed: the task and the seed of the episode.
         path: JSON lines file to append the episode to.
         show: called with the address of the page; by default, it opens the page in a browser.
@@ -179,7 +178,7 @@ class _Page:
             return await self._answer(place, _Posted())
         if method not in ("GET", "POST"):
             return _refused(501)
-        if method == "GET" or place not in ("act", "undo", "leave"):
+        if method == "GET" or place not in ("act", "leave"):
             return _refused(404)
         kind = headers.get_content_type() if "Content-Type" in headers else ""
         length = headers.get("Content-Length", "")
@@ -203,8 +202,6 @@ class _Page:
                 if not stale and not session.ended:
                     if place == "act" and posted.action is not None:
                         await session.act(posted.action)
-                    elif place == "undo":
-                        session.undo()
                     elif place == "leave":
                         session.leave()
                 return _told(409 if stale else 200, session.shown())

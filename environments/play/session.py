@@ -1,4 +1,4 @@
-"""An episode that a person plays: actions, undo, the outcome, and what the page shows."""
+"""An episode that a person plays: actions, the outcome, and what the page shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.environment import Environment, Restorable, checker_version
+from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, TraceError
 from swarm_ui.message import Message
 from swarm_ui.node import derive
@@ -46,8 +46,6 @@ class PlaySession:
         if self._path is not None and not self._path.parent.is_dir():
             raise ConfigError(f"play: the folder of {path} does not exist; create it first")
         self._append()
-        self._before: list[object] = []
-        """A snapshot before each step, if there are any."""
         self._steps: list[StepRecord] = []
         self._task, self._seed, self._note, self._began = "", 0, "", 0.0
         self._screen = Observation(goal="", elements=())
@@ -63,7 +61,6 @@ class PlaySession:
 
     async def act(self, action: Action) -> None:
         """Do one action. A fault ends the episode, and is written to its record."""
-        before = [self._env.snapshot()] if isinstance(self._env, Restorable) else []
         record = StepRecord(trace=self._trace(action), executed=action)
         self.turn += 1
         try:
@@ -73,22 +70,11 @@ class PlaySession:
             self._steps.append(record)
             self._end(self._note)
             return
-        self._before += before
         ends = {"terminated": step.terminated, "truncated": step.truncated}
         self._steps.append(replace(record, reward=step.reward, note=step.note, **ends))
         self._screen, self._note = step.observation, step.note
         if step.ended:
             self._end(step.fault)
-
-    def undo(self) -> bool:
-        """Undo the last action, also in the record; false if that is not possible."""
-        if not self._before or self.ended or not isinstance(self._env, Restorable):
-            return False
-        self._screen = self._env.restore(self._before.pop())
-        self.turn += 1
-        self._steps.pop()
-        self._note = ""
-        return True
 
     def leave(self) -> None:
         """Give up; the actions so far are kept as an episode without an outcome."""
@@ -151,7 +137,6 @@ class PlaySession:
             "height": height,
             "note": self._note,
             "steps": len(self._steps),
-            "undo": bool(self._before) and not self.ended,
             "ended": self.ended,
         }
         return told | self._outcome() if self.ended else told

@@ -11,20 +11,17 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.file_system import AdbFailure, FileSystem, parent
+from swarm_ui.environments.androidworld.handset.file_system import AdbFailure, parent
+
+if TYPE_CHECKING:
+    from swarm_ui.environments.androidworld.handset.handset import Handset
 
 Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
-
-
-class HasFiles(Protocol):
-    """What the handset is to a database."""
-
-    files: FileSystem
 
 
 class Database(msgspec.Struct, frozen=True):
@@ -38,25 +35,25 @@ class Database(msgspec.Struct, frozen=True):
         """The contents of a new file."""
         return _empty(self.schema)
 
-    def rows(self, handset: HasFiles, table: str) -> dict[int, Row]:
+    def rows(self, handset: Handset, table: str) -> dict[int, Row]:
         """All rows of a table by ``rowid``; none if the file does not exist."""
         with self._opened(handset) as connection:
             found = connection.execute(f'SELECT rowid AS "", * FROM "{table}" ORDER BY 1')
             names = [column[0] for column in found.description[1:]]
             return {key: dict(zip(names, row, strict=True)) for key, *row in found}
 
-    def insert(self, handset: HasFiles, table: str, row: Row) -> int:
+    def insert(self, handset: Handset, table: str, row: Row) -> int:
         """Add a row; columns that it does not give have their defaults. Returns its ``rowid``."""
         names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
         with self._opened(handset) as connection:
             sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'
             return int(connection.execute(sql, list(row.values())).lastrowid or 0)
 
-    def delete(self, handset: HasFiles, table: str, key: int) -> None:
+    def delete(self, handset: Handset, table: str, key: int) -> None:
         with self._opened(handset) as connection:
             connection.execute(f'DELETE FROM "{table}" WHERE rowid = ?', [key])
 
-    def run(self, handset: HasFiles, sql: str) -> str:
+    def run(self, handset: Handset, sql: str) -> str:
         """Execute an SQL statement. Returns the output of the ``sqlite3`` program.
 
         Raises:
@@ -85,7 +82,7 @@ class Database(msgspec.Struct, frozen=True):
             raise AdbFailure(f"{self.path}: {error}") from error
 
     @contextmanager
-    def _opened(self, handset: HasFiles) -> Iterator[sqlite3.Connection]:
+    def _opened(self, handset: Handset) -> Iterator[sqlite3.Connection]:
         """A connection; what is changed is written at the end of the block."""
         entry = handset.files.get(self.path)
         with closing(sqlite3.connect(":memory:")) as connection:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
 
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, AdbFailure, name
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.effects import Back
 from swarm_ui.environments.phone.state import Screen, Widget
@@ -29,6 +28,8 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[[Handset, str], object] = lambda handset, path: "No app shows this file"
     """Called with the handset and a file's path. A text is shown as a toast."""
     bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
+    home: Callable[[Handset], Page] | None = None
+    """The first screen; ``None``: the root."""
 
     def page(self, handset: Handset, screen: Screen) -> Page:
         """The page of a file screen: the list, a dialog or form about ticked files, or the choice
@@ -42,9 +43,11 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
             return Page(title="Rename", rows=[ui.field(handset, "Name", "name"), buttons])
         if screen.kind in ("move", "copy"):
             return self._target(handset, screen)
-        return self.listing(handset, screen.of or self.root)
+        if self.home is not None and not screen.of:
+            return self.home(handset)
+        return self._listing(handset, screen.of or self.root)
 
-    def listing(self, handset: Handset, folder: str) -> Page:
+    def _listing(self, handset: Handset, folder: str) -> Page:
         rows = [self._row(handset, path) for path in self._shown(handset, folder)]
         bottom = [] if handset.picked else self.bottom(handset, folder)
         return Page(
@@ -131,17 +134,13 @@ def _rename(handset: Handset, folder: str) -> str:
 
 def _put(handset: Handset, kind: str, to: str) -> str:
     """Move or copy the ticked files into a folder and return to the list."""
-    try:
-        for path in sorted(handset.picked):
-            target = f"{to}/{name(path)}"
-            if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
-                return "It is there already"
-            if kind == "move":
-                handset.files.move(path, target)
-            else:
-                handset.files.copy(path, target)
-    except AdbFailure:
-        return "It did not work"
+    for path in sorted(handset.picked):
+        target = f"{to}/{name(path)}"
+        if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
+            return "It is there already"
+        handset.files.copy(path, target)
+        if kind == "move":
+            handset.files.remove(path)
     handset.picked = frozenset()
     stack = handset.stack
     while stack and stack[-1].kind == kind:
@@ -155,14 +154,13 @@ def _put(handset: Handset, kind: str, to: str) -> str:
 PICTURES = (".jpg", ".jpeg", ".png", ".svg", ".gif", ".mp4")
 
 
-def _page(handset: Handset, screen: Screen, browser: FileBrowser) -> Page:
-    if screen.kind != "list" or screen.of:
-        return browser.page(handset, screen)
-    if browser is GALLERY_BROWSER:
-        return _picture_folders(handset)
+DEVICE = "sdk_gphone_x86_64"
+
+
+def _storage(handset: Handset) -> Page:
     downloads = ui.open_screen("files", "list", f"{SHARED}/Download")
     storage = ui.open_screen("files", "list", SHARED)
-    rows = [ui.item(browser.title, "Storage", storage), ui.item("Downloads", "Folder", downloads)]
+    rows = [ui.item(DEVICE, "Storage", storage), ui.item("Downloads", "Folder", downloads)]
     return Page(title="Files", rows=rows)
 
 
@@ -173,29 +171,24 @@ def _picture_folders(handset: Handset) -> Page:
         if path.startswith(SHARED + "/") and path.endswith(PICTURES)
     }
     rows = [
-        ui.item(name(path), "Folder", ui.open_screen(GALLERY_BROWSER.app, "list", path))
+        ui.item(name(path), "Folder", ui.open_screen("simple gallery pro", "list", path))
         for path in sorted(folders)
     ]
     return Page(title="Gallery", rows=rows or [ui.text_row("No media files have been found.")])
 
 
-FILE_BROWSER = FileBrowser(app="files", root=SHARED, title="sdk_gphone_x86_64")
-GALLERY_BROWSER = FileBrowser(
-    app="simple gallery pro",
-    root=SHARED,
-    title="Internal",
-    suffixes=PICTURES,
-)
 FILES = AppSpec(
-    "files", "com.google.android.documentsui",
-    "com.android.documentsui.files.FilesActivity", partial(_page, browser=FILE_BROWSER),
+    "files", "com.google.android.documentsui", "com.android.documentsui.files.FilesActivity",
+    FileBrowser(app="files", root=SHARED, title=DEVICE, home=_storage).page,
 )  # fmt: skip
 GALLERY = AppSpec(
-    name="simple gallery pro",
-    package="com.simplemobiletools.gallery.pro",
-    activity="com.simplemobiletools.gallery.pro.activities.MainActivity",
-    build=partial(_page, browser=GALLERY_BROWSER),
-)
+    "simple gallery pro", "com.simplemobiletools.gallery.pro",
+    "com.simplemobiletools.gallery.pro.activities.MainActivity",
+    FileBrowser(
+        app="simple gallery pro", root=SHARED, title="Internal", suffixes=PICTURES,
+        home=_picture_folders,
+    ).page,
+)  # fmt: skip
 
 
 # -- Markor: notes as files in a folder of the shared storage --------------------------------------

@@ -81,10 +81,6 @@ def _insert(handset: Handset, intent: Intent) -> None:
     handset.show((*handset.stack, Screen("contacts", "form")), {**draft, "label": "Mobile"})
 
 
-def _dialer(handset: Handset, screen: Screen) -> Page:
-    return Page(title="Phone", rows=[ui.field(handset, "Number", "number")])
-
-
 CONTACTS = AppSpec(
     "contacts", "com.google.android.contacts",
     "com.android.contacts.activities.PeopleActivity", _contacts,
@@ -97,7 +93,8 @@ CONTACTS = AppSpec(
 )  # fmt: skip
 DIALER = AppSpec(
     "phone", "com.google.android.dialer",
-    "com.google.android.dialer.extensions.GoogleDialtactsActivity", _dialer,
+    "com.google.android.dialer.extensions.GoogleDialtactsActivity",
+    lambda h, _: Page(title="Phone", rows=[ui.field(h, "Number", "number")]),
 )  # fmt: skip
 
 

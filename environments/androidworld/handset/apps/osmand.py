@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.databases import Database, table
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, AdbFailure
+from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen
 
@@ -76,12 +76,7 @@ def _place(name: str) -> Page:
     return Page(title=name, rows=rows)
 
 
-def _tree(handset: Handset) -> ET.Element:
-    if handset.files.is_file(FAVORITES):
-        try:
-            return ET.fromstring(handset.files.read(FAVORITES))
-        except ET.ParseError as error:
-            raise AdbFailure(f"{FAVORITES}: not a GPX file: {error}") from error
+def _gpx() -> ET.Element:
     return ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
 
 
@@ -96,7 +91,8 @@ def _write(handset: Handset, path: str, tree: ET.Element) -> None:
 
 
 def _add_favorite(handset: Handset, place: str) -> str:
-    tree = _tree(handset)
+    known = handset.files.is_file(FAVORITES)
+    tree = ET.fromstring(handset.files.read(FAVORITES)) if known else _gpx()
     ET.SubElement(_point(tree, "wpt", place), f"{{{_GPX}}}name").text = place
     _write(handset, FAVORITES, tree)
     handset.back()
@@ -128,7 +124,7 @@ def _save(handset: Handset) -> str:
     name, points = ui.typed_file_name(handset), _points(handset)
     if not name or len(points) < 2:
         return "A track needs a name and two points"
-    tree = ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
+    tree = _gpx()
     segment = ET.SubElement(ET.SubElement(tree, f"{{{_GPX}}}trk"), f"{{{_GPX}}}trkseg")
     for place in points:
         _point(segment, "trkpt", place)

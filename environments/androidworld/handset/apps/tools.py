@@ -35,18 +35,15 @@ def _share(handset: Handset) -> str:
     return f"{round((int(handset.settings['brightness']) - 1) / 254 * 100)}%"
 
 
-def _clipper(handset: Handset, screen: Screen) -> Page:
-    return Page(title="Clipper", rows=[ui.text_row("Clipboard", handset.clipboard)])
-
-
 SETTINGS = AppSpec(
     "settings", "com.android.settings", "com.android.settings.Settings", _settings,
     settings={key: place.choices[0] for key, place in _SETTINGS.settings.items()}
     | {"brightness": "128"},
 )  # fmt: skip
 CLIPPER = AppSpec(
-    name="clipper", package="ca.zgrs.clipper", activity="ca.zgrs.clipper.Main", build=_clipper
-)
+    "clipper", "ca.zgrs.clipper", "ca.zgrs.clipper.Main",
+    lambda h, _: Page(title="Clipper", rows=[ui.text_row("Clipboard", h.clipboard)]),
+)  # fmt: skip
 
 
 # -- the clock: a timer that is set and not started, and a stopwatch -------------------------------
