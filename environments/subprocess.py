@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ from swarm_ui.observation import Observation
 
 STEP, RESET = 60.0, 600.0
 """Time limits in seconds for a step and for the set-up of a task."""
+T = TypeVar("T")
 _LINE_LIMIT = 2**30
 """Maximum length of an answer in bytes; it may hold a screenshot."""
 
@@ -48,9 +49,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer of the process."""
 
-    tasks: tuple[str, ...] = ()
-    observation: Observation | None = None
-    step: Step | None = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
     fault: str = ""
     """Message of an ``EnvironmentFault``."""
     refused: str = ""
@@ -104,28 +103,24 @@ class ProcessEnvironment:
         if self.process_id is None:
             await self._open()
             try:
-                self.tasks = (await self._ask(Call(do="tasks"))).tasks
+                self.tasks = await self._ask(tuple[str, ...], Call(do="tasks"))
             except ConfigError:  # the next start must say it again
                 await self.kill()
                 raise
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         await self.start()
-        answer = await self._ask(Call(do="reset", task=task, seed=seed))
-        assert answer.observation is not None
-        return answer.observation
+        return await self._ask(Observation, Call(do="reset", task=task, seed=seed))
 
     async def step(self, action: Action) -> Step:
         if self.process_id is None:
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        answer = await self._ask(Call(do="step", action=action))
-        assert answer.step is not None
-        return answer.step
+        return await self._ask(Step, Call(do="step", action=action))
 
     async def close(self) -> None:
         if self.process_id is not None:
             with contextlib.suppress(EnvironmentFault):
-                await self._ask(Call(do="close"))
+                await self._ask(type(None), Call(do="close"))
         await self.kill()
 
     async def kill(self) -> None:
@@ -142,7 +137,7 @@ class ProcessEnvironment:
         if folder is not None:
             folder.cleanup()
 
-    async def _ask(self, call: Call) -> Answer:
+    async def _ask(self, kind: type[T], call: Call) -> T:
         seconds = self._step_timeout if call.do == "step" else RESET
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
@@ -169,7 +164,7 @@ class ProcessEnvironment:
             raise ConfigError(answer.refused)
         if answer.fault:
             raise EnvironmentFault(answer.fault)
-        return answer
+        return msgspec.json.decode(answer.result, type=kind)
 
     async def _open(self) -> None:
         await self.kill()
@@ -202,19 +197,21 @@ def _variables(folder: str) -> dict[str, str]:
 
 
 async def _answer(env: Environment, call: Call) -> Answer:
+    result: object = None
     try:
         if call.do == "tasks":
-            return Answer(tasks=tuple(env.tasks))
-        if call.do == "reset":
-            return Answer(observation=await env.reset(task=call.task, seed=call.seed))
-        if call.do == "step" and call.action is not None:
-            return Answer(step=await env.step(call.action))
-        await env.close()
-        return Answer()
+            result = env.tasks
+        elif call.do == "reset":
+            result = await env.reset(task=call.task, seed=call.seed)
+        elif call.action is not None:
+            result = await env.step(call.action)
+        else:
+            await env.close()
     except ConfigError as error:
         return Answer(refused=str(error))
     except EnvironmentFault as error:
         return Answer(fault=str(error))
+    return Answer(result=msgspec.Raw(msgspec.json.encode(result)))
 
 
 async def _serve(factory: str, arguments: str, calls: BinaryIO, answers: BinaryIO) -> None:

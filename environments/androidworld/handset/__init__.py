@@ -12,7 +12,6 @@ Python; the rest needs android_world.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from swarm_ui.environments.androidworld.handset.adb.shell import Adb
@@ -20,10 +19,7 @@ from swarm_ui.environments.androidworld.handset.apps import APPS
 from swarm_ui.environments.androidworld.handset.file_system import AdbFailure, UnsupportedCommand
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 
-__all__ = [
-    "APPS", "Adb", "AdbFailure", "AppSpec", "Handset", "UnsupportedCommand", "connect",
-    "no_waiting",
-]  # fmt: skip
+__all__ = ["APPS", "Adb", "AdbFailure", "AppSpec", "Handset", "UnsupportedCommand", "connect"]
 
 
 def connect() -> Any:
@@ -31,11 +27,3 @@ def connect() -> Any:
     from swarm_ui.environments.androidworld.handset import simulator
 
     return simulator.android_world_env(Handset(APPS))
-
-
-def no_waiting() -> None:
-    """Skip the pauses that upstream's code makes for a real device, in the whole process.
-
-    A handset has finished a command when the call returns.
-    """
-    time.sleep = lambda seconds: None

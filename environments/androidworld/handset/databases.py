@@ -6,7 +6,6 @@ screen, and what a user types is in the file.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -66,20 +65,6 @@ class Database(msgspec.Struct, frozen=True):
             raise AdbFailure(f"Error: in prepare, {error}") from error
         lines = ("|".join("" if value is None else str(value) for value in row) for row in rows)
         return "".join(f"{line}\n" for line in lines)
-
-    def check(self, data: bytes) -> None:
-        """Whether a file has the tables.
-
-        Raises:
-            AdbFailure: it is not an SQLite file, or a table is missing.
-        """
-        try:
-            with closing(sqlite3.connect(":memory:")) as connection:
-                connection.deserialize(data or b"\0")
-                for table in re.findall(r"CREATE TABLE (\w+)", self.schema):
-                    connection.execute(f"SELECT rowid FROM {table} LIMIT 1")
-        except sqlite3.Error as error:
-            raise AdbFailure(f"{self.path}: {error}") from error
 
     @contextmanager
     def _opened(self, handset: Handset) -> Iterator[sqlite3.Connection]:

@@ -123,11 +123,6 @@ class FileSystem:
         for place in list(self.walk(path)):
             self.entries.pop(place, None)
 
-    def move(self, source: str, target: str) -> None:
-        """Move a file or a folder to a path that does not exist yet."""
-        self.copy(source, target)
-        self.remove(source)
-
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder to a path that does not exist yet.
 

@@ -65,11 +65,8 @@ class Adb:
         entry = self.handset.files.get(remote)
         folder = entry is not None and entry.data is None
         target = canonical(f"{remote}/{Path(local).name}" if folder else remote)
-        data, database = Path(local).read_bytes(), self.handset.database(target)
-        if database is not None:
-            database.check(data)
         self.handset.files.make(parent(target))  # as adb does
-        self.handset.files.write(target, data)
+        self.handset.files.write(target, Path(local).read_bytes())
 
 
 class Token(NamedTuple):

@@ -124,9 +124,10 @@ def _rename(handset: Handset, folder: str) -> str:
     if not typed:
         return "Invalid name"
     new = f"{folder}/{typed}"
-    if new != old and handset.files.get(new) is not None:
+    if handset.files.get(new) is not None:
         return "File already exists"
-    handset.files.move(old, new)
+    handset.files.copy(old, new)
+    handset.files.remove(old)
     handset.picked = frozenset()
     handset.back()
     return "Renamed"
