@@ -129,21 +129,17 @@ class Action(
         return msgspec.json.encode(self).decode()
 
     def __str__(self) -> str:
-        parts: list[str] = [self.action_type]
-        if self.target:
-            parts.append(f"“{self.target}”")
-        if self.index is not None:
-            parts.append(f"[{self.index}]")
-        if self.x is not None:
-            parts.append(f"({self.x}, {self.y})")
-        for value in (self.text, self.direction, self.goal_status, self.app_name, self.keycode):
-            if value is not None:
-                parts.append(repr(value) if value is self.text else str(value))
-        if self.to_index is not None:
-            parts.append(f"to [{self.to_index}]")
-        if self.to_x is not None:
-            parts.append(f"to ({self.to_x}, {self.to_y})")
-        return " ".join(parts)
+        at = None if self.x is None else f"({self.x}, {self.y})"
+        to = None if self.to_x is None else f"({self.to_x}, {self.to_y})"
+        parts = (
+            self.action_type,
+            f"“{self.target}”" if self.target else None,
+            at if self.index is None else f"[{self.index}]",
+            None if self.text is None else repr(self.text),
+            self.direction, self.goal_status, self.app_name, self.keycode,
+            None if self.to_index is None and to is None else f"to {to or [self.to_index]}",
+        )  # fmt: skip
+        return " ".join(part for part in parts if part is not None)
 
 
 class Unparsed(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,10 +52,10 @@ def as_chat(
 ) -> tuple[ChatMessage, ...]:
     """The chat of a request. If the request has a decision, ``render`` converts it to a chat; if
     it has tools, they and their calls are written as text (:func:`tools_as_text`). Raises
-    ``ModelError`` if it has both a decision and a chat, or neither."""
-    if request.chat is not None and request.decision is None:
-        return tools_as_text(request.chat, request.tools) if request.tools else request.chat
-    if request.decision is not None and request.chat is None:
+    ``ModelError`` if it does not have exactly one of a decision and a chat."""
+    if (request.chat is None) == (request.decision is None):
+        raise ModelError("a request needs either 'decision' or 'chat'; set exactly one")
+    if request.decision is not None:
         return render(request.decision)
-    got = "neither" if request.chat is None else "both"
-    raise ModelError(f"a request needs either 'decision' or 'chat', got {got}; set exactly one")
+    chat = request.chat or ()
+    return tools_as_text(chat, request.tools) if request.tools else chat

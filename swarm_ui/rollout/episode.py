@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -56,17 +56,14 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True):
     """Anything picklable; see :attr:`~swarm_ui.trace.records.Episode.notes`."""
 
 
-class Intervene(Protocol):
-    """Receives each decision while the environment is still in the state of that decision.
+Intervene = Callable[[int, Trace, Environment], Awaitable[Intervention | None]]
+"""``(number of the step, trace, environment)``: receives each decision while the environment is
+still in the state of that decision.
 
-    On other machines a copy of it is called, in the process of the environment. So its random
-    draws may depend only on its own seed, ``trace.run`` and ``trace.seed``, never on the order of
-    the calls, and what it finds out it returns as a :attr:`Intervention.note`.
-    """
-
-    def __call__(
-        self, index: int, trace: Trace, environment: Environment
-    ) -> Awaitable[Intervention | None]: ...
+On other machines a copy of it is called, in the process of the environment. So its random draws may
+depend only on its own seed, ``trace.run`` and ``trace.seed``, never on the order of the calls, and
+what it finds out it returns as a :attr:`Intervention.note`.
+"""
 
 
 async def rollout(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -90,32 +91,23 @@ class Rollouts:
     async def _stream(
         self, work: Work, jobs: Iterable[Job]
     ) -> AsyncGenerator[tuple[int, Episode], None]:
-        source, most = enumerate(jobs), self.concurrency
-        ended: asyncio.Queue[tuple[int, Episode] | asyncio.Task[None]] = asyncio.Queue()
-        room = asyncio.Semaphore(most)
-
-        async def play_on() -> None:
-            for number, job in source:
-                if not (isinstance(job, tuple | list) and len(job) == 2):
-                    raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-                ended.put_nowait((number, await self._played(job, work)))
-                await room.acquire()
-
+        source, playing = enumerate(jobs), dict[asyncio.Task[Episode], int]()
+        ended: asyncio.Queue[asyncio.Task[Episode]] = asyncio.Queue()
         self._begin()
-        players = {self._task(play_on()) for _ in range(most)}
-        for player in players:
-            player.add_done_callback(ended.put_nowait)
         try:
-            while most:
-                result = await ended.get()
-                if isinstance(result, asyncio.Task):
-                    result.result()  # raises what ended it: no job is lost in silence
-                    most -= 1
-                else:
-                    room.release()
-                    yield result
+            while True:
+                for number, job in islice(source, self.concurrency - len(playing)):
+                    if not (isinstance(job, tuple | list) and len(job) == 2):
+                        raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
+                    task = self._task(self._played(job, work))
+                    playing[task] = number
+                    task.add_done_callback(ended.put_nowait)
+                if not playing:
+                    return
+                task = await ended.get()
+                yield playing.pop(task), task.result()
         finally:
-            await cancelled(players)
+            await cancelled(playing)
 
     async def close(self) -> None:
         """Cancel running episodes and close every environment; may be called twice. Raises

@@ -26,7 +26,6 @@ from swarm_ui.model import (
     ScoringModel,
     StreamingModel,
     VersionedModel,
-    close_model,
 )
 from swarm_ui.nodes import LocalModel, OpenAIModel, ScriptedModel, VisionModel
 
@@ -92,7 +91,8 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ChatModel]:
         return
     here = in_process(request.param)
     yield here
-    await close_model(here)
+    if hasattr(here, "close"):
+        await here.close()
 
 
 @pytest.fixture(params=IN_PROCESS)
