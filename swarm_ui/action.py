@@ -74,13 +74,12 @@ class Action(
                 )
             if len(text) > LONGEST_TEXT or not text.isascii():
                 msgspec.structs.force_setattr(self, name, encodable(text[:LONGEST_TEXT]))
-        for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
-            value = getattr(self, name)
+        for value in (self.index, self.x, self.y, self.to_index, self.to_x, self.to_y):
             if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-                raise ValueError(f"'{name}' must lie within ±{LARGEST_NUMBER}")
-        wrong = next((text for holds, text in self._checks() if holds), None)
-        if wrong is not None:
-            raise ValueError(f"{self.action_type}: {wrong}")
+                raise ValueError(f"indices and pixels must lie within ±{LARGEST_NUMBER}")
+        for wrong, text in self._checks():
+            if wrong:
+                raise ValueError(f"{self.action_type}: {text}")
 
     def _checks(self) -> tuple[tuple[bool, str], ...]:
         kind, index, to_index = self.action_type, self.index, self.to_index
@@ -91,7 +90,7 @@ class Action(
         return (
             (index is not None and (self.x is not None or self.y is not None),
              "give 'index' or 'x' and 'y', not both"),
-            (index is not None and index < 0, f"'index' must be >= 0, got {index}"),
+            (index is not None and index < 0, "'index' must be >= 0"),
             ((self.x is None) != (self.y is None), "'x' and 'y' belong together"),
             (kind in POINTING and not point, "needs 'index' (or 'x' and 'y')"),
             (kind in _NEEDS_TEXT and self.text is None, "needs 'text'"),

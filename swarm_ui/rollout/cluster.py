@@ -122,14 +122,14 @@ def room_for(needs: Mapping[str, float]) -> int:
 def missing(number: int, needs: Mapping[str, float]) -> str:
     """A description of the resources that the connected cluster lacks for a worker."""
     ray = imported()
-
-    def listed(amounts: Mapping[str, float]) -> str:
-        return ", ".join(f"{name} {amounts.get(name, 0.0):g}" for name in needs) or "nothing"
-
+    there, free = ray.cluster_resources(), ray.available_resources()
+    listed = ", ".join(
+        f"{name} {n:g} (the cluster has {there.get(name, 0.0):g}, free {free.get(name, 0.0):g})"
+        for name, n in needs.items()
+    )
     return (
-        f"worker {number} waits for resources: it needs {listed(needs)} on one node; the cluster "
-        f"has {listed(ray.cluster_resources())}, of which {listed(ray.available_resources())} are "
-        "free. A node says what it has with: ray start --resources='{\"NAME\": COUNT}'"
+        f"worker {number} waits for resources: it needs {listed} on one node. A node says what it "
+        "has with: ray start --resources='{\"NAME\": COUNT}'"
     )
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import check_factory
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError, EnvironmentFault, brief
 from swarm_ui.rollout.cluster import connected, imported, missing, reason, room_for
 from swarm_ui.rollout.episode import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import Rollouts
@@ -224,7 +224,9 @@ def _sent(value: Any, what: str) -> Sent:
     except ConfigError:  # of a model, which says what to do
         raise
     except Exception as error:  # pickling calls code of the values
+        lines = [line for line in str(error).splitlines() if line.strip(" =")]
+        why = brief(Exception(" ".join(lines[:3])))
         raise ConfigError(
-            f"{what} cannot be sent to workers ({reason(error)}); give PerWorker(function), which "
-            "makes it in each worker"
+            f"{what} cannot be sent to workers ({why}); give PerWorker(function), which makes it "
+            "in each worker"
         ) from error

@@ -145,18 +145,17 @@ class LocalWorker:
                 environment = await made if inspect.isawaitable(made) else made
         except EnvironmentFault as error:
             return Episode(environment="", task=task, seed=seed, fault=Failure.of(error))
-        broken = False
+        episode = None
         try:
             episode = await attempt(environment, task=task, seed=seed)
-            broken = episode.fault is not None
+            return episode
         finally:
-            if not broken:  # also after a cancellation: the next episode resets it
-                self._free.append(environment)
-        if broken:
-            # The episode already has the fault; closing a broken environment may fail too.
-            with contextlib.suppress(EnvironmentFault):
-                await environment.close()
-        return episode
+            if episode is None or episode.fault is None:
+                self._free.append(environment)  # also after a cancellation: it is reset
+            else:
+                # The episode already has the fault; closing a broken environment may fail too.
+                with contextlib.suppress(EnvironmentFault):
+                    await environment.close()
 
     async def _own(self, given: Any) -> Any:
         """A value, which this process makes at its first use if it cannot be sent."""
