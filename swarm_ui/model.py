@@ -157,7 +157,7 @@ class Completion(Generation, frozen=True, kw_only=True):
 class ChatModel(Protocol):
     """Anything that answers requests. Implementations may batch or throttle requests internally.
 
-    A model that holds resources also has ``async def close(self)``.
+    A model that holds resources also has ``async def close(self)``; see :func:`close_model`.
     """
 
     @property
@@ -167,6 +167,13 @@ class ChatModel(Protocol):
         """One completion for each request, in order. Raises ``ModelError`` if it cannot answer one
         of them."""
         ...
+
+
+async def close_model(model: object) -> None:
+    """Close a model that has a method ``close``; it is optional."""
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
 
 
 @runtime_checkable

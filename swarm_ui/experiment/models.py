@@ -17,7 +17,7 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.model_settings import Agent, AnyModel, Client, Code, Endpoint, Language
 from swarm_ui.experiment.plugins import make, told
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.model import ChatModel
+from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import AGENT_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder
 
@@ -58,8 +58,7 @@ async def open_model(section: AnyModel, loaded: Any = None) -> AsyncIterator[Cha
     try:
         yield model
     finally:
-        if hasattr(model, "close"):
-            await model.close()
+        await close_model(model)
 
 
 def made_model(section: AnyModel) -> Any:

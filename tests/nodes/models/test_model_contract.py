@@ -26,6 +26,7 @@ from swarm_ui.model import (
     ScoringModel,
     StreamingModel,
     VersionedModel,
+    close_model,
 )
 from swarm_ui.nodes import LocalModel, OpenAIModel, ScriptedModel, VisionModel
 
@@ -91,8 +92,7 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ChatModel]:
         return
     here = in_process(request.param)
     yield here
-    if hasattr(here, "close"):
-        await here.close()
+    await close_model(here)
 
 
 @pytest.fixture(params=IN_PROCESS)
