@@ -50,30 +50,11 @@ def forward(
     given["attention_mask"] = attention
     if "position_ids" in accepts(network):
         given["position_ids"] = positions
-    if options is not None:
-        return _option_logits(network, given, cache, options)
-    if "logits_to_keep" in accepts(network):
-        # A list of places, not a number: transformers would take a slice, whose rows are not
-        # adjacent in memory, and PyTorch then copies the output layer's weights for each row.
-        tokens = ids.shape[1]
-        given["logits_to_keep"] = torch.arange(tokens - last, tokens, device=ids.device)
-    output: Any = network(past_key_values=cache, use_cache=True, **given)
-    logits: Tensor = output.logits[:, -last:].float()
-    return logits
-
-
-def _option_logits(
-    network: PreTrainedModel, given: dict[str, Tensor], cache: KVCache, options: Tensor
-) -> Tensor:
-    """The logits of some tokens after the last one. They are computed in float32: logits in
-    bfloat16 are multiples of 1/8 or so."""
     body: Any = network.base_model
-    hidden = body(past_key_values=cache, use_cache=True, **given).last_hidden_state[:, -1:]
-    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    bias = None if head.bias is None else head.bias[options].float()
-    with torch.autocast(hidden.device.type, enabled=False):
-        logits = linear(hidden.float(), head.weight[options].float(), bias)
-    return _scaled(logits, network)
+    hidden = body(past_key_values=cache, use_cache=True, **given).last_hidden_state
+    # Not a slice: its rows are not adjacent in memory, and PyTorch would then copy the output
+    # layer's weights for each row.
+    return _logits(network, hidden[:, -last:].contiguous(), options)
 
 
 def token_logprobs(
@@ -87,16 +68,22 @@ def token_logprobs(
     given = {"input_ids": read} if pictures is None else pictures.inputs(read)
     hidden = body(use_cache=False, **given).last_hidden_state
     marked = (replies[:, 1:] > 0).to(hidden.device)
-    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    logits = head(hidden[marked])
-    wanted = ids[:, 1:].to(hidden.device)[marked].to(logits.device)
-    scores = _scaled(logits.float(), network).log_softmax(-1)
+    scores = _logits(network, hidden[marked]).log_softmax(-1)
+    wanted = ids[:, 1:].to(hidden.device)[marked].to(scores.device)
     gained = scores.gather(1, wanted[:, None])[:, 0].to(hidden.device)
     return gained.new_zeros(marked.shape).masked_scatter(marked, gained).to(ids.device)
 
 
-def _scaled(logits: Tensor, network: PreTrainedModel) -> Tensor:
-    """Logits as Cohere, Granite and Gemma give them: scaled, and capped."""
+def _logits(network: PreTrainedModel, hidden: Tensor, options: Tensor | None = None) -> Tensor:
+    """Logits in float32, also as Cohere, Granite and Gemma give them: scaled, and capped. Those of
+    ``options`` are computed in float32: logits in bfloat16 are multiples of 1/8 or so."""
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    if options is None:
+        logits: Tensor = head(hidden).float()
+    else:
+        bias = None if head.bias is None else head.bias[options].float()
+        with torch.autocast(hidden.device.type, enabled=False):
+            logits = linear(hidden.float(), head.weight[options].float(), bias)
     config = network.config.get_text_config()
     factor, divisor, cap = (
         getattr(config, name, None)

@@ -90,13 +90,13 @@ def test_tokens_without_an_alternative_take_no_forward_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, forwards = model("compact"), list[int]()
-    inner = one.network.forward
+    inner = one.network.base_model.forward
 
     def counted(*inputs: Any, **named: Any) -> Any:
         forwards.append(1)
         return inner(*inputs, **named)
 
-    monkeypatch.setattr(one.network, "forward", counted)
+    monkeypatch.setattr(one.network.base_model, "forward", counted)
     only = Observation(goal="g", elements=screen().observation.elements, actions=("click",))
     [completion] = answers(one, [Request(decision=Decision(observation=only), max_tokens=50)])
     assert completion.text == "click Save [0]" and completion.sampled == ()

@@ -67,13 +67,13 @@ class Watched:
 
     def __init__(self, model: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tokens = 0
-        inner = model.network.forward
+        inner = model.network.base_model.forward
 
         def forward(*inputs: Any, **named: Any) -> Any:
             self.tokens += named["input_ids"].numel()
             return inner(*inputs, **named)
 
-        monkeypatch.setattr(model.network, "forward", forward)
+        monkeypatch.setattr(model.network.base_model, "forward", forward)
 
 
 def same(one: Sequence[Completion], other: Sequence[Completion]) -> None:
