@@ -35,7 +35,6 @@ from swarm_ui.observation import Observation
 
 LONGEST = 40
 """Maximum number of characters of an agent's answer. No valid answer is longer."""
-Answers = Mapping[str, str]
 
 
 class Score(NamedTuple):
@@ -54,64 +53,41 @@ def score(problem: Problem, answers: Mapping[str, str]) -> Score:
         if name in problem.neighbours and text in problem.answers(name)
     }
     missing = len(problem.names) - len(valid)
-    lacking = f"; {missing} agents gave no valid answer" if missing else ""
-    if missing and problem.kind != "matching":
-        value, note = 0.0, "the answers do not count"
-    else:
-        value, note = _SCORES[problem.kind](problem, valid)
-    return Score(value, f"score {value:.3f}: {note}{lacking}")
+    counts = not missing or problem.kind == "matching"
+    value = _value(problem, valid) if counts else 0.0
+    lacking = f": {missing} agents gave no valid answer" if missing else ""
+    return Score(value, f"score {value:.3f}{lacking}")
 
 
-def _colouring(problem: Problem, answers: Answers) -> tuple[float, str]:
-    edges = problem.edges
-    good = sum(answers[a] != answers[b] for a, b in edges)
-    return good / len(edges), f"{good} of {len(edges)} pairs of neighbours have different colours"
-
-
-def _consensus(problem: Problem, answers: Answers) -> tuple[float, str]:
-    count = len(set(answers.values()))
-    return float(count == 1), f"{count} different numbers"
-
-
-def _leader(problem: Problem, answers: Answers) -> tuple[float, str]:
-    count = list(answers.values()).count("yes")
-    return float(count == 1), f"{count} leaders"
-
-
-def _matching(problem: Problem, answers: Answers) -> tuple[float, str]:
-    partner = {other.casefold(): other for other in problem.names}
-
-    def fits(name: str) -> bool:
-        answer = answers.get(name)
-        if answer == "none":
-            return all(answers.get(other) != "none" for other in problem.neighbours[name])
-        return answer is not None and answers.get(partner[answer]) == name.casefold()
-
-    good, count = sum(map(fits, problem.names)), len(problem.names)
-    return good / count, f"{good} of {count} agents have an answer that fits"
-
-
-def _cover(problem: Problem, answers: Answers) -> tuple[float, str]:
+def _value(problem: Problem, answers: Mapping[str, str]) -> float:
+    """The score of valid answers."""
+    edges, said = problem.edges, list(answers.values())
+    if problem.kind == "colouring":
+        return sum(answers[a] != answers[b] for a, b in edges) / len(edges)
+    if problem.kind == "consensus":
+        return float(len(set(said)) == 1)
+    if problem.kind == "leader":
+        return float(said.count("yes") == 1)
+    if problem.kind == "matching":
+        return sum(_fits(problem, answers, name) for name in problem.names) / len(problem.names)
     chosen = {name for name, answer in answers.items() if answer == "yes"}
-    if not chosen:
-        return 0.0, "no coordinators"
-    edges = problem.edges
     covered = sum(a in chosen or b in chosen for a, b in edges)
-    if covered < len(edges):  # without any of them, still fewer pairs would have a coordinator
-        needed = len(chosen)
-    else:
-        needed = sum(any(n not in chosen for n in problem.neighbours[name]) for name in chosen)
-    note = f"{covered} of {len(edges)} pairs have a coordinator, {needed} of {len(chosen)} needed"
-    return covered * needed / (len(edges) * len(chosen)), note
+    needed = chosen  # of those without whom fewer pairs would have a coordinator
+    if covered == len(edges):
+        needed = {name for name in chosen if not chosen.issuperset(problem.neighbours[name])}
+    return covered * len(needed) / (len(edges) * len(chosen)) if chosen else 0.0
 
 
-_SCORES = {
-    "colouring": _colouring,
-    "consensus": _consensus,
-    "leader": _leader,
-    "matching": _matching,
-    "cover": _cover,
-}
+def _fits(problem: Problem, answers: Mapping[str, str], name: str) -> bool:
+    """Whether an answer in a matching fits those of the neighbours."""
+    answer = answers.get(name)
+    if answer == "none":
+        return all(answers.get(other) != "none" for other in problem.neighbours[name])
+    return any(
+        answers.get(other) == name.casefold()
+        for other in problem.neighbours[name]
+        if other.casefold() == answer
+    )
 
 
 def written(answers: Mapping[str, str]) -> str:
