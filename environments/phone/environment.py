@@ -105,7 +105,7 @@ class PhoneEnvironment(Stateful):
         if action.action_type == "status":
             return Done(float(_success(state, action)))
         device = state.device.clone()
-        note = self._operate(state.assignment, device, state.view, action)
+        note = self._operate(device, state.view, action)
         self.state = State(state.assignment, device, view(device, state.assignment.salt))
         return note
 
@@ -135,7 +135,7 @@ class PhoneEnvironment(Stateful):
             right = solve(assignment.goal, assignment.start, state.device)
             return float(right.goal_status == action.goal_status)
         after = state.device.clone()
-        self._operate(assignment, after, state.view, action)
+        self._operate(after, state.view, action)
         return float(_steps_left(assignment, after) < self.distance())
 
     def distance(self) -> int:
@@ -151,7 +151,7 @@ class PhoneEnvironment(Stateful):
         _ = self.progress
         return self.state
 
-    def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
+    def _operate(self, device: Device, seen: View, action: Action) -> str:
         """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
         at = seen.find(action)
         if at is None and action.action_type in POINTING:

@@ -289,13 +289,13 @@ class SplitPhone(PhoneEnvironment):
         """The template: which app acts, and which facts of other apps it needs."""
         return SPLIT_TEMPLATES[task]
 
-    def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
+    def _operate(self, device: Device, seen: View, action: Action) -> str:
         acting = device.home[0].app
         if action.index is not None and action.index >= len(seen.elements):
             return f"only {acting} can be operated"
         if action.action_type == "open_app":
             return f"only {acting} is open"
-        return super()._operate(assignment, device, seen, action)
+        return super()._operate(device, seen, action)
 
     def screen(self) -> Observation:
         screen, device = super().screen(), self.state.device
