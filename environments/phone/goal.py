@@ -114,9 +114,11 @@ def check(goal: Goal, start: Device, now: Device) -> list[Difference]:
             for key, value in {**start.settings, **goal.settings}.items()
             if now.settings[key] != value
         )
+    named = {want.table for want in goal.records}
     for name, rows in now.tables.items():
-        wants, before = [want for want in goal.records if want.table == name], start.tables[name]
-        if wants or rows is not before:
+        before = start.tables[name]
+        if rows is not before or name in named:
+            wants = [want for want in goal.records if want.table == name]
             found.extend(_records(catalogue.tables[name], before, rows, wants))
     if not found and goal.front and not _in_front(now, goal.front):
         found.append(Difference(path=goal.front))  # last, as the others leave the screen

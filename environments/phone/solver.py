@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_ui.action import Action
+from functools import lru_cache
+
+from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.phone.effects import Choose, Copy, Go, Search
 from swarm_ui.environments.phone.goal import Difference, Goal, check
 from swarm_ui.environments.phone.state import Device, Effect, Path, Widget, same_text
@@ -33,10 +35,11 @@ def solve(goal: Goal, start: Device, now: Device) -> Action:
             return _to_evidence(now, goal.look) or INFEASIBLE
         if goal.answered(now):
             return COMPLETE
-        answer = Action(action_type="answer", text=goal.answer or "")
-        return _to_evidence(now, goal.look) or answer
-    staged = [_stage(difference, now) for difference in unmet]
-    nearest = min(staged, key=lambda one: _steps_between(now.stack, one.path))
+        evidence = _to_evidence(now, goal.look)
+        return evidence or Action(action_type="answer", text=goal.answer or "")
+    nearest, *others = (_stage(difference, now) for difference in unmet)
+    if others:
+        nearest = min(nearest, *others, key=lambda one: _steps_between(now.stack, one.path))
     return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
@@ -104,12 +107,12 @@ def _fill_in(difference: Difference, now: Device) -> Action:
             continue
         for position, widget in enumerate(shown):
             if widget.field == name:
-                return Action(action_type="input_text", index=position, text=wanted)
+                return _on(position, wanted)
             effect = widget.effect
             if isinstance(effect, Choose) and effect.field == name and effect.value == wanted:
                 if widget.checked:
                     break  # so by default
-                return _tap(position)
+                return _on(position)
     if difference.tap is None:
         return COMPLETE
     return _reach(now, difference.tap)
@@ -120,7 +123,7 @@ def _reach(now: Device, effect: Effect) -> Action:
     shown = widgets(now)
     position = _find(shown, effect)
     if position is not None:
-        return _tap(position)
+        return _on(position)
     if isinstance(effect, Go) and (action := _search(now, shown, effect)) is not None:
         return action
     other = now.clone()
@@ -134,8 +137,11 @@ def _reach(now: Device, effect: Effect) -> Action:
     return HOME
 
 
-def _tap(position: int) -> Action:
-    return Action(action_type="click", index=position)
+@lru_cache(maxsize=4096)  # an action is checked when it is made
+def _on(position: int, text: str | None = None) -> Action:
+    """A tap on a widget, or a text typed into it."""
+    kind: ActionType = "click" if text is None else "input_text"
+    return Action(action_type=kind, index=position, text=text)
 
 
 def _search(now: Device, shown: list[Widget], effect: Go) -> Action | None:
@@ -148,9 +154,8 @@ def _search(now: Device, shown: list[Widget], effect: Go) -> Action | None:
     row = now.tables[table.name].get(target.row)
     wanted = row[table.title] if row is not None else target.of
     if same_text(now.draft.get(table.title, ""), wanted):
-        return _tap(_find(shown, search) or 0)
-    field = [one.field for one in shown].index(table.title)
-    return Action(action_type="input_text", index=field, text=wanted)
+        return _on(_find(shown, search) or 0)
+    return _on([one.field for one in shown].index(table.title), wanted)
 
 
 def _find(shown: list[Widget], effect: Effect) -> int | None:
