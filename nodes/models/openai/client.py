@@ -237,9 +237,9 @@ class Endpoint:
         if not (key or self.url != OPENAI_URL) or not all("!" <= letter <= "~" for letter in key):
             got = "one with spaces, line breaks or other characters" if key else "none"
             raise ModelError(
-                f"{self.where}: expected a key of printable ASCII characters in the environment "
-                f"variable {self.key_env}, got {got}. Set it on every machine that asks, or give "
-                "the base_url of an endpoint that needs no key"
+                f"{self.where}: expected a key in the environment variable {self.key_env}, of "
+                f"printable ASCII characters, got {got}. Set it on every machine that asks, or "
+                "give the base_url of an endpoint that needs no key"
             )
         return key
 
