@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarm_ui.environments import phone as phone
-    from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
-    from swarm_ui.environments.androidworld.process import AndroidWorldProcess
+    from swarm_ui.environments.androidworld.environment import (
+        AndroidWorldEnvironment,
+        AndroidWorldProcess,
+    )
     from swarm_ui.environments.base import (
         TEST_SEEDS,
         TRAIN_SEEDS,
@@ -60,8 +62,7 @@ _PLACES = {
     "web": (
         "AllowedHosts", "Visit", "WebBrowser", "WebEnvironment", "WebTask", "find_browser",
     ),
-    "androidworld.environment": ("AndroidWorldEnvironment",),
-    "androidworld.process": ("AndroidWorldProcess",),
+    "androidworld.environment": ("AndroidWorldEnvironment", "AndroidWorldProcess"),
     "recorded.mind2web": ("Mind2Web",),
     "recorded.autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),

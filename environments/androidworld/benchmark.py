@@ -22,8 +22,7 @@ class _Devices(Benchmark):
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
-        from swarm_ui.environments.androidworld.environment import Emulator
-        from swarm_ui.environments.androidworld.process import AndroidWorldProcess
+        from swarm_ui.environments.androidworld.environment import AndroidWorldProcess, Emulator
 
         emulator = Emulator() if isinstance(self, AndroidWorld) else None
         if emulator is not None:

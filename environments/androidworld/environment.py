@@ -1,5 +1,10 @@
 """AndroidWorld through the upstream package: on an emulator, or on a simulated handset.
 
+    emulator = Emulator(console_port=5554, grpc_port=8554)
+    worker = LocalWorker(partial(AndroidWorldProcess, emulator), slots=1)
+
+Each device has a process, since upstream's modules have state, its calls block, and it can hang
+with the device. The process may run in another Python, which has upstream's pinned requirements.
 Source of the protocol: google-research/android_world, ``suite_utils`` and ``episode_runner``.
 The package is not on the package index. It is imported when an environment is first used.
 Scores on the simulated handset are not AndroidWorld scores.
@@ -10,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import importlib
+import os
 import random
 import socket
 import sqlite3
@@ -18,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 from unittest import mock
 
@@ -26,10 +33,13 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.screen import read_screen
 from swarm_ui.environments.base import Acted, Done, Episodic, as_png, missing
+from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
 from swarm_ui.rollout import Job
 
+PYTHON = "SWARM_UI_ANDROID_WORLD_PYTHON"
+"""Environment variable: a Python that has android_world."""
 INSTALL_HINT = (
     "AndroidWorld needs the module '{module}', which is not installed and is not on the package "
     "index. Make a separate Python environment with android_world as "
@@ -41,9 +51,7 @@ NO_DATA = "not done: the app has no data yet"
 _NOT_STARTED = (
     "AndroidWorld: no emulator answers on localhost, console port {console} and gRPC port {grpc}; "
     "start it with: emulator -avd AndroidWorldAvd -no-snapshot -port {console} -grpc {grpc} "
-    "(add -no-window without a display). The AVD and its first set-up are described at "
-    "https://github.com/google-research/android_world. Without an emulator, android_world runs on "
-    "a simulated handset, device='handset'; scores on that one are not AndroidWorld scores."
+    "(docs/howto/android_emulator.md), or use the simulated handset, device='handset'"
 )
 
 
@@ -265,6 +273,49 @@ class AndroidWorldEnvironment(Episodic):
         task, self._task = self._task, None
         if task is not None and self._device is not None:
             task.tear_down(self._device)
+
+
+def make(device: object, **settings: Any) -> AndroidWorldEnvironment:
+    """The environment, for a process that does nothing else."""
+    if device == "handset":
+        time.sleep = lambda seconds: None  # upstream waits for a device that takes time
+        settings["pause"] = 0.0
+    return AndroidWorldEnvironment(msgspec.convert(device, Device), **settings)
+
+
+class AndroidWorldProcess(ProcessEnvironment):
+    """:class:`AndroidWorldEnvironment` in a process of its own.
+
+    Args:
+        device: an emulator, or ``"handset"`` for the simulated handset, which needs no pauses.
+        pause, screenshots: see :class:`AndroidWorldEnvironment`.
+        step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
+        python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
+        log: file to which upstream's output is appended; ``None`` drops the output.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        pause: float = 1.0,
+        screenshots: bool = False,
+        step_timeout: float = STEP,
+        python: str | None = None,
+        log: Path | None = None,
+    ) -> None:
+        super().__init__(
+            f"{__name__}:make",
+            {
+                "device": msgspec.to_builtins(device),
+                "pause": pause,
+                "screenshots": screenshots,
+            },
+            name="android_world (simulated)" if device == "handset" else "android_world",
+            python=python or os.environ.get(PYTHON),
+            step_timeout=step_timeout,
+            log=log,
+        )
 
 
 def suite(tasks: Iterable[str], *, combinations: int = 1, seed: int = 30) -> list[Job]:

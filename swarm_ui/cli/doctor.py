@@ -158,11 +158,12 @@ def _browser() -> Iterator[Check]:
 
 def _android() -> Iterator[Check]:
     """What AndroidWorld needs, on the simulated handset and on an emulator."""
-    from swarm_ui.environments.androidworld.environment import Emulator
-    from swarm_ui.environments.androidworld.process import PYTHON
+    from swarm_ui.environments.androidworld.environment import PYTHON, Emulator
 
     python = os.environ.get(PYTHON, "") or sys.executable
-    probe = "import android_world.registry, swarm_ui.environments.androidworld.process; print(1)"
+    probe = (
+        "import android_world.registry, swarm_ui.environments.androidworld.environment; print(1)"
+    )
     here = str(Path(__file__).resolve().parents[2])
     works = _output([python, "-c", probe], {**os.environ, "PYTHONPATH": here})
     do = f"make a Python with android_world and name it in {PYTHON}: {_GUIDE}, step 1"

@@ -12,8 +12,7 @@ import android_forest
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.environment import Emulator
-from swarm_ui.environments.androidworld.process import AndroidWorldProcess
+from swarm_ui.environments.androidworld.environment import AndroidWorldProcess, Emulator
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 CLICK = Action(action_type="click", index=0)

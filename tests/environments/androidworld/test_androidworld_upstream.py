@@ -19,8 +19,12 @@ from typing import Any
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environments.androidworld.environment import instance_seed, suite
-from swarm_ui.environments.androidworld.process import PYTHON, AndroidWorldProcess
+from swarm_ui.environments.androidworld.environment import (
+    PYTHON,
+    AndroidWorldProcess,
+    instance_seed,
+    suite,
+)
 from swarm_ui.prompts.compact_format import CompactFormat
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
