@@ -21,6 +21,7 @@ from swarm_ui.rollout.episode import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import Rollouts
 from swarm_ui.rollout.worker import LocalWorker, PerWorker, Work, WorkerLost
 from swarm_ui.trace.records import Episode
+from swarm_ui.version import __version__
 
 REPORT, PATIENCE = 10.0, 300.0
 """Seconds without resources after which the waiting is reported, and after which it ends."""
@@ -119,10 +120,12 @@ class RayWorker:
         )
         try:
             begun = _answered(begin.remote(self._make, self.slots))
-            node, self.pid = await asyncio.wait_for(begun, PATIENCE)
+            node, self.pid, there = await asyncio.wait_for(begun, PATIENCE)
             self._where = f" on {node}"
+            if there != __version__:
+                raise WorkerLost(f"{node} has version {there}, this process {__version__}")
         except (TimeoutError, WorkerLost) as error:
-            told = f"is swarm-ui installed on every node? {error}"
+            told = f"is the same swarm-ui installed on every node? {error}"
             if isinstance(error, TimeoutError):
                 told = missing(self.number, self._needs)
             told = f"worker {self.number} does not play: {told}"
@@ -183,10 +186,10 @@ class _Player:
         self._worker: LocalWorker | None = None
         self._read = lru_cache(_KEPT_WORKS)(lambda sent: asyncio.ensure_future(sent[0]))
 
-    async def begin(self, make: Sent, slots: int) -> tuple[str, int]:
-        """Get ready to play; gives the name of the node and the process id."""
+    async def begin(self, make: Sent, slots: int) -> tuple[str, int, str]:
+        """Get ready to play; gives the name of the node, the process id and the version."""
         self._worker = LocalWorker(await make[0], slots=slots)
-        return platform.node(), os.getpid()
+        return platform.node(), os.getpid(), __version__
 
     async def play(self, job: Job, sent: Sent) -> tuple[bytes, tuple[Any, ...]]:
         """An episode as JSON, which is smaller and faster than a pickle, and its notes."""

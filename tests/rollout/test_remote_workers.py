@@ -188,6 +188,19 @@ def test_what_cannot_be_sent_is_made_in_each_worker(tmp_path: Path) -> None:
     assert [e.policy for e in asyncio.run(play(PerWorker(clicker)))] == ["clicker", "clicker"]
 
 
+def test_a_worker_with_another_version_does_not_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.rollout.ray.__version__", "0.0.1")  # of this process alone
+
+    async def play() -> None:
+        async with ray_rollouts(partial(MortalWorld, str(tmp_path)), workers=1) as rollouts:
+            await rollout_many(rollouts, clicker(), jobs(1))
+
+    with pytest.raises(ConfigError, match=r"same swarm-ui.*this process 0\.0\.1"):
+        asyncio.run(play())
+
+
 def test_missing_resources_are_named_and_no_silent_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
