@@ -199,8 +199,8 @@ ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
 OUTCOME, SHUFFLED = "one agent: rft, outcome", "one agent: rft, shuffled groups"
 LONGER = f"{GROUPS}, 8 iterations"
 """The training of seed 3 went on; its work is that of the last four iterations."""
-VOTE = "smollm2-pages, vote of four"
-"""The agent of seed 3 after eight iterations, four times; four times its calls."""
+SHIPPED, VOTE = "smollm2-pages, one agent", "smollm2-pages, vote of four"
+"""The agent of seed 3 after eight iterations; and four times, with four times its calls."""
 ARMS: Mapping[str, Arm] = {
     ALONE: OnPages(),
     GROUPS: OnPages(critic=GiGPO()),
@@ -209,14 +209,25 @@ ARMS: Mapping[str, Arm] = {
     SHUFFLED: OnPages(critic=Shuffled()),
     VOTE: OnPages(start="smollm2-pages", votes=4),
 }
+
+
+def shipped(cells: Sequence[Cell]) -> Iterable[Cell]:
+    """The agent that is in the package, as a row of its own."""
+    for cell in cells:
+        if cell.arm == LONGER and cell.seed == 3:
+            found = {at: [replace(o, run=0) for o in own] for at, own in cell.outcomes.items()}
+            yield replace(cell, arm=SHIPPED, seed=None, outcomes=found, notes={}, work={})
+
+
 STUDY = Study(
     arms=ARMS,
     trial=(GROUPS,),
     named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
     own_seeds={OUTCOME: (1,), SHUFFLED: (1,)},
-    explored=((LONGER, ALONE), (LONGER, GROUPS)),
-    shown=(ALONE, GROUPS, LONGER),
+    derived=shipped,
+    explored=((LONGER, ALONE), (LONGER, GROUPS), (VOTE, SHIPPED)),
+    shown=(ALONE, GROUPS, LONGER, VOTE),
     picture=True,
     curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
