@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 
 import openai
 
@@ -73,7 +75,10 @@ def is_free(error: Exception) -> bool:
 def pause(error: Exception, attempts: int) -> float:
     """Seconds before the next attempt: what the server asks for, else half a second, doubled each
     time."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
+    headers = dict(getattr(getattr(error, "response", None), "headers", {}))
+    with suppress(KeyError, TypeError, ValueError):  # a date
+        at = parsedate_to_datetime(headers["retry-after"]).timestamp()
+        headers["retry-after"] = str(max(0.0, at - time.time()))
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             if 0 <= (asked := unit * float(headers.get(name, "none"))) <= _LONGEST_ASKED:

@@ -127,8 +127,8 @@ class ScreenCodec:
 class LocalModel(InProcessModel[Encoded]):
     """The embedded agent (or another model of its architecture) with named adapters.
 
-    Equal seeds give equal episodes in one process and on many machines. The other requests of a
-    batch change scores by some 1e-6: log-probabilities, and no reply but for a tie as close.
+    A reply does not depend on the other requests of its batch, so equal seeds give equal episodes
+    in one process and on many machines. Its log-probability may differ by some 1e-6.
     """
 
     encodes_text = False

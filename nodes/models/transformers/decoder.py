@@ -7,7 +7,8 @@ log-probabilities are copied to the host.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from swarm_ui.nodes.models.transformers.forwards import (
     Pictures,
     Prefix,
     PrefixStore,
+    expect_known_head,
     forward,
     forward_cost,
     gaps_allowed,
@@ -52,9 +54,15 @@ class Decoder:
         stops: Collection[int],
         pictures: Pictures | None,
         prefix_bytes: int,
+        same_in_any_batch: bool,
     ) -> None:
-        """``pad_id`` fills a batch up, ``stops`` end a row."""
+        """``pad_id`` fills a batch up, ``stops`` end a row. ``same_in_any_batch``: the tokens of a
+        row do not depend on the other rows: if two tokens have nearly equal scores, a forward pass
+        of this row alone decides."""
         self._network, self._pad_id, self._stops, self._pictures = network, pad_id, stops, pictures
+        if pictures is None:
+            expect_known_head(network)
+        self._same_in_any_batch = same_in_any_batch
         self._cost = forward_cost(network)
         self._gaps = gaps_allowed(network, KVCache(network.config))
         self.prefixes = PrefixStore(prefix_bytes if self._gaps else 0)
@@ -78,7 +86,8 @@ class Decoder:
         now, read = [every[k] for k in here], [1] * len(here)
         lengths = attention.sum(1).tolist()
         while True:
-            _advance(logits, now, read)
+            alone = partial(self._logits_alone, routing, here, now)
+            _advance(logits, now, read, alone if self._same_in_any_batch else None)
             unfinished = [at for at, row in enumerate(now) if row.readable]
             if not unfinished:
                 return every
@@ -188,8 +197,27 @@ class Decoder:
         whole = torch.tensor([ids, mask, positions], device=self._network.device)
         return whole[0], whole[1], whole[2]
 
+    def _logits_alone(
+        self, routing: LoraRouting, here: Sequence[int], rows: Sequence[Continuation], at: int
+    ) -> Tensor:
+        """The logits of the next token of one row, ``[words]``, from a forward of it alone."""
+        network, state = self._network, rows[at]
+        ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        routing.select_rows([here[at]])
+        try:
+            cache = KVCache(network.config)
+            return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
+        finally:
+            routing.select_rows(here)
 
-def _advance(logits: Tensor, rows: Sequence[Continuation], read: Sequence[int]) -> None:
+
+def _advance(
+    logits: Tensor,
+    rows: Sequence[Continuation],
+    read: Sequence[int],
+    alone: Callable[[int], Tensor] | None,
+) -> None:
     """Choose the next tokens, and add up log-probabilities. ``logits``: ``[rows, tokens, words]``,
     of the tokens that were read, aligned at the end; ``read``: how many tokens of each row."""
     span = logits.shape[1]
@@ -210,7 +238,8 @@ def _advance(logits: Tensor, rows: Sequence[Continuation], read: Sequence[int]) 
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
     if choosing:
-        tokens = torch.cat([tokens, choose(used[len(known) :], [rows[k] for k in choosing])])
+        own = None if alone is None else lambda k: alone(choosing[k])
+        tokens = torch.cat([tokens, choose(used[len(known) :], [rows[k] for k in choosing], own)])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
     owners = [at for at, *_ in known] + choosing
     both = torch.stack([tokens.double(), gains.double()]).tolist()

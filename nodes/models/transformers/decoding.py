@@ -10,12 +10,16 @@ them in one forward pass, which also gives their log-probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+CLOSE = 1e-3
+"""Difference of two logits below which the choice between them is close. Other rows in the batch,
+and padding, change float32 logits of small models by some 1e-6."""
 
 Allowed = Sequence[int] | Tensor
 """The tokens that may come next: a few ids, or a boolean tensor ``[vocabulary]`` on the device of
@@ -153,9 +157,12 @@ class Continuation:
             self._append(self.allowed[0])
 
 
-def choose(logits: Tensor, rows: Sequence[Continuation]) -> Tensor:
+def choose(
+    logits: Tensor, rows: Sequence[Continuation], alone: Callable[[int], Tensor] | None = None
+) -> Tensor:
     """The best allowed token of each row, ``[rows]``, by ``logits``, ``[rows, vocabulary]``.
-    Sampled rows get Gumbel noise first."""
+    Sampled rows get Gumbel noise first. ``alone`` gives the logits of one row without the others,
+    for rows in which the best two tokens are close, so that no choice depends on the batch."""
     scores, place = logits.clone(), logits.device
     sampled = {k: row.listed for k, row in enumerate(rows) if row.noise is not None}
     whole = [k for k, ids in sampled.items() if ids is None]
@@ -169,7 +176,18 @@ def choose(logits: Tensor, rows: Sequence[Continuation]) -> Tensor:
         if ids is not None and len(ids) > 1:
             drawn = torch.rand(len(ids), generator=rows[k].noise, device=place)
             scores[k, ids] = scores[k, ids] / rows[k].heat - _gumbel_(drawn)
-    return _restricted(scores, rows).argmax(-1)
+    scores = _restricted(scores, rows)
+    best = scores.argmax(-1)
+    if alone is not None:
+        first, second = scores.topk(2).values.unbind(1)
+        gap = (first - second) * torch.tensor([row.heat for row in rows], device=place)
+        drawn_for = dict(zip(whole, noise, strict=True))
+        for k in (gap < CLOSE).nonzero()[:, 0].tolist():
+            own = alone(k)
+            if k in drawn_for:
+                own = own / rows[k].heat - drawn_for[k]
+            best[k] = own.masked_fill(scores[k].isneginf(), -torch.inf).argmax()
+    return best
 
 
 def _restricted(scores: Tensor, rows: Sequence[Continuation]) -> Tensor:

@@ -17,6 +17,8 @@ from torch.nn.functional import linear
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
+from swarm_ui.errors import ConfigError
+
 _SPARE = 32
 """Tokens that fit before the buffers are copied. transformers' own layer copies for every token."""
 _HEAD = 16
@@ -95,6 +97,20 @@ def _logits(network: PreTrainedModel, hidden: Tensor, options: Tensor | None = N
 
 
 # -- what a network can do, and what a forward costs ----------------------------------------------
+
+
+def expect_known_head(network: PreTrainedModel) -> None:
+    """Raise ``ConfigError`` if the network makes logits in a way of its own."""
+    one = torch.zeros(1, 1, dtype=torch.long, device=network.device)
+    with torch.inference_mode():
+        theirs = network(input_ids=one, use_cache=False).logits[:, -1].float()
+        body: Any = network.base_model
+        ours = _logits(network, body(input_ids=one, use_cache=False).last_hidden_state)[:, -1]
+    if not torch.allclose(ours.to(theirs.device), theirs, rtol=0.02, atol=0.02):
+        raise ConfigError(
+            f"{type(network).__name__}: expected logits of its output layer, scaled or capped as "
+            "those of Cohere, Granite or Gemma, got others; serve this model with vLLM"
+        )
 
 
 def pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:

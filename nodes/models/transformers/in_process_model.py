@@ -139,7 +139,8 @@ class InProcessModel(Generic[P]):
             prefix_bytes: memory limit for the keys and values of recent prompts. Requests with the
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
             tiny: whether the network has so few weights that each adapter is merged into a copy of
-                them.
+                them, and a close choice is computed again, so that a reply never depends on the
+                requests that are answered with it.
         """
         self.name, self.prompt_format = name, prompt_format
         self.codec, self.pad_id = codec, codec.pad_id
@@ -161,6 +162,7 @@ class InProcessModel(Generic[P]):
             stops=codec.stops,
             pictures=codec.pictures,
             prefix_bytes=prefix_bytes,
+            same_in_any_batch=tiny,
         )
         self._batcher: Batcher[Job, Any] = Batcher(
             self._answer, length=lambda job: len(job.row.prompt)

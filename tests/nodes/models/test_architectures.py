@@ -132,3 +132,9 @@ def test_probabilities_of_options_are_those_of_scaled_and_capped_logits(kind: st
 def test_a_network_with_experts_is_refused(kind: str) -> None:
     with pytest.raises(ConfigError, match="experts"):
         CausalModel(network(kind), tokenizer())
+
+
+def test_a_network_with_logits_of_its_own_is_refused() -> None:
+    made = network("falcon_h1", lm_head_multiplier=0.5, mamba_d_ssm=32, mamba_n_heads=4)
+    with pytest.raises(ConfigError, match="expected logits of its output layer"):
+        CausalModel(made, tokenizer())

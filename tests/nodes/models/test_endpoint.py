@@ -7,6 +7,9 @@ import base64
 import io
 import json
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +28,7 @@ from swarm_ui.budget import Price
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes.models.openai.failures import pause
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
 
@@ -170,3 +174,19 @@ async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -
         time.sleep(1.0)  # such as the forward pass of a model
         assert [each.text for each in await asked] == [GOOD]
         await client.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [
+        ({"retry-after": "3"}, 3.0, 3.0),
+        ({"retry-after-ms": "40"}, 0.04, 0.04),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=60))}, 30.0, 60.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0, 0.0),
+        ({"retry-after": "3600"}, 0.0, 0.5),
+        ({"retry-after": "soon"}, 0.0, 0.5),
+    ],
+)
+def test_a_server_says_when_to_ask_again(said: dict[str, str], least: float, most: float) -> None:
+    error: Any = SimpleNamespace(response=SimpleNamespace(headers=said))
+    assert least <= pause(error, 1) <= most
