@@ -22,6 +22,7 @@ from swarm_ui.action import Action, Direction, parse_action
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.critic import Scripted
+from swarm_ui.optim.preferences import with_label
 from swarm_ui.prompts import context
 
 _ADVERSARY = """\
@@ -142,14 +143,6 @@ def fits(action: Action, observation: Observation) -> bool:
     if element is None or not element.enabled:
         return False
     return element.editable or action.action_type != "input_text"
-
-
-def with_label(action: Action, observation: Observation) -> Action:
-    """The action with the label of its element as its target, so that a missing or different
-    label does not mark it as wrong."""
-    element = observation.element(action.index)
-    target = element.label or None if element is not None else None
-    return msgspec.structs.replace(action, target=target)
 
 
 def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:

@@ -13,8 +13,10 @@ learns an action on a hidden element that a message named to it.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
+from statistics import fmean, pstdev
 from typing import NamedTuple, cast
 
 import msgspec
@@ -24,7 +26,7 @@ from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, credited
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.optim.credit.critic import Groups, screen_key
+from swarm_ui.observation import Observation
 from swarm_ui.prompts import format_named, reason_of
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
@@ -297,3 +299,36 @@ def unparsed(call: Call) -> bool:
     message = call.message
     invalid = message.action is None and message.error is not None and call.error is None
     return invalid and bool(message.content or call.completion)  # a reply may be empty
+
+
+def screen_key(observation: Observation) -> bytes:
+    """A key of a screen: all of the observation but the history and the screenshot."""
+    return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
+
+
+def with_label(action: Action, observation: Observation) -> Action:
+    """The action with the label of its element as its target, so that a missing or different
+    label does not mark it as wrong."""
+    element = observation.element(action.index)
+    target = element.label or None if element is not None else None
+    return msgspec.structs.replace(action, target=target)
+
+
+class Groups:
+    """Values by group, and the distance of a value from the mean of its group."""
+
+    def __init__(self) -> None:
+        self._values: dict[object, list[float]] = {}
+        self._known: dict[object, tuple[float, float]] = {}
+
+    def add(self, group: object, value: float) -> None:
+        self._values.setdefault(group, []).append(value)
+
+    def standard(self, group: object, value: float) -> float:
+        """In standard deviations, after all values were added; 0 in a group of equals."""
+        if group not in self._known:
+            values = self._values[group]
+            equal = math.isclose(min(values), max(values))
+            self._known[group] = fmean(values), math.inf if equal else pstdev(values)
+        mean, spread = self._known[group]
+        return (value - mean) / (spread + 1e-6)

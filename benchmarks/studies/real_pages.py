@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from benchmarks.arms import TEST_DRAW, phone_tests, tested, trained_by
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
-from swarm_ui import CollabGraph, Credit, Critic
+from swarm_ui import CollabGraph, Critic
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import PRACTICE_TASKS, TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -34,7 +34,6 @@ from swarm_ui.optim import GiGPO, Outcome
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job
-from swarm_ui.trace.records import Episode
 
 FAMILY = (
     "click-checkboxes-large", "click-checkboxes-transfer", "click-tab-2-easy", "click-tab-2-hard",
@@ -91,27 +90,6 @@ def tests(*, quick: bool) -> dict[str, list[Job]]:
     }
     phone = phone_tests(parameters=38)["new parameters"]
     return found | {PHONE: list(phone[: 1 if quick else None])}
-
-
-class Shuffled:
-    """State-wise groups whose credit is given to other messages, drawn at random."""
-
-    name = "GiGPO, shuffled"
-
-    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """See :class:`swarm_ui.Critic`."""
-        credit = await GiGPO()(episodes)
-        values = [v for each in credit for m in each.values for row in m for v in row]
-        drawn = [v for v in values if v is not None]
-        random.Random(len(drawn)).shuffle(drawn)
-        given = iter(drawn)
-        return [
-            replace(each, advantages=None, values=tuple(
-                tuple(tuple(None if v is None else next(given) for v in row) for row in m)
-                for m in each.values
-            ))
-            for each in credit
-        ]  # fmt: skip
 
 
 def learner(start: str = "smollm2-phone") -> CausalModel:
@@ -196,7 +174,7 @@ class OnPages:
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
-OUTCOME, SHUFFLED = "one agent: rft, outcome", "one agent: rft, shuffled groups"
+OUTCOME = "one agent: rft, outcome"
 LONGER = f"{GROUPS}, 8 iterations"
 """The training of seed 3 went on; its work is that of the last four iterations."""
 SHIPPED, VOTE = "smollm2-pages, one agent", "smollm2-pages, vote of four"
@@ -206,7 +184,6 @@ ARMS: Mapping[str, Arm] = {
     GROUPS: OnPages(critic=GiGPO()),
     LONGER: OnPages(critic=GiGPO(), iterations=8),
     OUTCOME: OnPages(critic=Outcome()),
-    SHUFFLED: OnPages(critic=Shuffled()),
     VOTE: OnPages(start="smollm2-pages", votes=4),
 }
 
@@ -224,7 +201,7 @@ STUDY = Study(
     trial=(GROUPS,),
     named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
-    own_seeds={OUTCOME: (1,), SHUFFLED: (1,)},
+    own_seeds={OUTCOME: (1,)},
     derived=shipped,
     explored=((LONGER, ALONE), (LONGER, GROUPS), (VOTE, SHIPPED)),
     shown=(ALONE, GROUPS, LONGER, VOTE),

@@ -10,7 +10,8 @@ from swarm_ui.action import Action
 from swarm_ui.credit import Credit, Critic, Matrix
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.critic import credit_of, judge_of, name_of, screen_key
+from swarm_ui.optim.credit.critic import credit_of, judge_of, name_of
+from swarm_ui.optim.preferences import screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 

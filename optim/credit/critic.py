@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterator, Sequence
-from statistics import fmean, pstdev
 from typing import Any
 
 import msgspec
@@ -163,31 +161,6 @@ class Scripted:
     def __getstate__(self) -> dict[str, object]:
         """The role as other processes get it: they make their own environment."""
         return {**self.__dict__, "_own": None}
-
-
-def screen_key(observation: Observation) -> bytes:
-    """A key of a screen: all of the observation but the history and the screenshot."""
-    return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
-
-
-class Groups:
-    """Values by group, and the distance of a value from the mean of its group."""
-
-    def __init__(self) -> None:
-        self._values: dict[object, list[float]] = {}
-        self._known: dict[object, tuple[float, float]] = {}
-
-    def add(self, group: object, value: float) -> None:
-        self._values.setdefault(group, []).append(value)
-
-    def standard(self, group: object, value: float) -> float:
-        """In standard deviations, after all values were added; 0 in a group of equals."""
-        if group not in self._known:
-            values = self._values[group]
-            equal = math.isclose(min(values), max(values))
-            self._known[group] = fmean(values), math.inf if equal else pstdev(values)
-        mean, spread = self._known[group]
-        return (value - mean) / (spread + 1e-6)
 
 
 class ScriptedCritic(Scripted):

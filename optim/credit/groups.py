@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, proposals, unreadable
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.critic import Groups, proposed, screen_key
+from swarm_ui.optim.credit.critic import proposed
+from swarm_ui.optim.preferences import Groups, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 

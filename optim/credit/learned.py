@@ -31,10 +31,9 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
-from swarm_ui.optim.adversary import with_label
 from swarm_ui.optim.config import FinetuneConfig, Result
 from swarm_ui.optim.credit.critic import judged
-from swarm_ui.optim.preferences import Alternatives, scored_proposals
+from swarm_ui.optim.preferences import Alternatives, scored_proposals, with_label
 from swarm_ui.prompts import format_named
 from swarm_ui.stats import Interval, percentile_interval
 from swarm_ui.trace.records import Episode

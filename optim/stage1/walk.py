@@ -17,7 +17,8 @@ from swarm_ui.message import Heard
 from swarm_ui.model import ChatModel, Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.adversary import fits, with_label
+from swarm_ui.optim.adversary import fits
+from swarm_ui.optim.preferences import with_label
 from swarm_ui.optim.stage1.roles import TEMPERATURE, Item, ModelRole, Read, WalkState
 from swarm_ui.optim.stage1.samples import CorpusConfig, Level, Origin, Sample, WalkResult
 from swarm_ui.optim.stage1.templates import ScriptedRole

@@ -28,7 +28,8 @@ from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.node import derive
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.credit.critic import ScriptedCritic, screen_key
+from swarm_ui.optim.credit.critic import ScriptedCritic
+from swarm_ui.optim.preferences import screen_key
 from swarm_ui.optim.update import UpdateStats, fit, prepare
 from swarm_ui.trace.records import Call, StepRecord, Trace
 
