@@ -53,11 +53,11 @@ OUT, SHOW = Console(), ProgressDisplay()
 async def play(jobs: Sequence[Any], edges: Edges) -> list[Any]:
     """Episodes of teams, each with the edges of the app that its task operates."""
 
-    def team(task: str, seed: int) -> tuple[CollabGraph, None]:
+    def team(task: str, seed: int) -> CollabGraph:
         joined = list(edges(ACTING[task]))
         apps = sorted({ACTING[task], *(app for edge in joined for app in edge)})
         nodes = [AgentNode(app, ScriptedAgents(), view=Pane(name=app)) for app in apps]
-        return CollabGraph(nodes, joined, output=ACTING[task]), None
+        return CollabGraph(nodes, joined, output=ACTING[task])
 
     return await rollout_many(SplitPhone, GraphPolicy(team, name="split facts"), jobs)
 
