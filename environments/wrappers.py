@@ -21,6 +21,11 @@ from swarm_ui.environments.spelling import contains_word
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
+__all__ = [
+    "DELETION", "PAYMENT", "SENDING", "ActionFilter", "Ask", "Confirm", "Question", "Rule",
+    "Wrapper",
+]  # fmt: skip
+
 Match = tuple[str, str]
 """The name of a rule that applies to an action, and why."""
 
