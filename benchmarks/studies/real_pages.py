@@ -203,8 +203,14 @@ STUDY = Study(
     named_on=(OWN, NEAR),
     own_seeds={OUTCOME: (1,)},
     derived=shipped,
-    explored=((LONGER, ALONE), (LONGER, GROUPS), (VOTE, SHIPPED)),
-    shown=(ALONE, GROUPS, LONGER, VOTE),
+    explored=(
+        (LONGER, ALONE),
+        (LONGER, GROUPS),
+        (OUTCOME, ALONE),
+        (GROUPS, OUTCOME),
+        (VOTE, SHIPPED),
+    ),
+    shown=(ALONE, OUTCOME, GROUPS, LONGER, VOTE),
     picture=True,
     curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
