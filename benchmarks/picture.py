@@ -17,7 +17,7 @@ from benchmarks.study import Study
 from benchmarks.table import Table
 from swarm_ui.files import write_atomic
 
-_WIDTH, _LINE, _CURVES = 9.0, 0.32, 2.4
+_WIDTH, _LINE, _CURVES = 9.0, 0.32, 3.2
 """Inches: of the picture, an arm, and the curves."""
 _TITLE = 26
 """Letters of a line of a panel's title."""
@@ -56,11 +56,13 @@ def draw(study: Study, found: Table, cells: Sequence[Cell], path: Path) -> None:
 
 def _draw_curves(panel: Any, cells: Sequence[Cell]) -> None:
     """Success in the rollouts of each training, by iteration; a line for each seed."""
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: (cell.arm, cell.seed or 0)):
         rates = [math.nan if r is None else 100 * r for r in cell.notes.get("rollouts", ())]
         label = f"{cell.arm}, seed {cell.seed}" if rates else None
         panel.plot(range(1, len(rates) + 1), rates, "o-", label=label)
-    panel.legend(fontsize=8)
+    panel.figure.legend(
+        *panel.get_legend_handles_labels(), fontsize=8, ncols=2, loc="outside lower left"
+    )
     panel.set_title("success % of the rollouts of each training, by iteration", fontsize=9)
     panel.xaxis.get_major_locator().set_params(integer=True)
     panel.tick_params(labelsize=8)
