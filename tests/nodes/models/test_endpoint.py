@@ -181,12 +181,14 @@ async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -
     [
         ({"retry-after": "3"}, 3.0, 3.0),
         ({"retry-after-ms": "40"}, 0.04, 0.04),
-        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=60))}, 30.0, 60.0),
+        ({"retry-after": "in a minute"}, 30.0, 60.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0, 0.0),
         ({"retry-after": "3600"}, 0.0, 0.5),
         ({"retry-after": "soon"}, 0.0, 0.5),
     ],
 )
 def test_a_server_says_when_to_ask_again(said: dict[str, str], least: float, most: float) -> None:
+    if said.get("retry-after") == "in a minute":
+        said = {"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=60))}
     error: Any = SimpleNamespace(response=SimpleNamespace(headers=said))
     assert least <= pause(error, 1) <= most
