@@ -230,12 +230,11 @@ class NodeContext(msgspec.Struct):
         if kept and kept.arguments == arguments and self.message_id not in session.memo.again:
             call = session.recalled(kept.id, heard, composite)
         if call is None:
-            # A function has only the limit of the call around it.
-            own = getattr(answer, "timeout", None) if hasattr(answer, "id") else inf
+            # The limit of the run is for single nodes, not for graphs and functions.
+            single = hasattr(answer, "id") and not composite
+            own = getattr(answer, "timeout", None) or (None if single else inf)
             kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
-            call = await session.call(
-                answer, heard, context, inf if composite else own, composite, arguments, kind
-            )
+            call = await session.call(answer, heard, context, own, composite, arguments, kind)
         made: Call = call
         if made.error is not None and not tolerant:
             raise session.raised.get(made.id) or Known(made.error)

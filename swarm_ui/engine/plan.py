@@ -38,9 +38,9 @@ class Plan:
         self.nodes = tuple(graph.nodes[name] for name in self.names)
         self.final = number[graph.output, last]
         self.composite = tuple(bool(parts_of(node)) for node in self.nodes)
-        #: own time limits; what has nodes inside has none, only those have
+        #: own time limits; that of the run holds for the nodes inside of a node, not for itself
         self.seconds = tuple(
-            inf if inside else getattr(node, "timeout", None)
+            getattr(node, "timeout", None) or (inf if inside else None)
             for node, inside in zip(self.nodes, self.composite, strict=True)
         )
         #: adapters to lease; and budgets with the names of their models, by the paths of the nodes

@@ -146,6 +146,8 @@ def test_calls_inside_a_call_are_kept_and_come_in_the_same_order(
 ) -> None:
     trace = graphs_inside(Counting())[kind].run_sync(BLANK, run_id="r", journal=journal)
     assert any("/" in call.id for call in trace.calls)
+    late = any(call.error and call.error.kind == "timeout" for call in trace.calls)
+    assert late == (kind in ("graph that is too slow", "fallback by a node"))
     log = Counting()
     again = graphs_inside(log)[kind].run_sync(BLANK, run_id="r", journal=journal)
     assert log.started == [] and again == trace
