@@ -276,8 +276,8 @@ def parts_of(node: object) -> Mapping[str, Node]:
     """The nodes inside a node, by name, such as those of a graph, a map or a fallback: such a node
     has an attribute ``nodes``.
 
-    Its calls have no time limit; those inside do. In a replay it is called again, and only the
-    calls inside that are affected are made.
+    The time limit of a run holds for the calls inside, not for its own; its own ``timeout`` does.
+    In a replay it is called again, and only the calls inside that are affected are made.
     """
     found = getattr(node, "nodes", None)
     return found if isinstance(found, Mapping) else _NO_PARTS

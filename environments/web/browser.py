@@ -116,21 +116,21 @@ class DevTools:
         return await self.done(self.session.send(method, params))
 
     async def function(self, owner: str, function: str, *arguments: object) -> Any:
-        """The result of a JavaScript function, which may be ``async``. ``owner`` is DevTools' name
-        of the object that is ``this``; ``arguments`` are data that JSON can hold."""
-        given = [{"value": value} for value in arguments]
+        """The result of a JavaScript function, which may be ``async`` and runs as if the user had
+        acted. ``owner`` is DevTools' name of the object that is ``this``; ``arguments`` are data
+        that JSON can hold."""
+        given: Any = {"objectId": owner, "arguments": [{"value": value} for value in arguments]}
         return await self.script(
-            "callFunctionOn", functionDeclaration=function, objectId=owner, arguments=given
+            "callFunctionOn", functionDeclaration=function, userGesture=True, **given
         )
 
     async def script(self, method: str, **params: object) -> Any:
-        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs as if
-        the user had acted.
+        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs.
 
         Raises:
             ScriptError: the script fails.
         """
-        params |= {"returnByValue": True, "awaitPromise": True, "userGesture": True}
+        params |= {"returnByValue": True, "awaitPromise": True}
         reply = await self.call(f"Runtime.{method}", **params)
         if "exceptionDetails" in reply:
             details = reply["exceptionDetails"]

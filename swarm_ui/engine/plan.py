@@ -9,6 +9,7 @@ from math import inf
 from weakref import WeakKeyDictionary
 
 from swarm_ui.budget import Budget, Price
+from swarm_ui.errors import GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Usage
 from swarm_ui.model import VersionedModel
@@ -26,7 +27,12 @@ class Plan:
     """
 
     def __init__(self, graph: Dag, last: int) -> None:
-        """``last``: the last round that is made."""
+        """``last``: the last round that is made. Raises ``GraphError`` for open ends."""
+        if len(graph.ends) > 1:
+            raise GraphError(
+                f"the output is ambiguous: no node receives the messages of "
+                f"{', '.join(graph.ends)}. Append a vote or another node with >>"
+            )
         team, closing = graph.agents, frozenset(graph.closing)
         places = [(name, r) for r in range(last + 1) for name in team]
         places += [(name, last) for name in graph.closing]

@@ -133,6 +133,7 @@ def missing(number: int, needs: Mapping[str, float]) -> str:
     )
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
 """The line of a traceback that names the exception."""
 
@@ -140,7 +141,7 @@ _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
 def reason(error: BaseException) -> str:
     """The reason that Ray gives for a failure, in one line; of a traceback, only the last
     exception."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines()]
     raised = [line for line in lines if _RAISED.match(line)]
     told = raised[-1] if raised else " ".join(filter(None, lines))
     return brief(Exception(told or type(error).__name__), most=250)

@@ -143,7 +143,9 @@ def test_a_fan_may_hold_graphs() -> None:
 
 def test_a_fan_has_open_ends() -> None:
     fan = line("ab") >> nodes("cd")
-    assert fan.ends == ("c", "d") and fan.output == "d"
+    assert fan.ends == ("c", "d")
+    with pytest.raises(GraphError, match=r"output is ambiguous.*messages of c, d"):
+        fan.run_sync(SCREEN)
 
 
 def test_what_a_graph_shows_of_itself() -> None:

@@ -67,8 +67,24 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
     """The ``response_format`` that makes a reply follow a JSON schema. Raises ``ModelError`` if the
     text is not a JSON object."""
     value = _schema(schema, f"{where}: json_schema of a request")
-    named = {"name": "reply", "schema": value, "strict": True}
+    named = {"name": "reply", "schema": value, "strict": _strict(value)}
     return {"type": "json_schema", "json_schema": named}
+
+
+def _strict(schema: object) -> bool:
+    """Whether OpenAI accepts a schema with ``strict``: every object lists all of its fields as
+    required, and allows no others."""
+    if isinstance(schema, list):
+        return all(map(_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    fields = schema.get("properties")
+    if isinstance(fields, dict) and (
+        schema.get("additionalProperties") is not False
+        or {*fields} != {*schema.get("required", ())}
+    ):
+        return False
+    return all(map(_strict, schema.values()))
 
 
 def _schema(text: str, what: str) -> dict[str, object]:

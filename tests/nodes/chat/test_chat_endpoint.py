@@ -87,6 +87,13 @@ async def test_a_server_without_tool_calls_gets_them_as_text() -> None:
     assert "You can call tools" in trace.calls[1].prompt
 
 
+async def test_a_schema_with_an_optional_field_is_not_called_strict() -> None:
+    kind = msgspec.defstruct("Pair", [("n", int), ("m", int, 0)])
+    async with Loopback([Reply('{"n": 3}')]) as server:
+        await run(model(server), schema=kind)
+    assert server.requests[0].body["response_format"]["json_schema"]["strict"] is False
+
+
 async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_once() -> None:
     rejecting = failing(400, "response_format is not supported")
     async with Loopback([Reply("three"), rejecting, Reply('{"n": 3}')]) as server:
