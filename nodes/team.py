@@ -105,7 +105,7 @@ def _vote(options: TeamOptions, model: ChatModel) -> Node:
         return vote
     if vote != "probability" or not isinstance(model, ScoringModel):
         raise ConfigError(
-            "vote must be 'majority', a node with a scope, or 'probability' for a model with "
-            f"score(); got {vote!r} and '{model.name}'"
+            f"vote={vote!r} with the model '{model.name}': expected 'majority', a node with a "
+            "scope, or, for a model with score(), 'probability'"
         )
     return ProbabilityVote("vote")

@@ -105,15 +105,21 @@ class Dag:
 
     def _check_delays(self) -> None:
         for (sender, listener), delay in self.delays.items():
-            once = {sender, listener}.intersection(self.closing)
-            if once or sender == listener or not 0 < delay < self.rounds:
-                raise GraphError(
-                    f"edge {sender} -> {listener} with delay={delay}: expected less than "
-                    f"rounds={self.rounds}, or nothing is ever delivered (graph.with_rounds() "
-                    "first), and two agents; a node receives its own message of the last round "
-                    "without an edge, and a vote and what follows it is called once, after the "
-                    "last round"
+            once, why = {sender, listener}.intersection(self.closing), ""
+            if sender == listener:
+                why = "a node receives its own message of the last round without an edge"
+            elif once:
+                why = (
+                    f"'{min(once)}' is called once, after the last round, so only edges between "
+                    "agents can have a delay"
                 )
+            elif not 0 < delay < self.rounds:
+                why = (
+                    f"expected at least 1 round, and less than rounds={self.rounds}, or nothing is "
+                    "ever delivered; call graph.with_rounds() first"
+                )
+            if why:
+                raise GraphError(f"edge {sender} -> {listener} with delay={delay}: {why}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:

@@ -189,9 +189,9 @@ async def _later(newest: Mapping[str, Message]) -> bool:
         (lambda: CollabGraph([writer, critic], [("writer", "critic")], delays={
             ("critic", "writer"): 1}), "no edge critic -> writer to delay; there is writer"),
         (lambda: CollabGraph([writer, critic], [("writer", "critic")], delays={
-            ("writer", "critic"): -1}), "delay=-1: expected less than"),
+            ("writer", "critic"): -1}), "delay=-1: expected at least 1 round"),
         (lambda: CollabGraph([writer, MajorityVote()], rounds=2).with_edge(
-            "vote", "writer", delay=1), "a vote and what follows it is called once"),
+            "vote", "writer", delay=1), "'vote' is called once"),
         (lambda: loop(3).with_rounds(3, until=_later), "'_later' is a coroutine function"),
     ],
 )  # fmt: skip
