@@ -1,27 +1,32 @@
 """Episodes: policies act in environments, one at a time or many at once."""
 
-from swarm_ui.rollout.cluster import ray_cluster
 from swarm_ui.rollout.episode import (
     WAIT,
+    Decide,
+    Draw,
+    GraphPolicy,
     Intervene,
     Intervention,
     Job,
     MakeEnvironment,
+    Policy,
+    as_policy,
     rollout,
     solver_grades,
     spread_jobs,
 )
-from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, Policy, as_policy
-from swarm_ui.rollout.ray import RayWorker, ray_rollouts
-from swarm_ui.rollout.rollouts import OnEpisode, Rollouts, rollout_many
-from swarm_ui.rollout.worker import (
+from swarm_ui.rollout.ray import RayWorker, ray_cluster, ray_rollouts
+from swarm_ui.rollout.rollouts import (
     Acting,
     Attempt,
     LocalWorker,
+    OnEpisode,
     PerWorker,
+    Rollouts,
     Work,
     Worker,
     WorkerLost,
+    rollout_many,
 )
 
 __all__ = [

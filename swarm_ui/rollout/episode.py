@@ -1,4 +1,4 @@
-"""Plays one episode: a policy acts in an environment until the end.
+"""One episode: a policy acts in an environment until the end.
 
 If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
 reason; this is never a reward of 0. A failure that the content of a reply causes
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -31,7 +31,7 @@ from swarm_ui.errors import (
     NodeError,
 )
 from swarm_ui.node import derive
-from swarm_ui.rollout.policy import Policy, as_policy
+from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 WAIT = Action(action_type="wait")
@@ -39,8 +39,55 @@ SOLVED = 1.0
 
 Job = tuple[str, int]
 """Task and seed of an episode."""
-
 MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
+Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]
+"""``(observation, seed, run) -> Trace``: one decision."""
+Draw = Callable[[str, int], CollabGraph]
+"""``(task, seed) -> graph``: the team for one episode."""
+
+
+class Policy(Protocol):
+    """Acts in episodes; one policy serves any number of them at the same time."""
+
+    @property
+    def name(self) -> str:
+        """Name for tables, such as ``"base greedy"`` or ``"trained team"``."""
+        ...
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        """Makes the decisions of one episode, and holds the state of the episode."""
+        ...
+
+
+def as_policy(given: Policy | CollabGraph) -> Policy:
+    """The policy itself, or that of a graph. Raises ``ConfigError`` for anything else."""
+    if isinstance(given, CollabGraph):
+        return GraphPolicy(given)
+    if not hasattr(given, "begin"):
+        raise ConfigError(
+            "expected a graph, or a policy with 'name' and 'begin', got an object of type "
+            f"{type(given).__name__}"
+        )
+    return given
+
+
+class GraphPolicy:
+    """A team decides: the same graph in all episodes, or one drawn for each."""
+
+    def __init__(self, graph: CollabGraph | Draw, *, name: str | None = None) -> None:
+        """``graph``: a graph, or a function that draws one for an episode; ``name``: in tables; by
+        default that of the graph."""
+        self._graph = graph
+        self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        source = self._graph
+        graph = source if isinstance(source, CollabGraph) else source(task, seed)
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            return await graph.run(observation, seed=seed, run_id=run)
+
+        return decide
 
 
 class Intervention(msgspec.Struct, frozen=True, kw_only=True):

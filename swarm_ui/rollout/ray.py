@@ -1,4 +1,4 @@
-"""Plays episodes in the workers of a Ray cluster, which may be this machine alone."""
+"""Ray: a cluster, which may be this machine alone, and the workers that play episodes in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import os
 import platform
-from collections.abc import Callable, Mapping
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -15,14 +18,14 @@ from msgspec.structs import replace
 
 from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import check_factory
-from swarm_ui.errors import ConfigError, EnvironmentFault, brief
-from swarm_ui.rollout.cluster import connected, imported, missing, reason, room_for
+from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra, brief
 from swarm_ui.rollout.episode import Job, MakeEnvironment
-from swarm_ui.rollout.rollouts import Rollouts
-from swarm_ui.rollout.worker import LocalWorker, PerWorker, Work, WorkerLost
+from swarm_ui.rollout.rollouts import LocalWorker, PerWorker, Rollouts, Work, WorkerLost
 from swarm_ui.trace.records import Episode
 from swarm_ui.version import __version__
 
+CONNECT = 10.0
+"""Seconds in which the head of a cluster has to answer."""
 REPORT, PATIENCE = 10.0, 300.0
 """Seconds without resources after which the waiting is reported, and after which it ends."""
 CONTROL_CALLS = 8
@@ -31,8 +34,66 @@ CLOSING = 15.0
 """Seconds that a worker has to end an episode, or to close its environments, before it is left."""
 _KEPT_WORKS = 16
 """Streams whose policies a worker keeps; of older ones it reads them again."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
+"""The line of a traceback that names the exception."""
 Sent = tuple[Any]
 """A reference to an object that was sent. Ray would read one outside of a tuple for every call."""
+
+
+@contextmanager
+def ray_cluster(
+    address: str = "", *, cpus: int | None = None, resources: Mapping[str, float] | None = None
+) -> Iterator[str]:
+    """A running cluster by its address, or one on this machine that is stopped at the end.
+
+    If this process is connected already, its cluster is used and stays running. Yields the address
+    of the cluster.
+
+    Args:
+        address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
+        cpus, resources: what the local cluster has; by default what Ray finds.
+
+    Raises ``MissingExtra`` without Ray, and ``ConfigError`` if no cluster answers there, or its
+    version of Ray or Python differs.
+    """
+    ray = imported()
+    if ray.is_initialized():
+        yield ray.get_runtime_context().gcs_address
+        return
+    address = address or os.environ.get("RAY_ADDRESS", "")
+    settings: dict[str, Any] = {"address": address}
+    failed = f"no Ray cluster that can be used at '{address}'"
+    expected = (
+        ". Expected HOST:PORT of a running head, as 'ray start --head' prints it, with the same "
+        "versions of Ray and Python as here"
+    )
+    if address in ("", "local"):
+        # Ray reports the usage of clusters to its authors, unless it is told not to.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        settings = {
+            "address": "local", "num_cpus": cpus, "resources": dict(resources or {}) or None,
+            "include_dashboard": False,
+        }  # fmt: skip
+        failed, expected = "no Ray cluster could be started here", ""
+    try:
+        if settings["address"] not in ("local", "auto"):  # Ray would wait minutes for an answer
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
+        ray.init(**settings, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # Ray raises plain ones when its processes start too slowly
+        ray.shutdown()
+        raise ConfigError(f"{failed}: {reason(error)}{expected}") from error
+    # Keep Ray's messages about lost workers off standard output, which belongs to the program. Ray
+    # has no public setting for it.
+    from ray._private import worker
+
+    worker._worker_logs_enabled = False  # type: ignore[attr-defined, unused-ignore]
+    try:
+        yield ray.get_runtime_context().gcs_address
+    finally:
+        worker._worker_logs_enabled = True  # type: ignore[attr-defined, unused-ignore]
+        ray.shutdown()
 
 
 def ray_rollouts(
@@ -69,11 +130,14 @@ def ray_rollouts(
     Raises ``ConfigError`` if a number is below 1, the environment cannot be sent, or this process
     is not connected to a cluster.
     """
-    connected("ray_rollouts")
+    ray = connected("ray_rollouts")
     if not isinstance(make_environment, PerWorker):
         check_factory(make_environment)
     needs = dict({"CPU": 1.0} if resources is None else resources)
-    workers = room_for(needs) if workers is None else workers
+    if workers is None:
+        room = ray.cluster_resources()
+        fitting = [int(room.get(name, 0.0) / n + 1e-9) for name, n in needs.items() if n > 0]
+        workers = max(1, min(fitting, default=1))
     if min(workers, slots) < 1:
         raise ConfigError(
             f"rollouts: {workers} workers with {slots} slots; expected at least 1 of each"
@@ -91,14 +155,13 @@ class RayWorker:
         self, number: int, make: Sent, send: Callable[[Work], Sent], slots: int,
         needs: Mapping[str, float], warn: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.number, self.slots = number, slots
-        self._make, self._send = make, send
+        self.slots = slots
+        self._number, self._make, self._send = number, make, send
         self._needs, self._warn = needs, warn
         self.pid: int | None = None
         """The id of its process; ``None`` while it does not run."""
         self._ready: asyncio.Task[None] | None = None
         self._actor: Any = None
-        self._where = ""
 
     async def start(self) -> None:
         """Wait until the process runs; see :class:`~swarm_ui.rollout.Worker`."""
@@ -115,25 +178,35 @@ class RayWorker:
             )  # fmt: skip
             self._actor = kind.remote(os.getcwd())
         begin = self._actor.begin.options(max_task_retries=-1)
-        report = asyncio.get_running_loop().call_later(
-            REPORT, lambda: self._warn(missing(self.number, self._needs))
-        )
+        loop = asyncio.get_running_loop()
+        report = loop.call_later(REPORT, lambda: self._warn(self._missing()))
         try:
             begun = _answered(begin.remote(self._make, self.slots))
             node, self.pid, there = await asyncio.wait_for(begun, PATIENCE)
-            self._where = f" on {node}"
             if there != __version__:
                 raise WorkerLost(f"{node} has version {there}, this process {__version__}")
         except (TimeoutError, WorkerLost) as error:
             told = f"is the same swarm-ui installed on every node? {error}"
             if isinstance(error, TimeoutError):
-                told = missing(self.number, self._needs)
-            told = f"worker {self.number} does not play: {told}"
+                told = self._missing()
             self._kill()
-            self._warn(told)
+            self._warn(told := f"worker {self._number} does not play: {told}")
             raise ConfigError(told) from error
         finally:
             report.cancel()
+
+    def _missing(self) -> str:
+        """A description of the resources that the cluster lacks for it."""
+        ray = imported()
+        there, free = ray.cluster_resources(), ray.available_resources()
+        listed = ", ".join(
+            f"{name} {n:g} (the cluster has {there.get(name, 0.0):g}, free {free.get(name, 0.0):g})"
+            for name, n in self._needs.items()
+        )
+        return (
+            f"worker {self._number} waits for resources: it needs {listed} on one node. A node "
+            "says what it has with: ray start --resources='{\"NAME\": COUNT}'"
+        )
 
     async def play(self, job: Job, work: Work) -> Episode:
         """Play one episode; see :class:`~swarm_ui.rollout.Worker`."""
@@ -151,11 +224,10 @@ class RayWorker:
         except WorkerLost as loss:
             if self._ready is ready:  # several episodes may notice it; only the first counts
                 self._ready = self.pid = None
-                told = f"worker {self.number}{self._where}: {loss}"
+                told = f"worker {self._number}: {loss}"
                 self._warn(f"{told}; its episodes are played again elsewhere")
             raise
-        episode = msgspec.json.decode(data, type=Episode)
-        return replace(episode, notes=notes) if notes else episode
+        return replace(msgspec.json.decode(data, type=Episode), notes=notes)
 
     async def close(self) -> None:
         """Close the environments and end the process. Raises ``EnvironmentFault`` if one could
@@ -233,3 +305,32 @@ def _sent(value: Any, what: str) -> Sent:
             f"{what} cannot be sent to workers ({why}); give PerWorker(function), which makes it "
             "in each worker"
         ) from error
+
+
+def imported() -> Any:
+    """The module ``ray``. Raises ``MissingExtra`` if it is not installed."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("ray", "a cluster", error.name or "ray") from error
+    return ray
+
+
+def connected(needed_for: str) -> Any:
+    """The module ``ray``; raises ``ConfigError`` if this process is not connected to a cluster."""
+    ray = imported()
+    if not ray.is_initialized():
+        raise ConfigError(
+            f"{needed_for} needs a Ray cluster, and this process is not connected to one. "
+            "Use it inside: with ray_cluster(): (swarm_ui.rollout), or after ray.init()"
+        )
+    return ray
+
+
+def reason(error: BaseException) -> str:
+    """The reason that Ray gives for a failure, in one line; of a traceback, only the last
+    exception."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    told = raised[-1] if raised else " ".join(filter(None, lines))
+    return brief(Exception(told or type(error).__name__), most=250)

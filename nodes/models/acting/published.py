@@ -42,7 +42,7 @@ from swarm_ui.model import (
     at_leased_versions,
     close_model,
 )
-from swarm_ui.rollout.cluster import connected, imported, reason
+from swarm_ui.rollout.ray import connected, imported, reason
 
 Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
 """Makes the model in the process that holds it."""
