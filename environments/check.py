@@ -22,7 +22,7 @@ from swarm_ui.environment import Environment, Graded, Restorable, Step, check_fa
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
-from swarm_ui.prompts.possible_actions import OPEN, possible_actions
+from swarm_ui.prompts.prompt_format import OPEN, possible_actions
 
 RULES = {
     "members": "it has a name, unique task names, and the methods reset, step and close",

@@ -34,8 +34,7 @@ from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Element, Observation, Past, render, state_words
 from swarm_ui.prompts.message_text import PASS, heard_messages, reason_of
-from swarm_ui.prompts.possible_actions import opened, possible_actions
-from swarm_ui.prompts.prompt_format import FreeText, Reply
+from swarm_ui.prompts.prompt_format import FreeText, Reply, opened, possible_actions
 from swarm_ui.prompts.quoting import flat
 
 HISTORY = 6

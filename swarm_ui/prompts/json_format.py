@@ -11,8 +11,7 @@ from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Observation, Past, render
 from swarm_ui.prompts.message_text import heard_messages, utterance
-from swarm_ui.prompts.possible_actions import opened, possible_actions
-from swarm_ui.prompts.prompt_format import FreeText, Reply
+from swarm_ui.prompts.prompt_format import FreeText, Reply, opened, possible_actions
 from swarm_ui.prompts.quoting import flat, inside, one_line_each, without_tags
 
 HISTORY = 12
