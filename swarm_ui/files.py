@@ -1,10 +1,5 @@
 """Files that survive ``kill -9``: replaced whole, or appended to by whole lines; and their locks.
 
-Every file of a run is written in one of two ways. :func:`replacing` and :func:`write_atomic` leave
-either the old or the new contents, never a part; :func:`replacing_folder` does the same for a
-folder. :class:`LineFile` appends lines; an incomplete last line, which a kill may leave, is removed
-when the file is opened again.
-
 A lock (:func:`claim`, :func:`only_writer`) ensures one writer, and ends with its process.
 """
 
@@ -15,12 +10,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from io import FileIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from swarm_ui.errors import ConfigError
 
@@ -38,10 +33,8 @@ CACHE_VARIABLE = "SWARM_UI_CACHE"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a new version of a file, which replaces the old one when the block ends.
-
-    If the block raises, the old file stays. The folder must exist.
-    """
+    """Write a new version of a file, which replaces the old one when the block ends; if it raises,
+    the old file stays. The folder must exist."""
     part = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
         with part.open("xb") as file:
@@ -64,11 +57,9 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Write a new version of a flat or nested folder; it gets its name when the block ends.
-
-    The block writes into an empty sibling folder, whose name begins with ``.<name>-``. If the
-    block raises, an old folder stays. A kill leaves the old folder or none, never a part.
-    """
+    """Write a new version of a folder into an empty one beside it, which gets the name when the
+    block ends; if it raises, the old folder stays. A kill leaves the old folder or none, never a
+    part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
     try:
@@ -134,16 +125,10 @@ class LineFile:
         """Close the file; may be called twice."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def append_line(path: Path, line: bytes) -> None:
     """Append one line and wait for the disk. An incomplete last line is removed first."""
-    with LineFile(path) as file:
+    with closing(LineFile(path)) as file:
         file.append(line)
 
 
@@ -180,9 +165,6 @@ def claim(path: Path) -> FileIO | None:
     except BlockingIOError:
         file.close()
         return None
-    except BaseException:  # re-raised: the file is not left open
-        file.close()
-        raise
     return file
 
 

@@ -80,11 +80,7 @@ class CompactFormat:
     def parse(
         self, reply: str, observation: Observation, *, partial: bool = False
     ) -> Action | Abstain | Unparsed:
-        """The action on the last line.
-
-        The index decides which element is meant. A label without an index is accepted if exactly
-        one element has it.
-        """
+        """The action on the last line. The index decides which element is meant."""
         if len(reply) > LONGEST:
             reason = f"the reply has {len(reply)} characters; at most {LONGEST} are read"
             return Unparsed(reason=reason, text=reply)
@@ -193,52 +189,35 @@ def _read(line: str, screen: Observation) -> Action:
             f"{', '.join(ACTION_TYPES)}"
         )
     fields: dict[str, object] = {"action_type": kind}
-    short = _SHORT[kind]
+    short, place = _SHORT[kind], ""
     if short == "index":
-        fields["index"] = _last_index(rest, screen)
+        place = rest
     elif short == "index text":
-        fields["index"], fields["text"] = _index_and_text(rest, screen)
+        place, fields["text"] = _place_and_text(rest, screen)
     elif short == "direction":
         fields["direction"], _, place = rest.partition(" ")
-        if place:
-            fields["index"] = _last_index(place, screen)
     elif short:
         fields[short] = rest if kind == "status" else _unquoted(rest)
     elif rest:
         raise ValueError(f"{kind}: expected nothing after it, got {rest[:80]!r}")
+    if place or kind in POINTING:
+        found = _INDEX.findall(place)
+        if not found or not place.endswith("]"):
+            raise ValueError(f"expected 'label [index]', got {place[:80]!r}")
+        fields["index"] = int(found[-1])
     if kind in POINTING:
         fields["target"] = _label(screen, fields["index"])
     return msgspec.convert(fields, Action)
 
 
-def _last_index(text: str, screen: Observation) -> int:
-    found = _INDEX.findall(text)
-    if found and text.endswith("]"):
-        return int(found[-1])
-    return _only(text, screen)
-
-
-def _index_and_text(rest: str, screen: Observation) -> tuple[int, str]:
-    """The element and the text of ``label [index] : text``; both may contain brackets."""
+def _place_and_text(rest: str, screen: Observation) -> tuple[str, str]:
+    """The parts of ``label [index] : text``; both may contain brackets."""
     ends = [m for m in _INDEX.finditer(rest) if rest[m.end() :].lstrip().startswith(":")]
     if not ends:
-        label, colon, text = rest.partition(" : ")
-        if not colon:
-            raise ValueError(f"expected 'label [index] : text', got {rest[:80]!r}")
-        return _only(label, screen), _unquoted(text)
+        raise ValueError(f"expected 'label [index] : text', got {rest[:80]!r}")
     fitting = [m for m in ends if rest[: m.end()] == _named(_label(screen, int(m[1])), int(m[1]))]
-    end = (fitting or ends)[0]
-    return int(end[1]), _unquoted(rest[end.end() :].lstrip()[1:].strip())
-
-
-def _only(label: str, screen: Observation) -> int:
-    """The index of the only element with this label."""
-    wanted = label.strip().casefold()
-    found = [e.index for e in screen.elements if _short(e.label).casefold() == wanted]
-    if len(found) != 1 or not wanted:
-        count = "no element" if not found else f"{len(found)} elements"
-        raise ValueError(f"expected 'label [index]'; {count} on the screen named {label[:80]!r}")
-    return found[0]
+    end = (fitting or ends)[0].end()
+    return rest[:end], _unquoted(rest[end:].lstrip()[1:].strip())
 
 
 def _label(screen: Observation, index: object) -> str | None:

@@ -20,12 +20,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.metadata
-import itertools
 import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -73,15 +72,6 @@ class RunDirectory:
 
         Raises ``ConfigError`` if the folder is not empty or cannot be written.
         """
-        try:
-            chosen = _reserved(Path("runs"), name) if path is None else path
-        except OSError as error:
-            raise ConfigError(f"cannot write a run directory in 'runs': {error}") from error
-        if os.path.exists(chosen) and (not chosen.is_dir() or any(chosen.iterdir())):
-            raise ConfigError(
-                f"the run directory '{chosen}' exists and is not empty; "
-                f"choose another, or continue that run: --resume {chosen}"
-            )
         document = {
             "run_version": RUN_VERSION,
             "trace_version": TRACE_VERSION,
@@ -93,13 +83,16 @@ class RunDirectory:
             "packages": installed(_REPORTED),
             "config": without_secrets(config),
         }
-        try:
-            for folder in _FOLDERS:
-                (chosen / folder).mkdir(parents=True, exist_ok=True)
-            write_atomic(chosen / "config.json", _pretty(document))
-        except OSError as error:
-            raise ConfigError(f"cannot write the run directory '{chosen}': {error}") from error
-        return cls(chosen)
+        with _writing(path or Path("runs")):
+            run = cls(_reserved(name) if path is None else path)
+            if os.path.exists(run.path) and (not run.path.is_dir() or any(run.path.iterdir())):
+                raise ConfigError(
+                    f"the run directory '{run.path}' exists and is not empty; choose another, or "
+                    f"continue that run: --resume {run.path}"
+                )
+            run._make_folders()
+            write_atomic(run.path / "config.json", _pretty(document))
+        return run
 
     @classmethod
     def open_to_read(cls, path: Path) -> RunDirectory:
@@ -116,12 +109,13 @@ class RunDirectory:
         Raises as :meth:`open_to_read` and :func:`expect_no_links_out`."""
         run = cls.open_to_read(path)
         expect_no_links_out(path)
-        try:
-            for folder in _FOLDERS:
-                (path / folder).mkdir(exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot write the run directory '{path}': {error}") from error
+        with _writing(path):
+            run._make_folders()
         return run
+
+    def _make_folders(self) -> None:
+        for folder in _FOLDERS:
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
 
     def document(self) -> dict[str, object]:
         """All of ``config.json``: name, time, versions and, as ``config``, the settings. Raises
@@ -137,6 +131,11 @@ class RunDirectory:
             )
         return document
 
+    def config(self) -> dict[str, object]:
+        """The settings the run was created with. Raises as :meth:`document`."""
+        settings = self.document().get("config", {})
+        return settings if isinstance(settings, dict) else {}
+
     @property
     def unused(self) -> bool:
         """Whether the directory holds only what :meth:`create` wrote, and perhaps locks."""
@@ -148,11 +147,6 @@ class RunDirectory:
         if self.unused:
             shutil.rmtree(self.path, ignore_errors=True)
         return not self.path.exists()
-
-    def config(self) -> dict[str, object]:
-        """The settings the run was created with. Raises ``ConfigError`` if unreadable."""
-        settings = self._document("config.json").get("config", {})
-        return settings if isinstance(settings, dict) else {}
 
     def status(self) -> dict[str, object]:
         """The progress of the run; empty if nothing has finished yet."""
@@ -227,15 +221,10 @@ def _clean(value: object) -> object:
         return without_secrets(value)
     if isinstance(value, list | tuple):
         return [_clean(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if not isinstance(value, str) or "://" not in value:
-        return value
-    return _IN_QUERY.sub(_without_secret_value, _USERINFO.sub("", value))
-
-
-def _without_secret_value(parameter: re.Match[str]) -> str:
-    return f"{parameter[1]}=" if _is_secret(parameter[1]) else parameter[0]
+    if isinstance(value, str) and "://" in value:
+        shown = _USERINFO.sub("", value)
+        return _IN_QUERY.sub(lambda f: f"{f[1]}=" if _is_secret(f[1]) else f[0], shown)
+    return str(value) if isinstance(value, Path) else value
 
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
@@ -251,18 +240,24 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def _reserved(parent: Path, name: str) -> Path:
-    """A new folder ``parent/<date>-<name>``, with a number added if that exists. It is made here,
-    so that another process that begins at the same time gets another one."""
+def _reserved(name: str, number: int = 1) -> Path:
+    """A new folder ``runs/<date>-<name>``, with a number added if that exists. It is made here, so
+    that another process that begins at the same time gets another one."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
-    stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
-    parent.mkdir(parents=True, exist_ok=True)
-    for count in itertools.count(1):
-        path = parent / (stem if count == 1 else f"{stem}-{count}")
-        with contextlib.suppress(FileExistsError):
-            path.mkdir()
-            return path
-    raise AssertionError("unreachable")
+    path = Path("runs", f"{_now():%Y%m%d-%H%M%S}-{plain}" + (f"-{number}" if number > 1 else ""))
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        return _reserved(name, number + 1)
+    return path
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot write the run directory '{folder}': {error}") from error
 
 
 def _pretty(document: Mapping[str, object]) -> bytes:
