@@ -62,11 +62,11 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     def expect_format(self, folder: Path, prompt_format: str) -> None:
         """Raise ``ConfigError`` if a format is given and the adapter was trained with another."""
-        own = self.prompt_format
-        if own and prompt_format and own != prompt_format:
+        if self.prompt_format and prompt_format not in ("", self.prompt_format):
             raise ConfigError(
-                f"the adapter in '{folder}' was trained with the prompt format '{own}', and "
-                f"'{prompt_format}' was requested; leave the format out to use the adapter's own"
+                f"the adapter in '{folder}' was trained with the prompt format "
+                f"'{self.prompt_format}', and '{prompt_format}' was requested; leave the format "
+                "out to use the adapter's own"
             )
 
 

@@ -1,8 +1,7 @@
 """An agent's own view of the screen: the same elements in another order, or only some of them.
 
-A view also maps proposals back to the screen's indices. If an agent sees only one pane of a divided
-screen, messages supply the rest. They may refer to an element that the receiver does not see: it
-gets a number after those of the shown ones, and can be proposed by that number.
+If an agent sees only one pane of a divided screen, messages may refer to an element that it does
+not see: that gets a number after those of the shown ones, and can be proposed by that number.
 """
 
 from __future__ import annotations
@@ -93,11 +92,9 @@ def panes(parts: int) -> tuple[Pane, ...]:
 
 def _reindexed(action: Action, places: Mapping[int, int]) -> Action | None:
     """The action with new indices of its elements (a drag has two); ``None`` if one is unknown."""
-    index, to_index = action.index, action.to_index
-    if index is not None and (index := places.get(index)) is None:
+    moved = [None if i is None else places.get(i, -1) for i in (action.index, action.to_index)]
+    if -1 in moved:
         return None
-    if to_index is not None and (to_index := places.get(to_index)) is None:
-        return None
-    if index == action.index and to_index == action.to_index:
+    if moved == [action.index, action.to_index]:
         return action
-    return msgspec.structs.replace(action, index=index, to_index=to_index)
+    return msgspec.structs.replace(action, index=moved[0], to_index=moved[1])

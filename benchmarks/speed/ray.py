@@ -40,7 +40,6 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import (
     Job,
     LocalWorker,
-    PerWorker,
     Rollouts,
     ray_cluster,
     ray_rollouts,
@@ -101,7 +100,7 @@ async def _world(world: str, quick: bool) -> Figures:
     # So many episodes in each place that the shortest runs last a second.
     counts = {"1ms": 4, "20ms": 2, "200ms": 1} if quick else {"1ms": 16, "20ms": 8, "200ms": 3}
     jobs, found = work(world, PLACES * max(counts.values())), Figures(tallies=[])
-    make: Any = PhoneEnvironment if world == "phone" else PerWorker(pages)
+    make: Any = PhoneEnvironment if world == "phone" else pages
     each = PLACES // PROCESSES
     async with AsyncExitStack() as stack:
         local = await stack.enter_async_context(Rollouts([LocalWorker(make, slots=PLACES)]))

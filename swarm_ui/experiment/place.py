@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,9 +37,9 @@ from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel
 from swarm_ui.rollout import (
     Acting,
+    Decide,
     LocalWorker,
     MakeEnvironment,
-    PerWorker,
     Policy,
     Rollouts,
     ray_cluster,
@@ -62,7 +62,7 @@ _SERVED = "served"
 class Placement(NamedTuple):
     """The policy and the rollouts of an evaluation."""
 
-    policy: Acting | PerWorker[Acting]
+    policy: Acting
     rollouts: OpenRollouts
 
 
@@ -89,12 +89,12 @@ async def opened_placement(
         return
     with opened_workers(config.env, config.place, warn) as rollouts:
         async with open_shared_model(config, run) as shared:
-            policy: Acting | PerWorker[Acting]
+            policy: Acting
             if shared is not None:
                 policy = policy_in(config.env, team, shared, adapters)
             else:
                 given = config.model, team, adapters, configured_edges(team), config.env
-                policy = PerWorker(partial(_open_policy, *given))
+                policy = _PolicyOfWorker(*given)
             yield Placement(policy, rollouts)
 
 
@@ -109,7 +109,7 @@ def opened_workers(
 
     def remote(split: str, environment: Opened) -> Rollouts:
         return ray_rollouts(
-            PerWorker(partial(_open_environments, env, split)),
+            partial(_open_environments, env, split),
             workers=place.workers,
             slots=min(place.episodes, environment.max_concurrency or place.episodes),
             resources={"CPU": place.cpus, "GPU": place.gpus, **counted},
@@ -125,17 +125,32 @@ def opened_workers(
         yield remote
 
 
-@asynccontextmanager
-async def _open_policy(
+class _PolicyOfWorker:
+    """Stands for the policy that each worker makes with its own model, once: it arrives there as
+    this policy."""
+
+    name = ""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        return _policy_of_worker(*self._given).begin(task=task, seed=seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _policy_of_worker, self._given
+
+
+@cache
+def _policy_of_worker(
     model: AnyModel,
     team: FilledTeam,
     adapters: tuple[str | None, ...],
     edges: tuple[Edge, ...],
     env: Benchmark,
-) -> AsyncIterator[Policy]:
-    """The policy of a worker. It opens its own model, and reads the files on its machine."""
-    async with open_model(model) as answering:
-        yield policy_in(env, team, answering, adapters, edges)
+) -> Policy:
+    """The policy of a process, with its own model. It reads the files on its machine."""
+    return policy_in(env, team, made_model(model), adapters, edges)
 
 
 @asynccontextmanager

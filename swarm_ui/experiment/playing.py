@@ -33,7 +33,7 @@ from swarm_ui.report.results import (
     existing_results,
     in_order,
 )
-from swarm_ui.rollout import Acting, Job, PerWorker, Rollouts, solver_grades
+from swarm_ui.rollout import Acting, Job, Rollouts, solver_grades
 from swarm_ui.stats import Interval, Measure
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, write_jsonl
@@ -198,7 +198,7 @@ async def play(
     run: RunDirectory,
     results: Results,
     trial: Trial,
-    policy: Acting | PerWorker[Acting],
+    policy: Acting,
     rollouts: Rollouts,
     show: ProgressDisplay,
     *,

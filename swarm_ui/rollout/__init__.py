@@ -21,9 +21,8 @@ from swarm_ui.rollout.rollouts import (
     Attempt,
     LocalWorker,
     OnEpisode,
-    PerWorker,
+    OpenEnvironments,
     Rollouts,
-    Work,
     Worker,
     WorkerLost,
     rollout_many,
@@ -31,8 +30,8 @@ from swarm_ui.rollout.rollouts import (
 
 __all__ = [
     "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
-    "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "PerWorker",
-    "Policy", "RayWorker", "Rollouts", "Work", "Worker", "WorkerLost",
+    "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "OpenEnvironments",
+    "Policy", "RayWorker", "Rollouts", "Worker", "WorkerLost",
     "as_policy", "ray_cluster", "ray_rollouts", "rollout",
     "rollout_many", "solver_grades", "spread_jobs",
 ]  # fmt: skip

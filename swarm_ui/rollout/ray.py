@@ -20,7 +20,7 @@ from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra, brief
 from swarm_ui.rollout.episode import Job, MakeEnvironment
-from swarm_ui.rollout.rollouts import LocalWorker, PerWorker, Rollouts, Work, WorkerLost
+from swarm_ui.rollout.rollouts import Attempt, LocalWorker, OpenEnvironments, Rollouts, WorkerLost
 from swarm_ui.trace.records import Episode
 from swarm_ui.version import __version__
 
@@ -32,7 +32,7 @@ CONTROL_CALLS = 8
 """Calls that a worker accepts beside episodes."""
 CLOSING = 15.0
 """Seconds that a worker has to end an episode, or to close its environments, before it is left."""
-_KEPT_WORKS = 16
+_KEPT = 16
 """Streams whose policies a worker keeps; of older ones it reads them again."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
@@ -97,7 +97,7 @@ def ray_cluster(
 
 
 def ray_rollouts(
-    make_environment: MakeEnvironment | PerWorker[MakeEnvironment],
+    make_environment: MakeEnvironment | OpenEnvironments,
     *,
     workers: int | None = None,
     slots: int = 1,
@@ -115,7 +115,7 @@ def ray_rollouts(
     What is sent to workers is pickled by Ray.
 
     Args:
-        make_environment: called in each worker; it is sent there.
+        make_environment: as for :class:`LocalWorker`; it is sent to each worker, and called there.
         workers: maximum number of workers; ``None``: as many as the cluster has room for.
         slots: environments of a worker, each with one episode at a time.
         resources: what Ray reserves for a worker, by Ray's names, such as ``{"CPU": 1, "GPU": 0.5,
@@ -131,8 +131,7 @@ def ray_rollouts(
     is not connected to a cluster.
     """
     ray = connected("ray_rollouts")
-    if not isinstance(make_environment, PerWorker):
-        check_factory(make_environment)
+    check_factory(make_environment)
     needs = dict({"CPU": 1.0} if resources is None else resources)
     if workers is None:
         room = ray.cluster_resources()
@@ -143,7 +142,7 @@ def ray_rollouts(
             f"rollouts: {workers} workers with {slots} slots; expected at least 1 of each"
         )
     make = _sent(make_environment, "the environment")
-    send = lru_cache(_KEPT_WORKS)(lambda work: _sent(work, "the policy, or its intervention,"))
+    send = lru_cache(_KEPT)(lambda attempt: _sent(attempt, "the policy, or its intervention,"))
     fleet = [RayWorker(k, make, send, slots, needs, warn) for k in range(workers)]
     return Rollouts(fleet, losses=losses)
 
@@ -152,7 +151,7 @@ class RayWorker:
     """A process in the cluster, which Ray restarts when it is lost; see :func:`ray_rollouts`."""
 
     def __init__(
-        self, number: int, make: Sent, send: Callable[[Work], Sent], slots: int,
+        self, number: int, make: Sent, send: Callable[[Attempt], Sent], slots: int,
         needs: Mapping[str, float], warn: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.slots = slots
@@ -208,12 +207,12 @@ class RayWorker:
             "says what it has with: ray start --resources='{\"NAME\": COUNT}'"
         )
 
-    async def play(self, job: Job, work: Work) -> Episode:
+    async def play(self, job: Job, attempt: Attempt) -> Episode:
         """Play one episode; see :class:`~swarm_ui.rollout.Worker`."""
         ready = self._ready
         if ready is None or not ready.done():  # another slot has noticed the loss
             raise WorkerLost("it is being restarted", begun=False)
-        call = self._actor.play.remote(job, self._send(work))
+        call = self._actor.play.remote(job, self._send(attempt))
         try:
             data, notes = await _answered(call)
         except asyncio.CancelledError:
@@ -256,7 +255,7 @@ class _Player:
         if os.path.isdir(folder):  # of the driver, if this machine has it too
             os.chdir(folder)
         self._worker: LocalWorker | None = None
-        self._read = lru_cache(_KEPT_WORKS)(lambda sent: asyncio.ensure_future(sent[0]))
+        self._read = lru_cache(_KEPT)(lambda sent: asyncio.ensure_future(sent[0]))
 
     async def begin(self, make: Sent, slots: int) -> tuple[str, int, str]:
         """Get ready to play; gives the name of the node, the process id and the version."""
@@ -302,8 +301,8 @@ def _sent(value: Any, what: str) -> Sent:
         lines = [line for line in str(error).splitlines() if line.strip(" =")]
         why = brief(Exception(" ".join(lines[:3])))
         raise ConfigError(
-            f"{what} cannot be sent to workers ({why}); give PerWorker(function), which makes it "
-            "in each worker"
+            f"{what} cannot be sent to workers ({why}); a model can be held by an actor, which all "
+            "workers ask: hold_model(factory) of swarm_ui.nodes"
         ) from error
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 from msgspec.structs import replace
 
@@ -29,41 +27,13 @@ from swarm_ui.rollout.episode import (
 )
 from swarm_ui.trace.records import Episode
 
-T_co = TypeVar("T_co", covariant=True)
-
 Acting = Policy | CollabGraph
 """Who acts: a policy, or a graph, which stands for its :class:`GraphPolicy`."""
 Attempt = Callable[..., Awaitable[Episode]]
-"""Plays one episode: ``await attempt(environment, task=..., seed=...)``."""
+"""Plays one episode: ``await attempt(environment, task=..., seed=...)``; sent to the workers."""
+OpenEnvironments = Callable[[], AbstractAsyncContextManager[MakeEnvironment]]
 OnEpisode = Callable[[int, int, Episode], None]
 """``(finished episodes, all episodes, the episode that just finished)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class PerWorker(Generic[T_co]):
-    """A value that each worker makes for itself, because it cannot be sent there::
-
-        PerWorker(lambda: GraphPolicy(CollabGraph.solo(LocalModel.load(path))))
-
-    A worker makes it at its first use, and keeps it until it is closed.
-    """
-
-    make: Callable[[], T_co | AbstractAsyncContextManager[T_co]]
-    """A function, or one whose result is entered with ``async with`` and left at the end. It is
-    sent to the workers."""
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Identifies the value in a worker; equal in all copies."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Work:
-    """How the episodes of a stream are played; it is sent to the workers."""
-
-    policy: Acting | PerWorker[Acting] | None = None
-    attempt: Attempt | None = None
-    """Plays an episode instead of a policy."""
-    intervention: Intervene | None = None
-    max_steps: int | None = None
 
 
 class WorkerLost(EnvironmentFault):
@@ -86,7 +56,7 @@ class Worker(Protocol):
         there is no room for it."""
         ...
 
-    async def play(self, job: Job, work: Work) -> Episode:
+    async def play(self, job: Job, attempt: Attempt) -> Episode:
         """Play one episode. Raises ``WorkerLost``, and what the episode raises."""
         ...
 
@@ -102,54 +72,45 @@ class LocalWorker:
     """
 
     def __init__(
-        self, make_environment: MakeEnvironment | PerWorker[MakeEnvironment], *, slots: int = 8
+        self, make_environment: MakeEnvironment | OpenEnvironments, *, slots: int = 8
     ) -> None:
         """
         Args:
             make_environment: called at most ``slots`` times, and once more after each fault; may
-                be a coroutine function.
+                be a coroutine function. If it gives a context manager, that is open until the
+                worker is closed, and gives the function that makes the environments.
             slots: episodes, and so environments, at the same time.
         """
         if slots < 1:
             raise ConfigError(f"LocalWorker: 'slots' must be at least 1, got {slots}")
-        if not isinstance(make_environment, PerWorker):
-            check_factory(make_environment)
+        check_factory(make_environment)
         self.slots = slots
-        self._make = make_environment
+        self._given = make_environment
+        self._make: MakeEnvironment | None = None
         self._free: list[Environment] = []
-        self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
+        self._opened, self._opening = AsyncExitStack(), asyncio.Lock()
 
     async def start(self) -> None:
         """There is nothing to start."""
 
-    async def play(self, job: Job, work: Work) -> Episode:
+    async def play(self, job: Job, attempt: Attempt) -> Episode:
         """Play one episode; see :class:`Worker`."""
-        attempt = work.attempt
-        if attempt is None:
-            attempt = partial(
-                rollout, policy=await self._own(work.policy), intervention=work.intervention,
-                max_steps=work.max_steps,
-            )  # fmt: skip
         episode = await self._try(job, attempt)
         return episode if episode.fault is None else await self._try(job, attempt)
 
     async def close(self) -> None:
-        """Close all environments and what :class:`PerWorker` made. Raises ``EnvironmentFault`` if
-        an environment could not be closed; all others are."""
-        stack, closing = self._stack, [environment.close() for environment in self._free]
-        self._free, self._made, self._stack = [], {}, AsyncExitStack()
+        """Close all environments. Raises ``EnvironmentFault`` if one could not be closed; all
+        others are."""
+        closing = [environment.close() for environment in self._free]
+        self._free, self._make = [], None
         ended = await asyncio.gather(*closing, return_exceptions=True)
-        await stack.aclose()
+        await self._opened.aclose()
         _raise_first(ended)
 
     async def _try(self, job: Job, attempt: Attempt) -> Episode:
         task, seed = job
         try:
-            if self._free:
-                environment = self._free.pop()
-            else:
-                made = (await self._own(self._make))()
-                environment = await made if inspect.isawaitable(made) else made
+            environment = self._free.pop() if self._free else await self._new()
         except EnvironmentFault as error:
             return Episode(environment="", task=task, seed=seed, fault=Failure.of(error))
         episode = None
@@ -164,17 +125,15 @@ class LocalWorker:
                 with contextlib.suppress(EnvironmentFault):
                     await environment.close()
 
-    async def _own(self, given: Any) -> Any:
-        """A value, which this worker makes at its first use if it cannot be sent."""
-        if not isinstance(given, PerWorker):
-            return given
-        async with self._making:
-            if given.key not in self._made:
-                made = given.make()
-                if isinstance(made, AbstractAsyncContextManager):
-                    made = await self._stack.enter_async_context(made)
-                self._made[given.key] = made
-        return self._made[given.key]
+    async def _new(self) -> Environment:
+        async with self._opening:
+            make: Any = self._make or self._given
+            made = make()
+            if isinstance(made, AbstractAsyncContextManager):
+                self._make = make = await self._opened.enter_async_context(made)
+                made = make()
+        environment: Environment = await made if inspect.isawaitable(made) else made
+        return environment
 
 
 class Rollouts:
@@ -210,7 +169,7 @@ class Rollouts:
 
     def stream(
         self,
-        policy: Acting | PerWorker[Acting],
+        policy: Acting,
         jobs: Iterable[Job],
         *,
         intervention: Intervene | None = None,
@@ -224,20 +183,15 @@ class Rollouts:
         after the episodes that were finished before. Raises ``ConfigError`` if there is no room for
         any worker.
         """
-        if not isinstance(policy, PerWorker):
-            as_policy(policy)
-        work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
-        return self._stream(work, jobs)
+        acting = as_policy(policy)
+        attempt = partial(rollout, policy=acting, intervention=intervention, max_steps=max_steps)
+        return self.play(attempt, jobs, name=acting.name)
 
-    def play(
-        self, attempt: Attempt, jobs: Iterable[Job]
+    async def play(
+        self, attempt: Attempt, jobs: Iterable[Job], *, name: str = ""
     ) -> AsyncGenerator[tuple[int, Episode], None]:
-        """Play jobs with a function of one's own instead of a policy; else as :meth:`stream`."""
-        return self._stream(Work(attempt=attempt), jobs)
-
-    async def _stream(
-        self, work: Work, jobs: Iterable[Job]
-    ) -> AsyncGenerator[tuple[int, Episode], None]:
+        """Play jobs with a function of one's own instead of a policy, whose ``name`` episodes get
+        that no worker could play; else as :meth:`stream`."""
         source, playing = enumerate(jobs), dict[asyncio.Task[Episode], int]()
         ended: asyncio.Queue[asyncio.Task[Episode]] = asyncio.Queue()
         self._begin()
@@ -246,7 +200,7 @@ class Rollouts:
                 for number, job in islice(source, self.concurrency - len(playing)):
                     if not (isinstance(job, tuple | list) and len(job) == 2):
                         raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-                    task = self._task(self._played(job, work))
+                    task = self._task(self._played(job, attempt, name))
                     playing[task] = number
                     task.add_done_callback(ended.put_nowait)
                 if not playing:
@@ -294,7 +248,7 @@ class Rollouts:
         else:
             self._free.put_nowait(worker)
 
-    async def _played(self, job: Job, work: Work) -> Episode:
+    async def _played(self, job: Job, attempt: Attempt, name: str) -> Episode:
         """The episode of a job. If its worker is lost, another one plays it again."""
         assert self._free is not None
         lost = 0
@@ -304,7 +258,7 @@ class Rollouts:
                 self._free.put_nowait(worker)  # for all others
                 raise worker
             try:
-                episode = await worker.play(job, work)
+                episode = await worker.play(job, attempt)
             except WorkerLost as loss:
                 self._task(self._offer(worker))
                 lost += loss.begun
@@ -320,8 +274,7 @@ class Rollouts:
             if episode.environment:
                 self._environment = episode.environment
                 return episode
-            named = getattr(work.policy, "name", "")
-            return replace(episode, environment=self._environment, policy=named)
+            return replace(episode, environment=self._environment, policy=name)
 
     def _task(self, doing: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(doing)
@@ -332,7 +285,7 @@ class Rollouts:
 
 async def rollout_many(
     environments: MakeEnvironment | Rollouts,
-    policy: Acting | PerWorker[Acting],
+    policy: Acting,
     jobs: Sequence[Job],
     *,
     concurrency: int = 8,

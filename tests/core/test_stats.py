@@ -101,16 +101,6 @@ def test_with_one_episode_a_template_it_is_the_plain_bootstrap() -> None:
     assert clustered == percentile_interval(sum(deltas) / 40, means, 40)
 
 
-def test_it_is_wider_where_the_episodes_of_a_template_agree() -> None:
-    rng = random.Random(2)
-    chances = [float(rng.random() < 0.5) for _ in range(20)]
-    agreeing = [Outcome(f"t{t}", k, v) for t, v in enumerate(chances) for k in range(10)]
-    mixed = [Outcome(f"t{k}", t, v) for t, v in enumerate(chances) for k in range(10)]
-    apart = [Outcome(f"t{t}/{o.template}", 0, o.value) for t, o in enumerate(agreeing)]
-    assert width(clustered_mean(agreeing)) > 2 * width(clustered_mean(apart))
-    assert width(clustered_mean(agreeing)) > 2 * width(clustered_mean(mixed))
-
-
 @pytest.mark.parametrize("spread", [0.0, 0.45])
 def test_clustered_intervals_cover_the_truth(spread: float) -> None:
     rng = random.Random(3)

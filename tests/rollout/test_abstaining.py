@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -21,12 +19,10 @@ from swarm_ui import (
 )
 from swarm_ui.action import Abstain
 from swarm_ui.agent_view import AgentView, Pane, View
-from swarm_ui.environments import Done, Episodic
 from swarm_ui.graph.shapes import debate
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.prompts import decision_chat
-from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.topology import Edge
 
 PASS = Abstain().json()
@@ -60,22 +56,6 @@ class SeesOrPasses(ScriptedModel):
                 return tap(element.index, element.text).json()
         heard = [h.action for h in request.decision.heard if h.action is not None]
         return heard[0].json() if heard else PASS
-
-
-class Page(Episodic):
-    """A world of one long page; pressing button 13 is what it is about."""
-
-    tasks = ("press",)
-    budget = 3
-
-    def begin(self, task: str, rng: random.Random) -> str:
-        return "press the right one"
-
-    def screen(self) -> Sequence[Element]:
-        return long_screen(16).elements
-
-    def act(self, action: Action, element: Element | None) -> Done | None:
-        return Done(reward=1.0) if action.index == 13 else None
 
 
 def team(
@@ -173,14 +153,3 @@ def test_a_pass_is_no_voice(
     assert vote.error == error and vote.abstains == (len(passed) == 4)
     if len(passed) == 4:
         assert trace.undecided is not None and "0 failed, 4 passed" in trace.undecided
-
-
-# -- episodes ----------------------------------------------------------------------------------
-
-
-def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:
-    page = Page()
-    graph = CollabGraph.collaborative(4, 1, model=SeesOrPasses(), edges=(), views="pane")
-    episode = asyncio.run(rollout(page, GraphPolicy(graph), task="press", seed=0))
-    assert episode.success is False and episode.fault is None
-    assert [str(r.executed and r.executed.action_type) for r in episode.steps] == ["wait"] * 3

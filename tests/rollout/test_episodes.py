@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -33,7 +32,7 @@ from swarm_ui import (
     write_jsonl,
 )
 from swarm_ui.nodes import AgentNode, MajorityVote
-from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
+from swarm_ui.rollout import LocalWorker, Rollouts, rollout
 
 
 class Counter:
@@ -248,25 +247,24 @@ def test_results_come_in_job_order_from_reused_environments() -> None:
     assert seconds < sum(e.seconds for e in episodes) / 2
 
 
-def test_a_policy_of_a_worker_is_made_once_and_ended_with_the_worker() -> None:
+def test_a_worker_opens_its_environments_once_until_it_is_closed() -> None:
     log: list[str] = []
 
     @asynccontextmanager
-    async def opened(name: str) -> AsyncIterator[GraphPolicy]:
-        log.append(f"made {name}")
-        yield clicker()
-        log.append(f"ended {name}")
+    async def opened() -> AsyncIterator[Callable[[], Environment]]:
+        log.append("opened")
+        yield Counter
+        log.append("closed")
 
     async def main() -> None:
-        first, second = (PerWorker(partial(opened, name)) for name in "ab")
-        async with Rollouts([LocalWorker(Counter)]) as rollouts:
-            for policy in (first, first, clicker(), second, first):
-                (episode,) = await rollout_many(rollouts, policy, [("count", 2)])
-                assert episode.success
-            assert log == ["made a", "made b"]
+        async with Rollouts([LocalWorker(opened)]) as rollouts:
+            for _ in range(2):
+                episodes = await rollout_many(rollouts, clicker(), [("count", 2)] * 3)
+                assert all(episode.success for episode in episodes)
+            assert log == ["opened"]
 
     in_virtual_time(main())
-    assert log == ["made a", "made b", "ended b", "ended a"]
+    assert log == ["opened", "closed"]
 
 
 def test_what_an_intervention_notes_is_in_the_episode_and_not_in_its_file(tmp_path: Path) -> None:

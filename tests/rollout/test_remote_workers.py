@@ -29,7 +29,6 @@ from mortal_worlds import (
 from swarm_ui import BudgetExceeded, CollabGraph, ConfigError, Episode, GraphPolicy
 from swarm_ui.rollout import (
     Job,
-    PerWorker,
     RayWorker,
     ray_rollouts,
     rollout_many,
@@ -176,16 +175,18 @@ class Held(GraphPolicy):
         raise TypeError("it holds a GPU")
 
 
-def test_what_cannot_be_sent_is_made_in_each_worker(tmp_path: Path) -> None:
+def test_environments_are_opened_in_each_worker_and_what_cannot_be_sent_is_told(
+    tmp_path: Path,
+) -> None:
     async def play(policy: object) -> list[Episode]:
-        world = PerWorker(partial(worlds_in, str(tmp_path)))
-        async with ray_rollouts(world, workers=1) as rollouts:
+        async with ray_rollouts(partial(worlds_in, str(tmp_path)), workers=1) as rollouts:
             return await rollout_many(rollouts, policy, jobs(1, 2))  # type: ignore[arg-type]
 
     held = Held(CollabGraph.solo(Spender()))  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"policy.*cannot be sent.*holds a GPU.*PerWorker"):
+    with pytest.raises(ConfigError, match=r"policy.*cannot be sent.*holds a GPU.*hold_model"):
         asyncio.run(play(held))
-    assert [e.policy for e in asyncio.run(play(PerWorker(clicker)))] == ["clicker", "clicker"]
+    assert all(episode.success for episode in asyncio.run(play(clicker())))
+    assert not list(tmp_path.glob("open-*"))
 
 
 def test_a_worker_with_another_version_does_not_play(

@@ -39,11 +39,3 @@ def test_episodes_cannot_be_drawn_from_no_tasks() -> None:
     with pytest.raises(ConfigError, match="and 0 seeds"):
         spread_jobs(("t",), 3, 0, range(0))
     assert spread_jobs((), 0, 0, range(9)) == []
-
-
-def test_a_graph_is_a_policy_and_other_objects_are_not() -> None:
-    (episode,) = asyncio.run(rollout_many(PhoneEnvironment, TEAM, JOBS, max_steps=1))
-    assert len(episode.steps) == 1 and episode.policy == TEAM.name
-    named: Any = "team"
-    with pytest.raises(ConfigError, match="expected a"):
-        asyncio.run(rollout_many(MADE, named, []))

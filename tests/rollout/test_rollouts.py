@@ -24,10 +24,10 @@ from swarm_ui import (
 )
 from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout import (
+    Attempt,
     Job,
     LocalWorker,
     Rollouts,
-    Work,
     WorkerLost,
     rollout_many,
 )
@@ -214,14 +214,14 @@ class Mortal(LocalWorker):
                 raise ConfigError("its machine is gone")
             self.alive = True
 
-    async def play(self, job: Job, work: Work) -> Episode:
+    async def play(self, job: Job, attempt: Attempt) -> Episode:
         if not self.alive:
             raise WorkerLost("it is being replaced", begun=False)
         if job[1] in self.deadly:
             self.deadly.remove(job[1])
             self.alive = False
             raise WorkerLost("killed")
-        return await super().play(job, work)
+        return await super().play(job, attempt)
 
 
 def played(*workers: Mortal, seeds: Sequence[int], losses: int = 3) -> list[Episode]:

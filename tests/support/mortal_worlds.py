@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -82,9 +83,10 @@ class MortalWorld:
         (self._folder / f"open-{os.getpid()}-{id(self)}").unlink(missing_ok=True)
 
 
-def worlds_in(folder: str) -> Callable[[], Environment]:
-    """A function that makes worlds."""
-    return partial(MortalWorld, folder)
+@asynccontextmanager
+async def worlds_in(folder: str) -> AsyncIterator[Callable[[], Environment]]:
+    """A function that makes worlds, while it is open."""
+    yield partial(MortalWorld, folder)
 
 
 class Spender:
