@@ -188,6 +188,16 @@ class Handset(Device):
         self.page = page
         self.covered = {path: kept for path, kept in covered.items() if path == stack[: len(path)]}
 
+    def open(
+        self, kind: str, of: str = "", row: int = 0, draft: Mapping[str, str] | None = None
+    ) -> None:
+        """Put a screen of the foreground app on top, with a form that is filled from ``draft``."""
+        self.show((*self.stack, Screen(self.stack[0].app, kind, of, row)), draft or {})
+
+    def switch(self, kind: str, of: str = "") -> None:
+        """Put a screen in place of those of the foreground app."""
+        self.show((Screen(self.stack[0].app, kind, of),))
+
     def launch(self, name: str) -> None:
         """Open an app at its first screen."""
         self.create_databases(self.apps[name])

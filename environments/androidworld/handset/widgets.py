@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
-from swarm_ui.environments.phone.effects import Back, Choose, Go
-from swarm_ui.environments.phone.state import Effect, Screen, Widget
+from swarm_ui.environments.phone.effects import Back, Choose
+from swarm_ui.environments.phone.state import Effect, Widget
 
 Does = Effect | Callable[[Handset], object]
 
@@ -54,18 +54,24 @@ def image(description: str) -> Widget:
     return Control("image", "", description=description)
 
 
-def show(app: str, kind: str, of: str = "") -> Effect:
-    """Put a screen in place of the app's screens."""
-    return Call(Handset.show, (Screen(app, kind, of),))
+def rows_or(none: str, rows: Sequence[Line]) -> Sequence[Line]:
+    """The rows of a list, or a text if there are none."""
+    return rows or [text_row(none)]
 
 
-def tab(text: str, active: bool, effect: Effect) -> Widget:
-    return Control("tab", text, checked=active, effect=effect)
+def go(kind: str, of: str = "", row: int = 0, draft: Mapping[str, str] | None = None) -> Effect:
+    """Put a screen of the app on top of the current one; see :meth:`Handset.open`."""
+    return Call(Handset.open, kind, of, row, draft)
 
 
-def tabs(app: str, kinds: Mapping[str, str], shown: str) -> Line:
+def tab(text: str, active: bool, kind: str, of: str = "") -> Widget:
+    """A tab that puts a screen in place of the app's screens."""
+    return Control("tab", text, checked=active, effect=Call(Handset.switch, kind, of))
+
+
+def tabs(kinds: Mapping[str, str], shown: str) -> Line:
     """A row of tabs, each with the kind of screen that it shows."""
-    return tuple(tab(text, kind == shown, show(app, kind)) for text, kind in kinds.items())
+    return tuple(tab(text, kind == shown, kind) for text, kind in kinds.items())
 
 
 def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
@@ -80,12 +86,6 @@ def options(handset: Handset, key: str, choices: Iterable[str], default: str) ->
     return [radio(choice, choice == chosen, Choose(key, choice)) for choice in choices]
 
 
-def dialog(title: str, question: str, yes: str, accept: Does, no: str = "Cancel") -> Page:
-    """A dialog: a question with two answers."""
-    answers = button(no, Back()), button(yes, accept)
-    return Page(title=title, rows=[Control("dialog", question), answers])
-
-
 def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
     """A list of choices. A tap fills a field of the form below and returns to the form."""
 
@@ -96,11 +96,14 @@ def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
     return Page(title=title, rows=[item(one, None, Call(choose, one)) for one in choices])
 
 
-def open_screen(
-    app: str, kind: str, of: str = "", *, row: int = 0, draft: Mapping[str, str] | None = None
-) -> Effect:
-    """Put a screen on top of the current one, with a form that is filled from ``draft``."""
-    return Go(Screen(app, kind, of, row), draft or {})
+def answers(accept: Does, yes: str = "OK", no: str = "Cancel") -> Line:
+    """The buttons that leave a form or a question, or accept it."""
+    return button(no, Back()), button(yes, accept)
+
+
+def delete_page(what: str, buttons: Line) -> Page:
+    """The question whether to delete something."""
+    return Page(title="Delete", rows=[Control("dialog", f"Delete {what}?"), buttons])
 
 
 def delete_record(database: Database, table: str, row: int, toast: str) -> Effect:

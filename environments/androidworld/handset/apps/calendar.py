@@ -7,7 +7,14 @@ from datetime import UTC, date, datetime, timedelta
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
-from swarm_ui.environments.androidworld.handset.handset import AppSpec, Control, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
+    Control,
+    Handset,
+    Line,
+    Page,
+)
 from swarm_ui.environments.phone.state import Screen, Widget
 
 APP = "simple calendar pro"
@@ -33,43 +40,43 @@ def _build(handset: Handset, screen: Screen) -> Page:
     match screen.kind:
         case "day":
             day = date.fromisoformat(screen.of)
-            rows = [_line(k, row) for k, row in _on(handset, day)] or [ui.text_row("No events")]
+            rows = ui.rows_or("No events", [_line(k, row) for k, row in _on(handset, day)])
             title = f"{day:%A}, {day:%B} {day.day} {day.year}"
             return Page(title=title, rows=rows, bottom=[_new_event(day)])
         case "detail":
-            return _event(handset, screen.row)
+            return _event(_events(handset)[screen.row], screen.row)
         case "delete":
-            title = _events(handset)[screen.row]["title"]
             yes = ui.delete_record(EVENTS, "events", screen.row, "Event deleted")
-            return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
+            title = _events(handset)[screen.row]["title"]
+            return ui.delete_page(title, ui.answers(yes, "Yes", "No"))
         case "form":
             return _form(handset)
         case "agenda":  # all events that have not ended, the earliest first
             ahead = [pair for pair in _events(handset).items() if pair[1]["end_ts"] >= handset.now]
             ahead.sort(key=lambda pair: (pair[1]["start_ts"], pair[0]))
-            rows = [_line(k, row, dated=True) for k, row in ahead]
-            return Page(title="Event list", rows=rows or [ui.text_row("No events")])
+            rows = ui.rows_or("No events", [_line(k, row, dated=True) for k, row in ahead])
+            return Page(title="Event list", rows=rows)
     shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
     return _month(handset, shown.replace(day=1))
 
 
 def _month(handset: Handset, first: date) -> Page:
     """A table of the days. The description of a day gives the number of its events."""
-    weeks: list[Line] = [tuple(ui.heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
+    weeks: list[Line] = [tuple(map(ui.heading, "SMTWTFS"))]
     for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
         weeks.append(tuple(_tile(handset, day, day.month == first.month) for day in week))
-    turn = (
-        ui.icon("Previous month", ui.show(APP, "list", f"{first - timedelta(days=1)}")),
-        ui.icon("Next month", ui.show(APP, "list", f"{first + timedelta(days=31)}")),
-        ui.button("List", ui.open_screen(APP, "agenda")),
-    )
+    turn = [
+        ui.icon(f"{way} month", Call(Handset.switch, "list", f"{first + timedelta(days)}"))
+        for way, days in (("Previous", -1), ("Next", 31))
+    ]
+    top = (*turn, ui.button("List", ui.go("agenda")))
     add = _new_event(handset.when().date())
-    return Page(title=f"{first:%B %Y}", rows=weeks, top=[turn], bottom=[add])
+    return Page(title=f"{first:%B %Y}", rows=weeks, top=[top], bottom=[add])
 
 
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
     events = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events" if inside else ""
-    show = ui.open_screen(APP, "day", day.isoformat())
+    show = ui.go("day", day.isoformat())
     return Control("cell", str(day.day), effect=show, description=events)
 
 
@@ -93,29 +100,26 @@ def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
     start, end = _moment(row["start_ts"]), _moment(row["end_ts"])
     span = f"{start:%H:%M} - {end:%H:%M}"
     parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row["location"]]
-    detail = ui.open_screen(APP, "detail", row=identity)
-    return ui.item(row["title"], " ".join(filter(None, parts)), detail)
+    return ui.item(row["title"], " ".join(filter(None, parts)), ui.go("detail", row=identity))
 
 
-def _event(handset: Handset, identity: int) -> Page:
-    row = _events(handset)[identity]
+def _event(row: Row, identity: int) -> Page:
     interval = row["repeat_interval"]
-    rows: list[Line] = [
-        ui.text_row(row["title"]),
-        ui.text_row("Location", row["location"] or ""),
-        ui.text_row("Description", row["description"] or ""),
-        ui.text_row("Start", f"{_moment(row['start_ts']):%a %Y-%m-%d %H:%M}"),
-        ui.text_row("End", f"{_moment(row['end_ts']):%a %Y-%m-%d %H:%M}"),
-        ui.text_row("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
-    ]
-    delete = ui.button("Delete", ui.open_screen(APP, "delete", row=identity))
+    said = {
+        "Location": row["location"] or "",
+        "Description": row["description"] or "",
+        "Start": f"{_moment(row['start_ts']):%a %Y-%m-%d %H:%M}",
+        "End": f"{_moment(row['end_ts']):%a %Y-%m-%d %H:%M}",
+        "Repetition": next((k for k, v in REPEATS.items() if v == interval), "Other"),
+    }
+    rows = [ui.text_row(row["title"]), *(ui.text_row(*pair) for pair in said.items())]
+    delete = ui.button("Delete", ui.go("delete", row=identity))
     return Page(title="Event", rows=rows, bottom=[delete])
 
 
 def _new_event(day: date) -> Widget:
     days = dict.fromkeys(("start day", "end day"), day.isoformat())
-    draft = {**days, "start": "16:00", "end": "17:00"}
-    return ui.icon("New Event", ui.open_screen(APP, "form", draft=draft))
+    return ui.icon("New Event", ui.go("form", draft={**days, "start": "16:00", "end": "17:00"}))
 
 
 def _form(handset: Handset) -> Page:
@@ -134,9 +138,7 @@ def _save(handset: Handset) -> str:
     draft = handset.draft
     try:
         start, end = (
-            datetime.fromisoformat(f"{draft[f'{k} day'].strip()} {draft[k].strip()}").replace(
-                tzinfo=UTC
-            )
+            datetime.fromisoformat(f"{draft[f'{k} day'].strip()} {draft[k].strip()}Z")
             for k in ("start", "end")
         )
     except ValueError:

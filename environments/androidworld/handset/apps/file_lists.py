@@ -9,16 +9,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, name, parent
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
-from swarm_ui.environments.phone.effects import Back
 from swarm_ui.environments.phone.state import Screen, Widget
 
 
 class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     """The file screens of an app. ``Screen.of`` is the path of the folder."""
 
-    app: str
     root: str
     """Folder in which the choice of a target begins."""
     title: str
@@ -27,80 +25,56 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     """Suffixes of the shown files. Empty: all files."""
     open: Callable[[Handset, str], object] = lambda handset, path: "No app shows this file"
     """Called with the handset and a file's path. A text is shown as a toast."""
-    bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
+    bottom: Callable[[str], list[Line]] = lambda folder: []
     home: Callable[[Handset], Page] | None = None
     """The first screen; ``None``: the root."""
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        """The page of a file screen: the list, a dialog or form about ticked files, or the choice
-        of a target folder."""
+        """The list of a folder, the choice of a target folder, or a dialog about ticked files."""
+        folder, picked, top = screen.of or self.root, handset.picked, list[Line]()
+        title = self.title if folder == self.root else name(folder)
         if screen.kind == "delete":
-            count = len(handset.picked)
-            what = name(min(handset.picked)) if count == 1 else f"{count} items"
-            return ui.dialog("Delete", f"Delete {what}?", "OK", _delete)
+            what = name(min(picked)) if len(picked) == 1 else f"{len(picked)} items"
+            return ui.delete_page(what, ui.answers(_delete))
         if screen.kind == "rename":
-            buttons = ui.button("Cancel", Back()), ui.button("OK", Call(_rename, screen.of))
+            buttons = ui.answers(Call(_rename, folder))
             return Page(title="Rename", rows=[ui.field(handset, "Name", "name"), buttons])
+        children = handset.files.children(folder)
+        folders = list(filter(handset.files.is_folder, children))
         if screen.kind in ("move", "copy"):
-            return self._target(handset, screen)
+            rows = [ui.item(name(path), "Folder", ui.go(screen.kind, path)) for path in folders]
+            take = Call(_put, screen.kind, folder)
+            here = ui.button(f"{screen.kind.capitalize()} here", take)
+            return Page(title=title, rows=rows, bottom=[here])
         if self.home is not None and not screen.of:
             return self.home(handset)
-        return self._listing(handset, screen.of or self.root)
-
-    def _listing(self, handset: Handset, folder: str) -> Page:
-        rows = [self._row(handset, path) for path in self._shown(handset, folder)]
-        bottom = [] if handset.picked else self.bottom(handset, folder)
+        files = filter(handset.files.is_file, children)
+        shown = [*folders, *(path for path in files if path.endswith(self.suffixes or ""))]
+        if picked:
+            delete = ui.button("Delete", ui.go("delete"))
+            buttons = [delete, ui.button("Select all", Call(_pick_all, shown))]
+            if len(picked) == 1:
+                draft = {"name": name(min(picked))}
+                buttons.append(ui.button("Rename", ui.go("rename", folder, draft=draft)))
+            below = self.root if folder.startswith(self.root) else folder
+            put = [ui.button(kind.capitalize(), ui.go(kind, below)) for kind in ("move", "copy")]
+            top = [ui.text_row(f"{len(picked)} selected"), tuple(buttons), tuple(put)]
         return Page(
-            title=self._title(folder),
-            rows=rows or [ui.text_row("No items")],
-            top=self._bar(handset, folder),
-            bottom=bottom,
+            title=title,
+            rows=ui.rows_or("No items", [self._row(handset, path) for path in shown]),
+            top=top,
+            bottom=[] if picked else self.bottom(folder),
         )
-
-    def _title(self, folder: str) -> str:
-        return self.title if folder == self.root else name(folder)
-
-    def _shown(self, handset: Handset, folder: str) -> list[str]:
-        """The paths in a folder that the list shows: folders first, then files."""
-        paths = handset.files.children(folder)
-        files = [path for path in paths if handset.files.is_file(path)]
-        shown = [path for path in files if path.endswith(self.suffixes or "")]
-        return [*filter(handset.files.is_folder, paths), *shown]
 
     def _row(self, handset: Handset, path: str) -> Widget:
         pick = Call(_pick, path)
         if handset.picked:
             return ui.checkbox(name(path), path in handset.picked, pick)
         entry = handset.files.entries[path]
-        when = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m-%d %H:%M}"
         if entry.data is None:
-            return ui.item(name(path), "Folder", ui.open_screen(self.app, "list", path), pick)
+            return ui.item(name(path), "Folder", ui.go("list", path), pick)
+        when = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m-%d %H:%M}"
         return ui.item(name(path), when, Call(self.open, path), pick)
-
-    def _bar(self, handset: Handset, folder: str) -> list[Line]:
-        """Buttons for the ticked files."""
-        count = len(handset.picked)
-        if not count:
-            return []
-        below = self.root if folder.startswith(self.root) else folder
-        draft = {"name": name(min(handset.picked))}
-        rename = ui.button("Rename", ui.open_screen(self.app, "rename", folder, draft=draft))
-        delete = ui.button("Delete", ui.open_screen(self.app, "delete"))
-        every = ui.button("Select all", Call(_pick_all, self._shown(handset, folder)))
-        move = ui.button("Move", ui.open_screen(self.app, "move", below))
-        copy = ui.button("Copy", ui.open_screen(self.app, "copy", below))
-        first = (delete, every, rename) if count == 1 else (delete, every)
-        return [ui.text_row(f"{count} selected"), first, (move, copy)]
-
-    def _target(self, handset: Handset, screen: Screen) -> Page:
-        """The page on which a target folder is chosen: its subfolders, and a button to take it."""
-        folder = screen.of
-        rows = [
-            ui.item(name(path), "Folder", ui.open_screen(self.app, screen.kind, path))
-            for path in filter(handset.files.is_folder, handset.files.children(folder))
-        ]
-        take = ui.button(f"{screen.kind.capitalize()} here", Call(_put, screen.kind, folder))
-        return Page(title=self._title(folder), rows=rows, bottom=[take])
 
 
 def _pick(handset: Handset, path: str) -> None:
@@ -153,42 +127,29 @@ def _put(handset: Handset, kind: str, to: str) -> str:
 # -- Files and Simple Gallery ----------------------------------------------------------------------
 
 PICTURES = (".jpg", ".jpeg", ".png", ".svg", ".gif", ".mp4")
-
-
 DEVICE = "sdk_gphone_x86_64"
 
 
 def _storage(handset: Handset) -> Page:
-    downloads = ui.open_screen("files", "list", f"{SHARED}/Download")
-    storage = ui.open_screen("files", "list", SHARED)
-    rows = [ui.item(DEVICE, "Storage", storage), ui.item("Downloads", "Folder", downloads)]
-    return Page(title="Files", rows=rows)
+    downloads = ui.item("Downloads", "Folder", ui.go("list", f"{SHARED}/Download"))
+    return Page(title="Files", rows=[ui.item(DEVICE, "Storage", ui.go("list", SHARED)), downloads])
 
 
 def _picture_folders(handset: Handset) -> Page:
-    folders = {
-        path.rpartition("/")[0]
-        for path in handset.files.entries
-        if path.startswith(SHARED + "/") and path.endswith(PICTURES)
-    }
-    rows = [
-        ui.item(name(path), "Folder", ui.open_screen("simple gallery pro", "list", path))
-        for path in sorted(folders)
-    ]
-    return Page(title="Gallery", rows=rows or [ui.text_row("No media files have been found.")])
+    shared = (path for path in handset.files.entries if path.startswith(SHARED + "/"))
+    folders = sorted({parent(path) for path in shared if path.endswith(PICTURES)})
+    rows = [ui.item(name(path), "Folder", ui.go("list", path)) for path in folders]
+    return Page(title="Gallery", rows=ui.rows_or("No media files have been found.", rows))
 
 
 FILES = AppSpec(
     "files", "com.google.android.documentsui", "com.android.documentsui.files.FilesActivity",
-    FileBrowser(app="files", root=SHARED, title=DEVICE, home=_storage).page,
+    FileBrowser(root=SHARED, title=DEVICE, home=_storage).page,
 )  # fmt: skip
 GALLERY = AppSpec(
     "simple gallery pro", "com.simplemobiletools.gallery.pro",
     "com.simplemobiletools.gallery.pro.activities.MainActivity",
-    FileBrowser(
-        app="simple gallery pro", root=SHARED, title="Internal", suffixes=PICTURES,
-        home=_picture_folders,
-    ).page,
+    FileBrowser(root=SHARED, title="Internal", suffixes=PICTURES, home=_picture_folders).page,
 )  # fmt: skip
 
 
@@ -199,18 +160,15 @@ KINDS = {"Markdown (.md)": ".md", "Plain text (.txt)": ".txt", "No extension": "
 
 
 def _open_note(handset: Handset, path: str) -> None:
-    text = handset.files.read(path).decode("utf-8", "replace")
-    handset.show((*handset.stack, Screen("markor", "edit", path)), {"text": text})
+    handset.open("edit", path, draft={"text": handset.files.read(path).decode("utf-8", "replace")})
 
 
-def _bottom(handset: Handset, folder: str) -> list[Line]:
-    create = ui.open_screen("markor", "create", folder, draft={"kind": next(iter(KINDS))})
+def _new_document(folder: str) -> list[Line]:
+    create = ui.go("create", folder, draft={"kind": next(iter(KINDS))})
     return [ui.icon("Create a new file or folder", create)]
 
 
-NOTE_BROWSER = FileBrowser(
-    app="markor", root=NOTES, title="Markor", open=_open_note, bottom=_bottom
-)
+NOTE_BROWSER = FileBrowser(root=NOTES, title="Markor", open=_open_note, bottom=_new_document)
 
 
 def _markor(handset: Handset, screen: Screen) -> Page:
@@ -219,13 +177,10 @@ def _markor(handset: Handset, screen: Screen) -> Page:
         return Page(title=name(screen.of), rows=[text], top=[ui.icon("Save", _save_note)])
     if screen.kind == "create":
         kinds = ui.options(handset, "kind", KINDS, next(iter(KINDS)))
-        buttons = (
-            ui.button("Folder", Call(_create_note, screen.of, True)),
-            ui.button("Cancel", Back()),
-            ui.button("OK", Call(_create_note, screen.of, False)),
-        )
-        name_field = ui.field(handset, "Name", "name")
-        return Page(title="Create new document", rows=[name_field, *kinds, buttons])
+        folder = ui.button("Folder", Call(_create_note, screen.of, True))
+        buttons = (folder, *ui.answers(Call(_create_note, screen.of, False)))
+        rows = [ui.field(handset, "Name", "name"), *kinds, buttons]
+        return Page(title="Create new document", rows=rows)
     return NOTE_BROWSER.page(handset, screen)
 
 

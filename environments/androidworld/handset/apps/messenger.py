@@ -30,23 +30,22 @@ def digits(number: str) -> str:
 
 
 def _contacts(handset: Handset, screen: Screen) -> Page:
-    match screen.kind:
-        case "form":
-            return _form(handset)
-        case "label":
-            return ui.choice_page("Select label", "label", LABELS)
-        case "detail":
-            record = PEOPLE.rows(handset, "people")[screen.row]
-            rows = [ui.text_row(record["phone"], record["label"])]
-            rows += [ui.text_row(record["email"], "Email")] if record["email"] else []
-            return Page(title=record["name"], rows=rows)
-    people = PEOPLE.rows(handset, "people").items()
+    if screen.kind == "form":
+        return _form(handset)
+    if screen.kind == "label":
+        return ui.choice_page("Select label", "label", LABELS)
+    people = PEOPLE.rows(handset, "people")
+    if screen.kind == "detail":
+        record = people[screen.row]
+        said = ((record["phone"], record["label"]), (record["email"], "Email"))
+        rows = [ui.text_row(*pair) for pair in said[: 2 if record["email"] else 1]]
+        return Page(title=record["name"], rows=rows)
     rows = [
-        ui.item(row["name"], None, ui.open_screen("contacts", "detail", row=key))
-        for key, row in sorted(people, key=lambda pair: pair[1]["name"].casefold())
+        ui.item(row["name"], None, ui.go("detail", row=key))
+        for key, row in sorted(people.items(), key=lambda pair: pair[1]["name"].casefold())
     ]
-    add = ui.icon("Create contact", ui.open_screen("contacts", "form", draft={"label": "Mobile"}))
-    return Page(title="Contacts", rows=rows or [ui.text_row("No contacts")], bottom=[add])
+    add = ui.icon("Create contact", ui.go("form", draft={"label": "Mobile"}))
+    return Page(title="Contacts", rows=ui.rows_or("No contacts", rows), bottom=[add])
 
 
 def _form(handset: Handset) -> Page:
@@ -55,7 +54,7 @@ def _form(handset: Handset) -> Page:
         ui.field(handset, "First name", "first"),
         ui.field(handset, "Last name", "last"),
         ui.field(handset, "Phone", "phone"),
-        ui.button(label, ui.open_screen("contacts", "label"), f"{label} Phone"),
+        ui.button(label, ui.go("label"), f"{label} Phone"),
         ui.field(handset, "Email", "email"),
     ]
     return Page(title="Create contact", rows=rows, top=[ui.button("Save", _save)])
@@ -69,8 +68,8 @@ def _save(handset: Handset) -> str:
         return "Nothing to save"
     email, label = draft.get("email", "").strip(), draft.get("label", "Mobile")
     record = {"name": name or phone, "phone": phone, "email": email, "label": label}
-    identity = PEOPLE.insert(handset, "people", record)
-    handset.show((*handset.stack[:-1], Screen("contacts", "detail", "", identity)))
+    handset.back()
+    handset.open("detail", row=PEOPLE.insert(handset, "people", record))
     return "Contact saved"
 
 
@@ -78,7 +77,7 @@ def _insert(handset: Handset, intent: Intent) -> None:
     first, _, last = intent.extras.get("name", "").partition(" ")
     draft = {"first": first, "last": last, "phone": intent.extras.get("phone", "")}
     handset.launch("contacts")
-    handset.show((*handset.stack, Screen("contacts", "form")), {**draft, "label": "Mobile"})
+    handset.open("form", draft={**draft, "label": "Mobile"})
 
 
 CONTACTS = AppSpec(
@@ -132,16 +131,15 @@ def newest(handset: Handset) -> list[Row]:
 
 
 def _messages(handset: Handset, screen: Screen) -> Page:
-    if screen.kind in ("new", "thread"):
-        return _new(handset) if screen.kind == "new" else _thread(handset, screen.of)
+    if screen.kind == "new":
+        return _new(handset)
+    if screen.kind == "thread":
+        return _thread(handset, screen.of)
     latest: dict[str, str] = {}
     for row in newest(handset):
         latest.setdefault(row["address"], row["body"])
-    rows = [
-        ui.item(name_of(handset, n), body, ui.open_screen(MESSAGES, "thread", n))
-        for n, body in latest.items()
-    ]
-    add = ui.icon("New conversation", ui.open_screen(MESSAGES, "new"))
+    rows = [ui.item(name_of(handset, n), body, ui.go("thread", n)) for n, body in latest.items()]
+    add = ui.icon("New conversation", ui.go("new"))
     return Page(title="Messages", rows=rows, bottom=[add])
 
 
@@ -158,7 +156,8 @@ def _new(handset: Handset) -> Page:
 
 
 def _open(handset: Handset, number: str) -> None:
-    handset.show((*handset.stack[:-1], Screen(MESSAGES, "thread", number)))
+    handset.back()
+    handset.open("thread", number)
 
 
 def _thread(handset: Handset, number: str) -> Page:
@@ -185,8 +184,7 @@ def _send(handset: Handset, number: str) -> str:
 def _send_to(handset: Handset, intent: Intent) -> None:
     number = digits(intent.data.partition(":")[2])
     handset.launch(MESSAGES)
-    body = intent.extras.get("sms_body", "")
-    handset.show((*handset.stack, Screen(MESSAGES, "thread", number)), {"text": body})
+    handset.open("thread", number, draft={"text": intent.extras.get("sms_body", "")})
 
 
 MESSENGER = AppSpec(

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.databases import Database, table
-from swarm_ui.environments.androidworld.handset.file_system import SHARED
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, parent
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen
 
@@ -51,25 +51,27 @@ def _plain(name: str) -> str:
 def _build(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "place":
         return _place(screen.of)
-    route = screen.kind == "route"
-    choose: Line = ui.field(handset, "Search", "search")
-    rows: list[Line] = [
-        ui.item(name, f"{lat:.5f}, {lon:.5f}",
-                Call(_append, name) if route else ui.open_screen(APP, "place", name))
-        for name, (lat, lon) in find(handset.draft.get("search", "")).items()
-    ]  # fmt: skip
+    route, found = screen.kind == "route", find(handset.draft.get("search", ""))
+    search = ui.field(handset, "Search", "search")
+    rows = [
+        ui.item(name, _said(*at), Call(_append, name) if route else ui.go("place", name))
+        for name, at in found.items()
+    ]
     if route:
-        points = [ui.text_row(point) for point in _points(handset)]
+        rows = [*map(ui.text_row, _points(handset)), *rows]
         save: Line = (ui.field(handset, "Track name", "name"), ui.button("Save", _save))
-        return Page(title="Plan a route", rows=[*points, *rows], top=[choose], bottom=[save])
-    menu = ui.button("Plan a route", ui.open_screen(APP, "route"))
-    return Page(title="Map", rows=rows or [ui.image("Map")], top=[choose], bottom=[menu])
+        return Page(title="Plan a route", rows=rows, top=[search], bottom=[save])
+    menu = ui.button("Plan a route", ui.go("route"))
+    return Page(title="Map", rows=rows or [ui.image("Map")], top=[search], bottom=[menu])
+
+
+def _said(lat: float, lon: float) -> str:
+    return f"{lat:.5f}, {lon:.5f}"
 
 
 def _place(name: str) -> Page:
-    lat, lon = find(name)[name]
     rows = [
-        ui.text_row(name, f"{lat:.5f}, {lon:.5f}"),
+        ui.text_row(name, _said(*find(name)[name])),
         ui.button("Add favorite", Call(_add_favorite, name)),
         ui.button("Add marker", Call(_add_marker, name)),
     ]
@@ -86,7 +88,7 @@ def _point(above: ET.Element, tag: str, place: str) -> ET.Element:
 
 
 def _write(handset: Handset, path: str, tree: ET.Element) -> None:
-    handset.files.make(path.rpartition("/")[0])
+    handset.files.make(parent(path))
     handset.files.write(path, ET.tostring(tree, "utf-8"))
 
 

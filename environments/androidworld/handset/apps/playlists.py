@@ -5,7 +5,7 @@ On the screens that add files, ``Screen.of`` holds the paths of the files, one o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -20,7 +20,8 @@ from swarm_ui.environments.phone.state import Screen, Widget
 class Playlists(msgspec.Struct, frozen=True, kw_only=True):
     """The screens with the playlists of an app, and those that add files to a playlist."""
 
-    app: str
+    tabs: Mapping[str, str]
+    """The tabs below the playlists, with their kinds of screens."""
     database: Database
     lists: str
     """Table of the playlists."""
@@ -38,41 +39,39 @@ class Playlists(msgspec.Struct, frozen=True, kw_only=True):
     """Further rows below a playlist with this identity."""
 
     def page(self, handset: Handset, screen: Screen) -> Page:
+        if screen.kind == "create":
+            typed = ui.field(handset, "Playlist name", "name")
+            create = ui.button("Create", Call(self._create, screen.of))
+            return Page(title="New playlist", rows=[typed, create])
         found = self.database.rows(handset, self.lists)
+        if screen.kind == "playlist":
+            title, entries = found[screen.row][self.title], self.files(handset, screen.row)
+            rows = [ui.text_row(self.name(handset, entry)) for entry in entries]
+            bottom = self.bottom(screen.row)
+            return Page(title=title, rows=ui.rows_or("No files", rows), bottom=bottom)
         lists = sorted((row[self.title], key) for key, row in found.items())
         if screen.kind == "add":
-            new = ui.item("New playlist", None, ui.open_screen(self.app, "create", screen.of))
             rows = [ui.item(one, None, Call(self._add, screen.of, k)) for one, k in lists]
+            new = ui.item("New playlist", None, ui.go("create", screen.of))
             return Page(title="Add to playlist", rows=[new, *rows])
-        if screen.kind == "create":
-            name = ui.field(handset, "Playlist name", "name")
-            create = ui.button("Create", Call(self._create, screen.of))
-            return Page(title="New playlist", rows=[name, create])
-        if screen.kind == "playlist":
-            return self._playlist(handset, screen.row, found[screen.row][self.title])
         rows = [
-            ui.item(one, f"{len(self.files(handset, k))} files",
-                    ui.open_screen(self.app, "playlist", row=k))
+            ui.item(one, f"{len(self.files(handset, k))} files", ui.go("playlist", row=k))
             for one, k in lists
-        ]  # fmt: skip
-        return Page(title="Playlists", rows=rows or [ui.text_row("No playlists")])
+        ]
+        tabs = ui.tabs(self.tabs, screen.kind)
+        return Page(title="Playlists", rows=ui.rows_or("No playlists", rows), bottom=[tabs])
 
     def files(self, handset: Handset, row: int) -> list[Row]:
         """The entries of a playlist, in its order."""
         entries = self.database.rows(handset, self.entries).values()
         return [entry for entry in entries if entry[self.owner] == row]
 
-    def _playlist(self, handset: Handset, row: int, title: str) -> Page:
-        rows = [ui.text_row(self.name(handset, entry)) for entry in self.files(handset, row)]
-        return Page(title=title, rows=rows or [ui.text_row("No files")], bottom=self.bottom(row))
-
     def _create(self, handset: Handset, paths: str) -> str:
         typed = ui.typed_file_name(handset)
         if not typed:
             return "Invalid name"
-        return self._add(
-            handset, paths, self.database.insert(handset, self.lists, {self.title: typed})
-        )
+        row = self.database.insert(handset, self.lists, {self.title: typed})
+        return self._add(handset, paths, row)
 
     def _add(self, handset: Handset, paths: str, row: int) -> str:
         """Add files and return to the list of all files."""
@@ -115,13 +114,13 @@ def milliseconds(data: bytes) -> int:
     return round(int.from_bytes(head[at + 8 : at + 12]) * samples * 1000 / hertz)
 
 
-def _length(song: Row) -> str:
-    return f"{_seconds(song) // 60}:{_seconds(song) % 60:02d}"
-
-
 def _seconds(song: Row) -> int:
     seconds: int = round(song["duration"] / 1000)
     return seconds
+
+
+def _length(song: Row) -> str:
+    return "{}:{:02d}".format(*divmod(_seconds(song), 60))
 
 
 def _song(handset: Handset, path: str) -> Row:
@@ -140,7 +139,7 @@ def _save(handset: Handset, row: int) -> str:
 
 
 SONG_LISTS = Playlists(
-    app="retro music",
+    tabs=SONG_TABS,
     database=PLAYLISTS,
     lists="PlaylistEntity",
     title="playlist_name",
@@ -153,24 +152,28 @@ SONG_LISTS = Playlists(
 
 
 def _retro(handset: Handset, screen: Screen) -> Page:
-    tabs = ui.tabs("retro music", SONG_TABS, screen.kind)
-    if screen.kind == "list":
-        paths = filter(lambda path: path.endswith(".mp3"), handset.files.walk(f"{SHARED}/Music"))
-        rows = [_row(handset, path) for path in sorted(paths, key=name)]
-        return _page("Songs", rows, [tabs], _bar(handset))
-    if screen.kind == "playlists":
-        return _page("Playlists", SONG_LISTS.page(handset, screen).rows, [tabs])
+    tabs = ui.tabs(SONG_TABS, screen.kind)
     if screen.kind == "queue":
         songs = QUEUE.rows(handset, "playing_queue").values()
-        rows = [ui.text_row(song["title"], _length(song)) for song in songs]
-        return _page("Playing queue", rows, [tabs])
-    return SONG_LISTS.page(handset, screen)
+        rows = ui.rows_or("Nothing here", [ui.text_row(s["title"], _length(s)) for s in songs])
+        return Page(title="Playing queue", rows=rows, bottom=[tabs])
+    if screen.kind != "list":
+        return SONG_LISTS.page(handset, screen)
+    picked, top = _picked(handset), list[Line]()
+    if picked:
+        add = ui.button("Add to playlist", ui.go("add", "\n".join(picked)))
+        queue = ui.button("Add to playing queue", _enqueue)
+        top = [ui.text_row(f"{len(picked)} selected"), (queue, add)]
+    paths = filter(lambda path: path.endswith(".mp3"), handset.files.walk(f"{SHARED}/Music"))
+    songs = [_row(_song(handset, path), picked) for path in sorted(paths, key=name)]
+    return Page(title="Songs", rows=ui.rows_or("Nothing here", songs), top=top, bottom=[tabs])
 
 
-def _page(
-    title: str, rows: Sequence[Line], bottom: Sequence[Line], top: Sequence[Line] = ()
-) -> Page:
-    return Page(title=title, rows=rows or [ui.text_row("Nothing here")], top=top, bottom=bottom)
+def _row(song: Row, picked: list[str]) -> Widget:
+    pick = Call(_pick, song["data"])
+    if picked:
+        return ui.checkbox(song["title"], song["data"] in picked, pick)
+    return ui.item(song["title"], _length(song), pick, pick)
 
 
 def _picked(handset: Handset) -> list[str]:
@@ -178,28 +181,10 @@ def _picked(handset: Handset) -> list[str]:
     return list(filter(None, handset.draft.get("picked", "").split("\n")))
 
 
-def _row(handset: Handset, path: str) -> Widget:
-    song, picked = _song(handset, path), _picked(handset)
-    pick = Call(_pick, path)
-    if picked:
-        return ui.checkbox(song["title"], path in picked, pick)
-    return ui.item(song["title"], _length(song), pick, pick)
-
-
 def _pick(handset: Handset, path: str) -> None:
     picked = _picked(handset)
     left = [one for one in picked if one != path]
     handset.draft = {"picked": "\n".join(left if path in picked else [*picked, path])}
-
-
-def _bar(handset: Handset) -> list[Line]:
-    """Buttons for the ticked songs."""
-    picked = _picked(handset)
-    if not picked:
-        return []
-    queue = ui.button("Add to playing queue", _enqueue)
-    add = ui.button("Add to playlist", ui.open_screen("retro music", "add", "\n".join(picked)))
-    return [ui.text_row(f"{len(picked)} selected"), (queue, add)]
 
 
 def _enqueue(handset: Handset) -> str:
@@ -234,12 +219,8 @@ def _video_entry(handset: Handset, path: str, place: int) -> Row:
     return {"media_id": row, "position": place}
 
 
-def _open_video(handset: Handset, path: str) -> None:
-    handset.show((*handset.stack, Screen("vlc", "video", path)))
-
-
 VIDEO_LISTS = Playlists(
-    app="vlc",
+    tabs=VIDEO_TABS,
     database=LIBRARY,
     lists="Playlist",
     title="name",
@@ -249,23 +230,19 @@ VIDEO_LISTS = Playlists(
     name=lambda handset, entry: LIBRARY.rows(handset, "Media")[entry["media_id"]]["filename"],
 )
 BROWSER = FileBrowser(
-    app="vlc",
     root=SHARED,
     title="Internal memory",
     suffixes=(".mp4",),
-    open=_open_video,
-    bottom=lambda handset, folder: [ui.tabs("vlc", VIDEO_TABS, "list")],
+    open=lambda handset, path: handset.open("video", path),
+    bottom=lambda folder: [ui.tabs(VIDEO_TABS, "list")],
 )
 
 
 def _vlc(handset: Handset, screen: Screen) -> Page:
-    if screen.kind in ("add", "create", "playlist"):
+    if screen.kind in ("add", "create", "playlist", "playlists"):
         return VIDEO_LISTS.page(handset, screen)
-    if screen.kind == "playlists":
-        lists = VIDEO_LISTS.page(handset, screen)
-        return msgspec.structs.replace(lists, bottom=[ui.tabs("vlc", VIDEO_TABS, "playlists")])
     if screen.kind == "video":
-        add = ui.button("Add to playlist", ui.open_screen("vlc", "add", screen.of))
+        add = ui.button("Add to playlist", ui.go("add", screen.of))
         return Page(title=name(screen.of), rows=[ui.image(name(screen.of))], bottom=[add])
     return BROWSER.page(handset, screen)
 

@@ -21,7 +21,6 @@ from swarm_ui.environments.phone.state import Screen
 class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     """The screens of an app that keeps records of one kind."""
 
-    app: str
     title: str
     database: Database
     table: str
@@ -33,76 +32,63 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     sort_key: Callable[[Row], str | int]
     choices: Mapping[str, tuple[str, ...]] = {}
     """The values of fields to choose from; stored is their position, counted from 1."""
-    parse: Mapping[str, Callable[[str], object]] = {}
-    """What is stored of typed fields; raises ``ValueError`` if a text is not right."""
+    amounts: tuple[str, ...] = ()
+    """Fields with amounts of money; stored are the cents."""
     add: str = ""
     """Text of the button that opens an empty form. Empty: records cannot be added by hand."""
-    on_insert: Callable[[Handset], Row] = lambda handset: {}
-    """Further columns of a new record."""
-    detail: Callable[[Row], list[tuple[str, str]]] | None = None
-    """Labels and values that the record's screen shows. ``None`` shows every field."""
+    times: tuple[str, ...] = ()
+    """Columns with the time at which a record was made, in milliseconds."""
     group: str = ""
     """Column that a record shares with the others of its list. ``Screen.of`` is its value."""
 
-    def spec(self, package: str, activity: str) -> AppSpec:
+    def spec(self, app: str, package: str, activity: str) -> AppSpec:
         """The app with these screens."""
-        return AppSpec(self.app, package, activity, self.page, (self.database,))
+        return AppSpec(app, package, activity, self.page, (self.database,))
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        match screen.kind:
-            case "form":
-                return self._form(handset)
-            case "choose":
-                return ui.choice_page(self.fields[screen.of], screen.of, self.choices[screen.of])
-            case "detail":
-                return self._detail(self._records(handset)[screen.row], screen.row)
-            case "delete":
-                name = self._records(handset)[screen.row][next(iter(self.fields))]
-                delete = ui.delete_record(self.database, self.table, screen.row, "Deleted")
-                return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
-        return self._list(handset, screen.of)
-
-    def _records(self, handset: Handset) -> dict[int, Row]:
-        return self.database.rows(handset, self.table)
+        if screen.kind == "form":
+            return self._form(handset)
+        if screen.kind == "choose":
+            return ui.choice_page(self.fields[screen.of], screen.of, self.choices[screen.of])
+        if screen.kind not in ("detail", "delete"):
+            return self._list(handset, screen.of)
+        record = self.database.rows(handset, self.table)[screen.row]
+        first, *others = self.fields
+        if screen.kind == "delete":
+            delete = ui.delete_record(self.database, self.table, screen.row, "Deleted")
+            return ui.delete_page(record[first], ui.answers(delete, "Delete"))
+        rows = [ui.text_row(self._said(record, first))]
+        rows += [ui.text_row(self.fields[key], self._said(record, key)) for key in others]
+        delete = ui.button("Delete", ui.go("delete", row=screen.row))
+        return Page(title=self.title, rows=rows, bottom=[delete])
 
     def _list(self, handset: Handset, group: str) -> Page:
         query = handset.draft.get("search", "").casefold()
         found = [
             (self.sort_key(record), key, record)
-            for key, record in self._records(handset).items()
+            for key, record in self.database.rows(handset, self.table).items()
             if (not group or record[self.group] == group)
             and (not query or any(query in str(value).casefold() for value in record.values()))
         ]
         found.sort(key=lambda one: one[:2])
-        rows = [
-            ui.item(*self.row(record), ui.open_screen(self.app, "detail", row=key))
-            for _, key, record in found
-        ] or [ui.text_row("Nothing here")]
-        add = [ui.icon(self.add, ui.open_screen(self.app, "form"))] if self.add else []
+        rows = [ui.item(*self.row(record), ui.go("detail", row=key)) for _, key, record in found]
+        add = [ui.icon(self.add, ui.go("form"))] if self.add else []
         search = ui.field(handset, "Search", "search")
-        return Page(title=self.title, rows=rows, top=[search], bottom=add)
-
-    def _detail(self, record: Row, row: int) -> Page:
-        (_, name), *shown = ((label, self._said(record, key)) for key, label in self.fields.items())
-        if self.detail is not None:
-            shown = self.detail(record)
-        rows = [ui.text_row(name), *(ui.text_row(*pair) for pair in shown)]
-        delete = ui.button("Delete", ui.open_screen(self.app, "delete", row=row))
-        return Page(title=self.title, rows=rows, bottom=[delete])
+        shown = ui.rows_or("Nothing here", rows)
+        return Page(title=self.title, rows=shown, top=[search], bottom=add)
 
     def _said(self, record: Row, key: str) -> str:
         value = record[key]
         if key in self.choices:
             return _named(self.choices[key], value)
-        return "" if value is None else f"{value / 100:.2f}" if key in self.parse else str(value)
+        return "" if value is None else f"{value / 100:.2f}" if key in self.amounts else str(value)
 
     def _form(self, handset: Handset) -> Page:
         rows = []
         for key, label in self.fields.items():
             if key in self.choices:
                 chosen = handset.draft.get(key) or self.choices[key][0]
-                choose = ui.open_screen(self.app, "choose", key)
-                rows.append(ui.button(chosen, choose, label))
+                rows.append(ui.button(chosen, ui.go("choose", key), label))
             else:
                 rows.append(ui.field(handset, label, key))
         return Page(title=self.add, rows=rows, bottom=[ui.button("Save", self._save)])
@@ -110,19 +96,26 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     def _save(self, handset: Handset) -> str:
         record: dict[str, object] = {}
         for key, label in self.fields.items():
-            text = handset.draft.get(key, "").strip()
+            typed = handset.draft.get(key, "").strip()
             if key in self.choices:
-                record[key] = 1 + self.choices[key].index(text or self.choices[key][0])
+                record[key] = 1 + self.choices[key].index(typed or self.choices[key][0])
                 continue
-            try:
-                if not (record or text):
-                    raise ValueError
-                record[key] = self.parse.get(key, str)(text)
-            except ValueError:
+            record[key] = cents(typed) if key in self.amounts else typed
+            if record[key] is None or not any(record.values()):
                 return f"{label} is not right"
-        self.database.insert(handset, self.table, {**record, **self.on_insert(handset)})
+        made = dict.fromkeys(self.times, handset.now * 1000)
+        self.database.insert(handset, self.table, {**record, **made})
         handset.back()
         return "Saved"
+
+
+def cents(typed: str) -> int | None:
+    """The cents of an amount of money; ``None`` if the text is none."""
+    try:
+        amount = Decimal(typed)
+        return round(amount * 100) if 0 < amount < _MOST else None
+    except InvalidOperation:
+        return None
 
 
 def _named(names: tuple[str, ...], number: object) -> str:
@@ -134,22 +127,12 @@ def _moment(milliseconds: int | None) -> datetime:
     return datetime.fromtimestamp((milliseconds or 0) / 1000, UTC)
 
 
+_MOST = 10**12
+"""Bound of an amount; the database holds its cents as an integer."""
 CATEGORIES = (
     "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",
     "Health Care", "Education", "Donation",
 )  # fmt: skip
-_MOST = 10**12
-"""Bound of an amount; the database holds its cents as an integer."""
-
-
-def _cents(typed: str) -> int:
-    try:
-        amount = Decimal(typed)
-        if 0 < amount < _MOST:
-            return round(amount * 100)
-    except InvalidOperation as error:
-        raise ValueError from error
-    raise ValueError
 
 
 def _expense(record: Row) -> tuple[str, str]:
@@ -158,7 +141,6 @@ def _expense(record: Row) -> tuple[str, str]:
 
 
 EXPENSE = RecordListApp(
-    app="pro expense",
     title="Pro Expense",
     database=Database(
         "/data/data/com.arduia.expense/databases/accounting.db",
@@ -168,16 +150,15 @@ EXPENSE = RecordListApp(
     table="expense",
     fields={"name": "Name", "amount": "Amount", "category": "Category", "note": "Note"},
     choices={"category": CATEGORIES},
-    parse={"amount": _cents},
+    amounts=("amount",),
     add="Add expense",
     row=_expense,
     sort_key=lambda record: -(record["created_date"] or 0),
-    on_insert=lambda h: dict.fromkeys(("created_date", "modified_date"), h.now * 1000),
-).spec("com.arduia.expense", "com.arduia.expense.ui.MainActivity")  # fmt: skip
+    times=("created_date", "modified_date"),
+).spec("pro expense", "com.arduia.expense", "com.arduia.expense.ui.MainActivity")  # fmt: skip
 
 
 RECIPES = RecordListApp(
-    app="broccoli",
     title="Broccoli",
     database=Database(
         "/data/data/com.flauschcode.broccoli/databases/broccoli",
@@ -193,7 +174,7 @@ RECIPES = RecordListApp(
     add="New recipe",
     row=lambda record: (record["title"], record["description"] or ""),
     sort_key=lambda record: str(record["title"]).casefold(),
-).spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity")  # fmt: skip
+).spec("broccoli", "com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity")  # fmt: skip
 
 
 PRIORITIES = ("high", "medium", "low", "none")
@@ -212,7 +193,6 @@ def _todo(record: Row) -> tuple[str, str]:
 
 
 TASKS = RecordListApp(
-    app="tasks",
     title="My Tasks",
     database=Database(
         "/data/data/org.tasks/databases/database",
@@ -227,8 +207,8 @@ TASKS = RecordListApp(
     add="Create task",
     row=_todo,
     sort_key=lambda record: record["dueDate"] or 0,
-    on_insert=lambda h: dict.fromkeys(("created", "modified"), h.now * 1000),
-).spec("org.tasks", "com.todoroo.astrid.activity.MainActivity")  # fmt: skip
+    times=("created", "modified"),
+).spec("tasks", "org.tasks", "com.todoroo.astrid.activity.MainActivity")  # fmt: skip
 
 
 MILE = 1609.34
@@ -246,8 +226,8 @@ def _track(record: Row) -> tuple[str, str]:
     return record["name"], " · ".join(parts)
 
 
+# fmt: off
 SPORTS = RecordListApp(
-    app="opentracks",
     title="OpenTracks",
     database=Database(
         "/data/data/de.dennisguse.opentracks/databases/database.db",
@@ -260,7 +240,8 @@ SPORTS = RecordListApp(
     fields={"name": "Name", "category": "Activity type", "description": "Description"},
     row=_track,
     sort_key=lambda record: -record["starttime"],
-).spec("de.dennisguse.opentracks", "de.dennisguse.opentracks.TrackListActivity")  # fmt: skip
+).spec("opentracks", "de.dennisguse.opentracks", "de.dennisguse.opentracks.TrackListActivity")
+# fmt: on
 
 
 _TEXTS = "encryption_cipher_text parent_id share_id master_key_id user_data id title"
@@ -288,14 +269,12 @@ def _note_kind(note: Row) -> str:
 
 
 NOTE_LIST = RecordListApp(
-    app="joplin",
     title="Notes",
     database=NOTES,
     table="notes",
     fields={"title": "Title", "body": "Body"},
     row=lambda note: (note["title"], _note_kind(note)),
     sort_key=lambda note: str(note["title"]).casefold(),
-    detail=lambda note: [("Kind", _note_kind(note)), ("Body", note["body"] or "")],
     group="parent_id",
 )
 
@@ -304,10 +283,8 @@ def _joplin(handset: Handset, screen: Screen) -> Page:
     if screen.kind != "list" or screen.of:
         return NOTE_LIST.page(handset, screen)
     books = sorted(NOTES.rows(handset, "folders").values(), key=lambda book: str(book["title"]))
-    rows = [ui.item("All notes", None, ui.open_screen("joplin", "all"))]
-    rows += [
-        ui.item(b["title"], "Notebook", ui.open_screen("joplin", "list", b["id"])) for b in books
-    ]
+    rows = [ui.item("All notes", None, ui.go("all"))]
+    rows += [ui.item(b["title"], "Notebook", ui.go("list", b["id"])) for b in books]
     return Page(title="Joplin", rows=rows)
 
 

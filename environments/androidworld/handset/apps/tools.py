@@ -7,17 +7,16 @@ from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.apps import PHONE
-from swarm_ui.environments.phone.effects import Back, SetSetting
+from swarm_ui.environments.phone.effects import SetSetting
 from swarm_ui.environments.phone.record_screens import app_screen
 from swarm_ui.environments.phone.state import Screen
 
 _SETTINGS = PHONE.apps["settings"]
-BRIGHTNESS = Screen("settings", "brightness")
 LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
 
 
 def _settings(handset: Handset, screen: Screen) -> Page:
-    if screen == BRIGHTNESS:
+    if screen.kind == "brightness":
         now = handset.settings["brightness"]
         rows = [
             ui.radio(share, value == now, SetSetting("brightness", value))
@@ -26,13 +25,9 @@ def _settings(handset: Handset, screen: Screen) -> Page:
         return Page(title="Brightness level", rows=rows)
     widgets = list(app_screen(_SETTINGS, handset, screen))
     if screen.kind == "category" and screen.of == "display":
-        level = ui.open_screen("settings", "brightness")
-        widgets.append(ui.item("brightness level", _share(handset), level))
+        share = f"{round((int(handset.settings['brightness']) - 1) / 254 * 100)}%"
+        widgets.append(ui.item("brightness level", share, ui.go("brightness")))
     return Page(title=screen.of or "settings", rows=widgets)
-
-
-def _share(handset: Handset) -> str:
-    return f"{round((int(handset.settings['brightness']) - 1) / 254 * 100)}%"
 
 
 SETTINGS = AppSpec(
@@ -53,7 +48,7 @@ CLOCK_TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
 
 def _clock(handset: Handset, screen: Screen) -> Page:
     tab, when = screen.of or "Alarm", handset.when()
-    tabs = tuple(ui.tab(one, one == tab, ui.show("clock", "list", one)) for one in CLOCK_TABS)
+    tabs = tuple(ui.tab(one, one == tab, "list", one) for one in CLOCK_TABS)
     rows: list[Line] = [ui.text_row("No alarms")]
     if tab == "Clock":
         rows = [ui.text_row(f"{when:%H:%M}", f"{when:%a, %b} {when.day}")]
@@ -115,7 +110,7 @@ _PLACES = ("Pictures", "Download", "DCIM")
 
 def _camera(handset: Handset, screen: Screen) -> Page:
     film = screen.kind == "video"
-    modes = ui.tabs("camera", {"Camera": "list", "Video": "video"}, screen.kind)
+    modes = ui.tabs({"Camera": "list", "Video": "video"}, screen.kind)
     rows: list[Line] = [ui.image("Viewfinder"), *_running(handset)]
     shutter = ui.icon("Shutter", _start if film else _photo)
     if "since" in handset.draft:
@@ -150,8 +145,8 @@ def _stop(handset: Handset) -> str:
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        buttons = ui.button("Cancel", Back()), ui.button("Save", _save_record)
-        return Page(title="Save record", rows=[ui.field(handset, "Record name", "name"), buttons])
+        rows = [ui.field(handset, "Record name", "name"), ui.answers(_save_record, "Save")]
+        return Page(title="Save record", rows=rows)
     if running := _running(handset):
         stop = ui.icon("Stop recording", _end_record)
         return Page(title="Recording", rows=running, bottom=[stop])
@@ -164,8 +159,7 @@ def _recorder(handset: Handset, screen: Screen) -> Page:
 def _end_record(handset: Handset) -> None:
     handset.draft = {}
     number = len(handset.files.children(RECORDS)) + 1
-    save = Screen("audio recorder", "save")
-    handset.show((*handset.stack, save), {"name": f"Record-{number}"})
+    handset.open("save", draft={"name": f"Record-{number}"})
 
 
 def _save_record(handset: Handset) -> str:
@@ -181,10 +175,10 @@ def _draw(handset: Handset, screen: Screen) -> Page:
             *ui.options(handset, "folder", _PLACES, _PLACES[0]),
             ui.heading("Extension"),
             *ui.options(handset, "suffix", ("png", "svg", "jpg"), "png"),
-            (ui.button("Cancel", Back()), ui.button("OK", _save_drawing)),
+            ui.answers(_save_drawing),
         ]
         return Page(title="Save as", rows=rows)
-    save = ui.icon("Save", ui.open_screen("simple draw pro", "save"))
+    save = ui.icon("Save", ui.go("save"))
     return Page(title="Simple Draw", rows=[ui.image("Canvas")], top=[save])
 
 
