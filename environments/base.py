@@ -69,7 +69,7 @@ Acted = Done | str | None
 """What :meth:`Episodic.act` returns."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class Progress(msgspec.Struct, frozen=True):
     """How far an episode is: the part of its state that :class:`Episodic` holds."""
 
     task: str
@@ -150,24 +150,18 @@ class Episodic:
         :meth:`begin` refuses unknown names itself, overrides this."""
         return task in self.tasks
 
-    def episode_rng(self, task: str) -> random.Random:
-        """The generator that :meth:`begin` gets. An environment that draws from ``self.seed`` by
-        rules of its own overrides this, since seeding takes some microseconds."""
-        return random.Random(derive(self.seed, task))
-
     def misfit(self, action: Action, screen: Observation) -> str:
         """Why an action cannot be done on this screen; empty if :meth:`act` may see it."""
-        if not screen.offers(action.action_type):
-            return f"'{action.action_type}' has no effect here, only {', '.join(screen.actions)}"
+        kind, element = action.action_type, screen.element(action.index)
+        if not screen.offers(kind):
+            return f"'{kind}' has no effect here, only {', '.join(screen.actions)}"
         if lacking := missing(action, screen):
             return lacking
-        element = screen.element(action.index)
         if element is None:
-            pointless = action.action_type in POINTING
-            return "point at an element by its index" if pointless else ""
-        if action.action_type == "click" and not element.clickable:
+            return "point at an element by its index" if kind in POINTING else ""
+        if kind == "click" and not element.clickable:
             return f"the {element.role} “{element.label}” cannot be clicked"
-        if action.action_type == "input_text" and not element.editable:
+        if kind == "input_text" and not element.editable:
             return f"the {element.role} “{element.label}” takes no text"
         return ""
 
@@ -184,21 +178,13 @@ class Episodic:
             ConfigError: no such task.
         """
         if not self.knows(task):
-            raise ConfigError(f"{self.name}: no task {task!r}; {_known(task, self.tasks)}")
-        if self._begun:
-            await self._finish()
+            raise ConfigError(f"{self.name}: no task {task!r}; {known_as(task, self.tasks)}")
+        await self._finish()
         self.seed = seed
-        goal = self.begin(task, self.episode_rng(task))
-        if hasattr(goal, "__await__"):  # a quicker test than that of ``inspect``
-            goal = await goal
+        goal = await _ready(self.begin(task, random.Random(derive(seed, task))))
         self._begun = True
-        shown = self.screen()
-        if hasattr(shown, "__await__"):
-            shown = await shown
-        first = self._filled(shown, goal, ())
-        self._progress = Progress(
-            task=task, seed=seed, budget=self.budget, goal=goal, observation=first
-        )
+        first = self._filled(await _ready(self.screen()), goal, ())
+        self._progress = Progress(task, seed, self.budget, goal, first)
         return first
 
     def first_screen(self, task: str, *, seed: int) -> Observation:
@@ -211,7 +197,7 @@ class Episodic:
         Raises:
             EnvironmentFault: the environment failed, or no episode is running.
         """
-        progress = self._progress or self.progress
+        progress = self.progress
         self._progress = None  # no episode is running until this step is done
         before = progress.observation
         history = (*before.history, self.past(action, before))
@@ -219,32 +205,18 @@ class Episodic:
         if note:
             after = replace(before, history=history)
         else:
-            outcome: Any = self.act(action, before.element(action.index))
-            if hasattr(outcome, "__await__"):
-                outcome = await outcome
-            if isinstance(outcome, Done):
-                done, note = outcome, outcome.note
-            else:
-                note = outcome or ""
-            shown = self.screen()
-            if hasattr(shown, "__await__"):
-                shown = await shown
-            after = self._filled(shown, progress.goal, history)
+            outcome: Any = await _ready(self.act(action, before.element(action.index)))
+            done = outcome if isinstance(outcome, Done) else None
+            note = done.note if done else outcome or ""
+            after = self._filled(await _ready(self.screen()), progress.goal, history)
         used = progress.used + 1
         truncated = done.truncated if done else used >= progress.budget
         if done or truncated:
             await self._finish()
         else:
             self._progress = replace(progress, observation=after, used=used)
-        if done is None:
-            return Step(observation=after, truncated=truncated, note=note)
-        return Step(
-            observation=after,
-            reward=done.reward,
-            terminated=not truncated,
-            truncated=truncated,
-            note=note,
-        )
+        step = Step(observation=after, truncated=truncated, note=note)
+        return replace(step, reward=done.reward, terminated=not truncated) if done else step
 
     async def close(self) -> None:
         """End the episode; a subclass that has more to close overrides this, and calls it."""
@@ -297,10 +269,8 @@ class Episodic:
         if not isinstance(shown, Observation):
             shown = Observation(goal=goal, elements=tuple(shown))
         elements = shown.elements
-        for place, element in enumerate(elements):
-            if element.index != place:
-                elements = tuple(replace(e, index=k) for k, e in enumerate(elements))
-                break
+        if [element.index for element in elements] != [*range(len(elements))]:
+            elements = tuple(replace(e, index=place) for place, e in enumerate(elements))
         return replace(
             shown,
             goal=shown.goal or goal,
@@ -313,22 +283,16 @@ class Episodic:
         """End the episode that has begun, if there is one."""
         begun, self._begun, self._progress = self._begun, False, None
         if begun:
-            ended = self.end()
-            if ended is not None:
-                await ended
+            await _ready(self.end())
 
 
 class Stateful(Episodic):
     """An :class:`Episodic` environment that can be saved and restored
-    (:class:`~swarm_ui.environment.Restorable`): all that its episode changes is in ``state``.
-
-    ``state`` is a value that never changes, such as a frozen record; :meth:`begin` and :meth:`act`
-    replace it.
+    (:class:`~swarm_ui.environment.Restorable`): all that its episode changes is in ``state``, a
+    value that never changes, such as a frozen record. :meth:`begin` and :meth:`act` replace it.
     """
 
     state: Any = None
-    state_type: type = object
-    """The type of ``state``; :meth:`restore` refuses others."""
 
     def snapshot(self) -> object:
         """The state of the running episode."""
@@ -341,13 +305,15 @@ class Stateful(Episodic):
             EnvironmentFault: it is no snapshot.
         """
         match state:
-            case (Progress() as progress, own) if isinstance(own, self.state_type):
+            case (Progress() as progress, own):
                 self._progress, self.state, self._begun = progress, own, True
                 return progress.observation
-        raise EnvironmentFault(
-            f"{self.name}: restore expects a snapshot of this environment, got a "
-            f"{type(state).__name__}"
-        )
+        raise EnvironmentFault(f"{self.name}: restore expects a snapshot of this environment")
+
+
+async def _ready(value: Any) -> Any:
+    """A value, once it is there."""
+    return await value if hasattr(value, "__await__") else value
 
 
 def missing(action: Action, screen: Observation) -> str:
@@ -393,10 +359,9 @@ def at_once(call: Coroutine[Any, Any, T]) -> T:
     raise EnvironmentFault("the environment waits for something: await the call")
 
 
-def _known(name: str, names: Sequence[str]) -> str:
+def known_as(name: str, names: Sequence[str]) -> str:
     """What to write instead of a name that does not exist."""
-    close = get_close_matches(name, names, 1)
-    if close:
+    if close := get_close_matches(name, names, 1):
         return f"did you mean {close[0]!r}?"
-    shown = ", ".join(names[:8])
-    return f"there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"there are {', '.join(names[:8])}{more}"

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from swarm_ui.agent_view import AgentView
-from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.base import SPLIT_SEEDS, known_as
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import Node, derive
-from swarm_ui.rollout import Job, MakeEnvironment, Policy
+from swarm_ui.rollout import Job, MakeEnvironment, Policy, spread_jobs
 from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
 
@@ -82,9 +81,10 @@ class Benchmark(BaseModel):
     resource: ClassVar[str] = ""
     """Name of the limited resource of a cluster node that each worker occupies, such as
     ``"emulator"``; empty: none."""
-    train_seeds: ClassVar[range] = TRAIN_SEEDS
-    validation_seeds: ClassVar[range] = VALIDATION_SEEDS
-    test_seeds: ClassVar[range] = TEST_SEEDS
+    seeds: ClassVar[Mapping[str, range]] = SPLIT_SEEDS
+    """The ranges of seeds: ``train``, ``validation`` and ``test``."""
+    evenly: ClassVar[bool] = False
+    """Whether random episodes are spread evenly over the tasks."""
 
     name: str = ""
     tasks: Texts = ()
@@ -145,29 +145,24 @@ class Benchmark(BaseModel):
         """The policy, if each task determines its own agents and edges; ``None``: it does not."""
         return None
 
-    def seeds_of(self, split: str) -> range:
-        """The seeds of a split."""
-        own = {"train": self.train_seeds, "validation": self.validation_seeds}
-        return own.get(split, self.test_seeds)
-
-    def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
+    def test_jobs(self, split: str, names: Sequence[str], count: int, seed: int) -> list[Job]:
         """Test episodes of the named tasks: each in turn, with random seeds of the split."""
-        seeds, found = self.seeds_of(split), []
+        seeds, found = self.seeds.get(split, self.seeds["test"]), []
+        if self.evenly:
+            return spread_jobs(names, count, seed, seeds)
         for k in range(count):
             round, number = divmod(k, len(names))
             draw = random.Random(derive(seed, "cli", names[number], round))
             found.append((names[number], draw.choice(seeds)))
         return found
 
-    def test_count(self, names: Sequence[str]) -> int:
-        """The number of test episodes if none is given and no task is named."""
-        return min(len(names), DEFAULT_EPISODES)
-
     def training_jobs(
         self, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds = "train"
     ) -> list[Job]:
         """Random episodes of the named tasks, with seeds of training or of validation."""
-        return [(rng.choice(names), rng.choice(self.seeds_of(seeds))) for _ in range(count)]
+        if self.evenly:
+            return spread_jobs(names, count, rng.getrandbits(32), self.seeds[seeds])
+        return [(rng.choice(names), rng.choice(self.seeds[seeds])) for _ in range(count)]
 
     # -- what all benchmarks share ----------------------------------------------------------------
 
@@ -197,9 +192,7 @@ class Benchmark(BaseModel):
         known = self.known_tasks() if known is None else known
         if known is None or task in known:
             return ""
-        near = get_close_matches(task, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"see: swarm-ui play {self.name}"
-        return f"'{self.name}' has no task '{task}'; {hint}"
+        return f"'{self.name}' has no task '{task}'; {known_as(task, known)}"
 
     async def task_names(self, split: str, opened: Opened) -> tuple[str, ...]:
         """The requested tasks, or all tasks of the split that are not held out.
@@ -207,16 +200,12 @@ class Benchmark(BaseModel):
         Raises:
             ConfigError: a requested task does not exist.
         """
-        if self.tasks:
-            listed = self.known_tasks()
-            known = await opened.tasks() if listed is None else listed
-            for task in self.tasks:
-                if known and (mistake := self.unknown_task(task, known)):
-                    raise ConfigError(mistake)
-            return self.tasks
-        names = self.split_tasks(split)
-        names = await opened.tasks() if names is None else names
-        return tuple(name for name in names if name not in self.held_out)
+        listed = self.known_tasks() if self.tasks else self.split_tasks(split)
+        names = await opened.tasks() if listed is None else listed
+        for task in self.tasks:
+            if names and (mistake := self.unknown_task(task, names)):
+                raise ConfigError(mistake)
+        return self.tasks or tuple(name for name in names if name not in self.held_out)
 
     async def jobs(self, split: str, episodes: int, seed: int, opened: Opened) -> list[Job]:
         """The requested test episodes; equal settings give equal episodes.
@@ -230,5 +219,5 @@ class Benchmark(BaseModel):
         names = await self.task_names(split, opened)
         if not names:
             raise ConfigError(f"'{self.name}' lists no tasks: name them with env.tasks")
-        count = episodes or len(self.tasks) or self.test_count(names)
-        return self.test_jobs(split, names, count, seed)
+        most = DEFAULT_EPISODES if self.evenly else min(len(names), DEFAULT_EPISODES)
+        return self.test_jobs(split, names, episodes or len(self.tasks) or most, seed)

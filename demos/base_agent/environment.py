@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 
 from demos.base_agent.devices import device_sample
-from demos.base_agent.screens import ActionSample, Words
+from demos.base_agent.screens import Words
 from demos.base_agent.stream import page_sample
 from swarm_ui.action import Action
 from swarm_ui.environments import Done
@@ -22,7 +22,6 @@ class InventedScreens(Stateful):
 
     name = "invented screens"
     tasks = ("pages", "devices")
-    state_type = ActionSample
 
     def begin(self, task: str, rng: random.Random) -> str:
         words = Words(rng.getrandbits(31))

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import ClassVar, Literal
 
-from swarm_ui.environments.benchmark import DEFAULT_EPISODES, Benchmark, MakeAgent, Opened
+from swarm_ui.environments.benchmark import Benchmark, MakeAgent, Opened
 from swarm_ui.environments.coordination.environment import CoordinationEnvironment
 from swarm_ui.environments.coordination.policy import CoordinationPolicy
 from swarm_ui.environments.coordination.problem import LARGE, SMALL, task_names
 from swarm_ui.environments.recorded.scores import Column, measured
-from swarm_ui.rollout import Job, Policy, spread_jobs
+from swarm_ui.rollout import Policy
 from swarm_ui.stats import Measure
 from swarm_ui.trace.records import Episode
 
@@ -24,6 +24,7 @@ class Coordination(Benchmark):
     )
     splits: ClassVar[tuple[str, ...]] = ("small", "large", "validation")
     trains_on: ClassVar[str | None] = None
+    evenly: ClassVar[bool] = True
 
     name: Literal["coordination"] = "coordination"
 
@@ -43,12 +44,6 @@ class Coordination(Benchmark):
         if self.tasks and all(task in large for task in self.tasks):
             return "large"
         return "" if any(task in large for task in self.tasks) else "small"
-
-    def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
-        return spread_jobs(names, count, seed, self.seeds_of(split))
-
-    def test_count(self, names: Sequence[str]) -> int:
-        return DEFAULT_EPISODES
 
     def team(self, make_agent: MakeAgent, name: str) -> Policy:
         return CoordinationPolicy(make_agent, name=name)

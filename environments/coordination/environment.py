@@ -127,7 +127,6 @@ class CoordinationEnvironment(Stateful):
     tasks = task_names()
     budget = 3
     actions = ("answer",)
-    state_type = Problem
     state: Problem
 
     @property

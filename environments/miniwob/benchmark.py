@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import ClassVar, Literal
@@ -30,9 +30,9 @@ class MiniWob(Benchmark):
     splits: ClassVar[tuple[str, ...]] = ("reference", "blind", "practice", "all")
     trains_on: ClassVar[str | None] = "reference"
     resource: ClassVar[str] = "browser"
-    train_seeds: ClassVar[range] = TRAIN_SEEDS
-    validation_seeds: ClassVar[range] = VALIDATION_SEEDS
-    test_seeds: ClassVar[range] = TEST_SEEDS
+    seeds: ClassVar[Mapping[str, range]] = {
+        "train": TRAIN_SEEDS, "validation": VALIDATION_SEEDS, "test": TEST_SEEDS
+    }  # fmt: skip
 
     name: Literal["miniwob"] = "miniwob"
     screenshots: bool = False

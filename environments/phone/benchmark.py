@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import ClassVar, Literal
 
-from swarm_ui.environments.benchmark import (
-    DEFAULT_EPISODES,
-    Benchmark,
-    Count,
-    Natural,
-    Opened,
-    Seeds,
-)
+from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Opened
 from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented import (
     BLIND,
@@ -27,13 +19,14 @@ from swarm_ui.environments.phone.invented import (
 )
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.environments.phone.splits import tasks
-from swarm_ui.rollout import Job, MakeEnvironment, spread_jobs
+from swarm_ui.rollout import MakeEnvironment
 
 
 class _Phones(Benchmark):
     """Episodes that are drawn evenly from all tasks."""
 
     trains_on: ClassVar[str | None] = "train"
+    evenly: ClassVar[bool] = True
     kind: ClassVar[type[PhoneEnvironment]] = PhoneEnvironment
 
     def phone(self, split: str) -> Callable[..., PhoneEnvironment]:
@@ -50,17 +43,6 @@ class _Phones(Benchmark):
 
     def solver(self) -> MakeEnvironment:
         return self.phone("train")
-
-    def test_jobs(self, split: str, names: tuple[str, ...], count: int, seed: int) -> list[Job]:
-        return spread_jobs(names, count, seed, self.seeds_of(split))
-
-    def test_count(self, names: Sequence[str]) -> int:
-        return DEFAULT_EPISODES
-
-    def training_jobs(
-        self, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds = "train"
-    ) -> list[Job]:
-        return spread_jobs(tuple(names), count, rng.getrandbits(32), self.seeds_of(seeds))
 
 
 class Phone(_Phones):

@@ -24,7 +24,6 @@ ACTIONS: tuple[ActionType, ...] = (
 )  # fmt: skip
 """The actions offered; ``open_app``, ``swipe`` and others that a phone knows are accepted too."""
 NOTHING = "nothing happened"
-_UNUSED = random.Random(0)
 
 
 class State(msgspec.Struct, frozen=True):
@@ -51,7 +50,6 @@ class PhoneEnvironment(Stateful):
     actions = ACTIONS
     checker = CHECKER
     """Version of the success check."""
-    state_type = State
     state: State
 
     def __init__(self, *, screenshots: bool = False) -> None:
@@ -67,9 +65,6 @@ class PhoneEnvironment(Stateful):
         """The tasks of the training templates, or those of templates that no training shows."""
         wanted = "train" if split == "train" else "new_templates"
         return tuple(name for name, one in TEMPLATES.items() if one.split == wanted)
-
-    def episode_rng(self, task: str) -> random.Random:
-        return _UNUSED  # ``assign`` has generators of its own
 
     def begin(self, task: str, rng: random.Random) -> str:
         assignment = self.assign(task, self.seed)

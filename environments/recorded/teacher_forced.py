@@ -161,7 +161,6 @@ class TeacherForced(Stateful):
     benchmark computes its metrics per step from the episodes.
     """
 
-    state_type = _At
     state: _At
 
     def __init__(self, recordings: RecordedBenchmark) -> None:

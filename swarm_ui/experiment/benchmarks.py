@@ -87,7 +87,7 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
 
     rule = HeldOut()
     for env in envs:
-        seeds = [env.validation_seeds, env.test_seeds]
+        seeds = [env.seeds["validation"], env.seeds["test"]]
         rule |= HeldOut.of(tasks=env.held_out_tasks(), seeds=seeds)
     return rule
 

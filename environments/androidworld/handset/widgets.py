@@ -96,7 +96,7 @@ def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
     return Page(title=title, rows=[item(one, None, Call(choose, one)) for one in choices])
 
 
-def answers(accept: Does, yes: str = "OK", no: str = "Cancel") -> Line:
+def answers(accept: Does, yes: str = "OK", no: str = "Cancel") -> tuple[Widget, ...]:
     """The buttons that leave a form or a question, or accept it."""
     return button(no, Back()), button(yes, accept)
 

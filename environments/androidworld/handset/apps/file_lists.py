@@ -31,18 +31,19 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
 
     def page(self, handset: Handset, screen: Screen) -> Page:
         """The list of a folder, the choice of a target folder, or a dialog about ticked files."""
-        folder, picked, top = screen.of or self.root, handset.picked, list[Line]()
+        folder, picked = screen.of or self.root, handset.picked
+        rows, top = list[Line](), list[Line]()
         title = self.title if folder == self.root else name(folder)
         if screen.kind == "delete":
             what = name(min(picked)) if len(picked) == 1 else f"{len(picked)} items"
             return ui.delete_page(what, ui.answers(_delete))
         if screen.kind == "rename":
-            buttons = ui.answers(Call(_rename, folder))
-            return Page(title="Rename", rows=[ui.field(handset, "Name", "name"), buttons])
+            rows += [ui.field(handset, "Name", "name"), ui.answers(Call(_rename, folder))]
+            return Page(title="Rename", rows=rows)
         children = handset.files.children(folder)
         folders = list(filter(handset.files.is_folder, children))
         if screen.kind in ("move", "copy"):
-            rows = [ui.item(name(path), "Folder", ui.go(screen.kind, path)) for path in folders]
+            rows += [ui.item(name(path), "Folder", ui.go(screen.kind, path)) for path in folders]
             take = Call(_put, screen.kind, folder)
             here = ui.button(f"{screen.kind.capitalize()} here", take)
             return Page(title=title, rows=rows, bottom=[here])

@@ -154,8 +154,8 @@ SONG_LISTS = Playlists(
 def _retro(handset: Handset, screen: Screen) -> Page:
     tabs = ui.tabs(SONG_TABS, screen.kind)
     if screen.kind == "queue":
-        songs = QUEUE.rows(handset, "playing_queue").values()
-        rows = ui.rows_or("Nothing here", [ui.text_row(s["title"], _length(s)) for s in songs])
+        queued = QUEUE.rows(handset, "playing_queue").values()
+        rows = ui.rows_or("Nothing here", [ui.text_row(s["title"], _length(s)) for s in queued])
         return Page(title="Playing queue", rows=rows, bottom=[tabs])
     if screen.kind != "list":
         return SONG_LISTS.page(handset, screen)
