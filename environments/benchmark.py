@@ -81,7 +81,7 @@ class Benchmark(BaseModel):
     resource: ClassVar[str] = ""
     """Name of the limited resource of a cluster node that each worker occupies, such as
     ``"emulator"``; empty: none."""
-    seeds: ClassVar[Mapping[str, range]] = SPLIT_SEEDS
+    seeds: ClassVar[Mapping[Any, range]] = SPLIT_SEEDS
     """The ranges of seeds: ``train``, ``validation`` and ``test``."""
     evenly: ClassVar[bool] = False
     """Whether random episodes are spread evenly over the tasks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from swarm_ui.environments.benchmark import Benchmark, Opened
 from swarm_ui.environments.miniwob.environment import MiniWobBrowser, MiniWobEnvironment
@@ -30,7 +30,7 @@ class MiniWob(Benchmark):
     splits: ClassVar[tuple[str, ...]] = ("reference", "blind", "practice", "all")
     trains_on: ClassVar[str | None] = "reference"
     resource: ClassVar[str] = "browser"
-    seeds: ClassVar[Mapping[str, range]] = {
+    seeds: ClassVar[Mapping[Any, range]] = {
         "train": TRAIN_SEEDS, "validation": VALIDATION_SEEDS, "test": TEST_SEEDS
     }  # fmt: skip
 

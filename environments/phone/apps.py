@@ -12,13 +12,11 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.phone.effects import Go, Save
-from swarm_ui.environments.phone.record_screens import form, listing, record_screen
+from swarm_ui.environments.phone.effects import Go
 from swarm_ui.environments.phone.sampling import Sampler
 from swarm_ui.environments.phone.state import (
     App,
     Catalogue,
-    Device,
     Field,
     Path,
     Screen,
@@ -44,7 +42,6 @@ TABLES: Mapping[str, Table] = {
     entry["name"]: _table(**entry)
     for entry in msgspec.json.decode(files(__package__).joinpath("tables.json").read_bytes())
 }
-MESSAGE = TABLES["message"]
 PLAYER = Screen("music", "player")
 MODES = ("shuffle", "repeat", "equalizer")
 
@@ -80,25 +77,7 @@ def _settings() -> App:
     return App(name="settings", settings=places, links={Screen("settings"): items})
 
 
-# -- apps with screens of their own ---------------------------------------------------------------
-
-
-def reply_path(row: int) -> Path:
-    """The screens that lead to the answer to a message."""
-    return (*MESSAGE.path("detail", row), MESSAGE.screen("reply", row))
-
-
-def _messages(device: Device, screen: Screen) -> list[Widget]:
-    """Short texts that can be read, answered and deleted, but not edited."""
-    if screen.kind == "list":
-        return listing(device, MESSAGE)
-    if screen.kind == "reply":
-        return form(MESSAGE, device.draft, Save(MESSAGE))
-    shown = record_screen(device, MESSAGE, screen)
-    if screen.kind == "detail":
-        draft = {"to": device.tables["message"][screen.row]["to"]}
-        shown.append(Widget("button", "reply", effect=Go(reply_path(screen.row)[-1], draft)))
-    return shown
+# -- the other apps --------------------------------------------------------------------------------
 
 
 def _random_page(sampler: Sampler) -> dict[str, str]:
@@ -136,7 +115,7 @@ def _app(name: str, **more: Any) -> App:
 CORE = (
     _settings(),
     _app("contacts"),
-    _app("messages", build=_messages),
+    _app("messages"),
     _app(
         "clock",
         links={Screen("clock"): [Widget("tab", "timers", effect=Go(TABLES["timer"].trail[-1]))]},

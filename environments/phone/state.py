@@ -70,6 +70,8 @@ class Table(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     edit: str = "edit"
     """Label of the edit button; empty: records cannot be edited."""
     delete: str = "delete"
+    reply: str = ""
+    """Label of the button that answers a record; empty: there are no answers."""
     cancel: str = "cancel"
     checklist: bool = False
     """Whether list rows have check boxes for the first switch, instead of opening the record."""
@@ -148,8 +150,6 @@ class App(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     settings: Mapping[str, Setting] = {}
     links: Mapping[Screen, Sequence[Widget]] = {}
     """Further widgets of its screens."""
-    build: Callable[[Device, Screen], list[Widget]] | None = None
-    """Builds screens that have more than all this."""
     sample: Callable[[Sampler], dict[str, str]] | None = None
     """Draws a random record; ``None``: a random value for each field."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.environments.phone import kinds
-from swarm_ui.environments.phone.apps import MODES, PHONE, SWITCHES, reply_path
+from swarm_ui.environments.phone.apps import MODES, PHONE, SWITCHES, TABLES
 from swarm_ui.environments.phone.goal import Goal, Want
 from swarm_ui.environments.phone.kinds import (
     KINDS,
@@ -140,7 +140,7 @@ def _reply(about: About, sampler: Sampler, device: Device) -> Drawn:
     """Answer a message."""
     key, row = about.row(sampler, device)
     fields = {"to": row["to"], "text": sampler.phrase()}
-    want = Want(table="message", fields=fields, path=reply_path(key))
+    want = Want(table="message", fields=fields, path=TABLES["message"].path("reply", key))
     return Goal(records=(want,)), fields
 
 

@@ -96,9 +96,9 @@ def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
     return Page(title=title, rows=[item(one, None, Call(choose, one)) for one in choices])
 
 
-def answers(accept: Does, yes: str = "OK", no: str = "Cancel") -> tuple[Widget, ...]:
-    """The buttons that leave a form or a question, or accept it."""
-    return button(no, Back()), button(yes, accept)
+def answers(accept: Does, yes: str = "OK", no: str = "Cancel", *others: Widget) -> Line:
+    """The buttons that leave a form or a question, or accept it, after ``others``."""
+    return *others, button(no, Back()), button(yes, accept)
 
 
 def delete_page(what: str, buttons: Line) -> Page:

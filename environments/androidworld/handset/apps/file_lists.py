@@ -179,9 +179,9 @@ def _markor(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "create":
         kinds = ui.options(handset, "kind", KINDS, next(iter(KINDS)))
         folder = ui.button("Folder", Call(_create_note, screen.of, True))
-        buttons = (folder, *ui.answers(Call(_create_note, screen.of, False)))
-        rows = [ui.field(handset, "Name", "name"), *kinds, buttons]
-        return Page(title="Create new document", rows=rows)
+        buttons = ui.answers(Call(_create_note, screen.of, False), "OK", "Cancel", folder)
+        named = ui.field(handset, "Name", "name")
+        return Page(title="Create new document", rows=[named, *kinds, buttons])
     return NOTE_BROWSER.page(handset, screen)
 
 

@@ -59,8 +59,8 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
             return ui.delete_page(record[first], ui.answers(delete, "Delete"))
         rows = [ui.text_row(self._said(record, first))]
         rows += [ui.text_row(self.fields[key], self._said(record, key)) for key in others]
-        delete = ui.button("Delete", ui.go("delete", row=screen.row))
-        return Page(title=self.title, rows=rows, bottom=[delete])
+        button = ui.button("Delete", ui.go("delete", row=screen.row))
+        return Page(title=self.title, rows=rows, bottom=[button])
 
     def _list(self, handset: Handset, group: str) -> Page:
         query = handset.draft.get("search", "").casefold()

@@ -145,15 +145,15 @@ def _stop(handset: Handset) -> str:
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows = [ui.field(handset, "Record name", "name"), ui.answers(_save_record, "Save")]
-        return Page(title="Save record", rows=rows)
+        typed = ui.field(handset, "Record name", "name")
+        return Page(title="Save record", rows=[typed, ui.answers(_save_record, "Save")])
     if running := _running(handset):
         stop = ui.icon("Stop recording", _end_record)
         return Page(title="Recording", rows=running, bottom=[stop])
     names = map(name, handset.files.children(RECORDS))
-    rows = [ui.heading("Records"), *map(ui.text_row, names)]
     start = ui.icon("Start recording", _start)
-    return Page(title="Audio Recorder", rows=rows, bottom=[start])
+    records = [ui.heading("Records"), *map(ui.text_row, names)]
+    return Page(title="Audio Recorder", rows=records, bottom=[start])
 
 
 def _end_record(handset: Handset) -> None:
