@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -35,18 +35,24 @@ _PAIRED = ("create", "edit", "delete", "toggle", "check", "setting", "choice")
 """Kinds that can be half of a compound task."""
 
 
-class _Task(NamedTuple):
-    """A task of one app, or of two, without the device and the wordings."""
+class _Single(NamedTuple):
+    """A task of one app, without the device and the wordings."""
 
     kind: str
-    name: str
-    abouts: tuple[About, ...]
-    draw: Callable[..., Draw]
-    """``(wordings) -> draw``; with ``part=True`` for a half of a compound task."""
+    about: About
     steps: int
     """Most steps of the solver."""
     rows: tuple[int, int] = (3, 5)
     """Minimum and maximum number of records of its lists; more than 8 must be scrolled."""
+
+    @property
+    def name(self) -> str:
+        table, app = self.about.table, self.about.app
+        return f"{self.kind}-{(table or app).name.replace(' ', '-')}"
+
+    def draw(self, wordings: ClauseSet, *, part: bool = False) -> Draw:
+        """``part``: for a half of a compound task."""
+        return draw_of(self.kind.removesuffix("-far"), self.about, wordings, part=part)
 
 
 @lru_cache(maxsize=2048)
@@ -58,61 +64,67 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     """
     device, rng = invent(number), random.Random(f"invented tasks {number}")
     clauses: ClauseSet = "blind" if number >= BLIND else wordings
-    switches = words_of(number).setting_switches
-    found = [one for app in device.apps.values() for one in _tasks_of(app, switches)]
-    halves = {one.name: one for one in found if one.kind in _PAIRED}
-    found += _crossings(device.apps, rng)
-    found += _pairings(halves, rng)
-    return {
-        f"invented-{number}-{one.name}": Template(
-            name=f"invented-{number}-{one.name}",
+    found: dict[str, Template] = {}
+
+    def add(
+        kind: str, name: str, draw: Draw, apps: Sequence[App], steps: int,
+        rows: tuple[int, int] = (3, 5),
+    ) -> None:  # fmt: skip
+        full = f"invented-{number}-{name}"
+        found[full] = Template(
+            name=full,
             split="invented",
-            kind=one.kind,
-            apps=tuple(dict.fromkeys(about.app.name for about in one.abouts)),
-            draw=one.draw(clauses),
-            steps=one.steps,
+            kind=kind,
+            apps=tuple(dict.fromkeys(app.name for app in apps)),
+            draw=draw,
+            steps=steps,
             texts=("{text}",),
-            rows=one.rows,
+            rows=rows,
             others=tuple(device.apps),
             shown=(5, 6, 7, 8),
             catalogue=device,
         )
-        for one in found
-    }
+
+    switches = words_of(number).setting_switches
+    singles = [one for app in device.apps.values() for one in _tasks_of(app, switches)]
+    for one in singles:
+        add(one.kind, one.name, one.draw(clauses), (one.about.app,), one.steps, one.rows)
+    for kind, origin, into in _crossings(device.apps, rng):
+        name = f"{kind}-{origin.records.name}-{into.records.name}"
+        steps = 9 + len(origin.records.trail) + len(into.records.trail)
+        draw = partial(crossed, kind, origin, into, clauses)
+        add(kind, name, draw, (origin.app, into.app), steps)
+    for one, two in _pairs([one for one in singles if one.kind in _PAIRED], rng):
+        draw = joined(one.draw, two.draw, clauses)
+        apps = (one.about.app, two.about.app)
+        add("both", f"both-{one.name}-{two.name}", draw, apps, one.steps + two.steps + 1)
+    return found
 
 
-def _single(kind: str, about: About, steps: int, rows: tuple[int, int] = (3, 5)) -> _Task:
-    """A task of one app."""
-    named = about.app.name if about.table is None else about.table.name
-    name, goal = f"{kind}-{named.replace(' ', '-')}", kind.removesuffix("-far")
-    return _Task(kind, name, (about,), partial(draw_of, goal, about), steps, rows)
-
-
-def _tasks_of(app: App, possible_switches: tuple[str, ...]) -> Iterator[_Task]:
+def _tasks_of(app: App, possible_switches: tuple[str, ...]) -> Iterator[_Single]:
     """The tasks of one app."""
     plain = About(app=app)
-    yield _single("open", plain, 1)
+    yield _Single("open", plain, 1)
     for table in app.tables:
         yield from _record_tasks(About(app=app, table=table))
     deepest = max((len(place.path) for place in app.settings.values()), default=0)
     if app.switches:
-        yield _single("setting", plain, KINDS["setting"].steps(deepest))
-        yield _single("absent", About(app=app, fields=possible_switches), deepest)
+        yield _Single("setting", plain, KINDS["setting"].steps(deepest))
+        yield _Single("absent", About(app=app, fields=possible_switches), deepest)
         if len(app.switches) > 2:
-            yield _single("settings", About(app=app, count=2), 3 * deepest)
+            yield _Single("settings", About(app=app, count=2), 3 * deepest)
     if app.choices:
-        yield _single("choice", plain, KINDS["choice"].steps(deepest))
+        yield _Single("choice", plain, KINDS["choice"].steps(deepest))
 
 
-def _record_tasks(about: About) -> Iterator[_Task]:
+def _record_tasks(about: About) -> Iterator[_Single]:
     table = about.records
     way, form = len(table.trail) + (2 if table.search else 0), len(table.form)
 
-    def task(name: str, several: int = 0, more: int = 0, rows: tuple[int, int] = (3, 5)) -> _Task:
+    def task(name: str, several: int = 0, more: int = 0, rows: tuple[int, int] = (3, 5)) -> _Single:
         kind = KINDS[name.rstrip("23").removesuffix("-full")]
         count = int(name[-1]) if name[-1].isdigit() else 1
-        found = replace(about, count=count)
-        return _single(name, found, kind.steps(way, several) + more, rows)
+        return _Single(name, replace(about, count=count), kind.steps(way, several) + more, rows)
 
     yield task("create", form)
     if form > 2:
@@ -125,25 +137,27 @@ def _record_tasks(about: About) -> Iterator[_Task]:
         yield from (task("check", 1), task("check2", 2), task("check3", 3, rows=(4, 6)))
         return
     yield task("show")
-    far = [task("delete")]
+    far = ["delete"]
     if table.edit:
         yield task("edit")
-        far.append(task("edit"))
+        far.append("edit")
         if form > 2:
             yield task("edit2", 0, 1)
     if form > 1:
         yield task("read")
-        far.append(task("read"))
+        far.append("read")
     if table.switches:
         yield from (task("toggle"), task("state"))
-        far.append(task("toggle"))
+        far.append("toggle")
     if not table.search:
-        one = far[crc32(f"{table.name} {form}".encode()) % len(far)]
-        yield _single(f"{one.kind}-far", about, one.steps + 1, (9, 12))
+        one = task(far[crc32(f"{table.name} {form}".encode()) % len(far)], 0, 1, (9, 12))
+        yield one._replace(kind=f"{one.kind}-far")
 
 
-def _crossings(apps: Mapping[str, App], rng: random.Random) -> Iterator[_Task]:
-    """Values that are copied from one app to another."""
+def _crossings(
+    apps: Mapping[str, App], rng: random.Random
+) -> Iterator[tuple[Literal["copy", "carry"], About, About]]:
+    """Values that are copied from one app to another: into a new record, or an existing one."""
     abouts = [
         About(app=app, table=app.tables[0])
         for app in apps.values()
@@ -153,27 +167,20 @@ def _crossings(apps: Mapping[str, App], rng: random.Random) -> Iterator[_Task]:
         if origin.records.checklist:
             continue
         others = [about for about in abouts if about.app is not origin.app]
-        editable = [about for about in others if about.records.edit]
-        for kind, targets in (("copy", others), ("carry", editable)):
-            if targets:
-                into = rng.choice(targets)
-                name = f"{kind}-{origin.records.name}-{into.records.name}"
-                steps = 9 + len(origin.records.trail) + len(into.records.trail)
-                make = partial(partial, crossed, kind, origin, into)
-                yield _Task(kind, name, (origin, into), make, steps)
+        if others:
+            yield "copy", origin, rng.choice(others)
+        if editable := [about for about in others if about.records.edit]:
+            yield "carry", origin, rng.choice(editable)
 
 
-def _pairings(halves: Mapping[str, _Task], rng: random.Random) -> Iterator[_Task]:
+def _pairs(halves: Sequence[_Single], rng: random.Random) -> Iterator[tuple[_Single, _Single]]:
     """Compound tasks: about one pair for every four tasks, but not of two goals that could be about
     the same record."""
-    names = list(halves)
-    for name in names:
+    for one in halves:
         if rng.random() < 0.6:
-            one, two = halves[name], halves[rng.choice(names)]
-            (a,), (b,) = one.abouts, two.abouts
-            if one is not two and (a.table is None or a.table is not b.table):
-                name, steps = f"both-{one.name}-{two.name}", one.steps + two.steps + 1
-                yield _Task("both", name, (a, b), partial(joined, one.draw, two.draw), steps)
+            two, table = rng.choice(halves), one.about.table
+            if one is not two and (table is None or table is not two.about.table):
+                yield one, two
 
 
 class InventedPhone(PhoneEnvironment):
