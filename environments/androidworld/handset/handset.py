@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.file_system import (
+    Database,
     FileSystem,
     canonical,
     parent,

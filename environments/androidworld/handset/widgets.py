@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from swarm_ui.environments.androidworld.handset.databases import Database
+from swarm_ui.environments.androidworld.handset.file_system import Database
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.phone.effects import Back, Choose
 from swarm_ui.environments.phone.state import Effect, Widget

@@ -4,11 +4,10 @@ console of the emulator."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from swarm_ui.environments.androidworld.handset import screen as touch
-from swarm_ui.environments.androidworld.handset.adb.files import Program
 from swarm_ui.environments.androidworld.handset.apps.messenger import (
     INBOX,
     PEOPLE,
@@ -16,14 +15,21 @@ from swarm_ui.environments.androidworld.handset.apps.messenger import (
     newest,
     store,
 )
-from swarm_ui.environments.androidworld.handset.databases import Row
 from swarm_ui.environments.androidworld.handset.file_system import (
     SHARED,
     AdbFailure,
+    Row,
     UnsupportedCommand,
 )
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
 from swarm_ui.environments.androidworld.handset.screen import HEIGHT, SCALE, WIDTH
+
+Program = Callable[[Handset, list[str], bytes], bytes | str]
+"""A program of the shell: maps the handset, the arguments and the standard input to the output.
+
+It raises ``AdbFailure`` if the command fails, and ``ValueError`` for arguments that it does not
+support.
+"""
 
 _FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
 _EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))

@@ -6,7 +6,7 @@ import calendar
 from datetime import UTC, date, datetime, timedelta
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
+from swarm_ui.environments.androidworld.handset.file_system import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import (
     AppSpec,
     Call,

@@ -6,7 +6,7 @@ The messages are shown as conversations, and as the SQLite database of Android's
 from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
+from swarm_ui.environments.androidworld.handset.file_system import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Intent, Page
 from swarm_ui.environments.phone.state import Screen, Widget
 

@@ -7,8 +7,7 @@ from unicodedata import normalize
 from xml.etree import ElementTree as ET
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.databases import Database, table
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, parent
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, Database, parent, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen
 

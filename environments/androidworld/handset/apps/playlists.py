@@ -11,8 +11,13 @@ import msgspec
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
 from swarm_ui.environments.androidworld.handset.apps.file_lists import FileBrowser
-from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
-from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
+from swarm_ui.environments.androidworld.handset.file_system import (
+    SHARED,
+    Database,
+    Row,
+    name,
+    table,
+)
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.state import Screen, Widget
 

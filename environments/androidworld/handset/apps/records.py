@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 import msgspec
 
 from swarm_ui.environments.androidworld.handset import widgets as ui
-from swarm_ui.environments.androidworld.handset.databases import Database, Row, table
+from swarm_ui.environments.androidworld.handset.file_system import Database, Row, table
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.phone.state import Screen
 

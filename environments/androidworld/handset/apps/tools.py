@@ -8,8 +8,8 @@ from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.phone.apps import PHONE
 from swarm_ui.environments.phone.effects import SetSetting
-from swarm_ui.environments.phone.record_screens import app_screen
 from swarm_ui.environments.phone.state import Screen
+from swarm_ui.environments.phone.view import app_screen
 
 _SETTINGS = PHONE.apps["settings"]
 LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
