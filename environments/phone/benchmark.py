@@ -18,7 +18,7 @@ from swarm_ui.environments.phone.invented import (
     is_simple,
 )
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
-from swarm_ui.environments.phone.splits import tasks
+from swarm_ui.environments.phone.templates import tasks
 from swarm_ui.rollout import MakeEnvironment
 
 
