@@ -10,24 +10,27 @@ than passes. The answers of the last round count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from swarm_ui.action import Action
-from swarm_ui.agent_view import AgentView, Pane
+from swarm_ui.agent_view import Pane
 from swarm_ui.collab_graph import CollabGraph
-from swarm_ui.environments.coordination.environment import written
-from swarm_ui.environments.coordination.problem import draw_problem
+from swarm_ui.environments.benchmark import Benchmark, MakeAgent, Opened
+from swarm_ui.environments.coordination.environment import CoordinationEnvironment, written
+from swarm_ui.environments.coordination.problem import LARGE, SMALL, draw_problem, task_names
+from swarm_ui.environments.recorded.scores import Column, measured
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope
-from swarm_ui.rollout import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Policy
+from swarm_ui.stats import Measure
+from swarm_ui.trace.records import Episode
 
 ANSWERS = "answers"
 """Name of the node that gathers the answers."""
-
-MakeAgent = Callable[[str, AgentView], Node]
-"""``(name, view) -> node``: the agent of this name, which sees only this part of the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +94,42 @@ class CoordinationPolicy(GraphPolicy):
             "coordination",
             delays=dict.fromkeys(edges, 1),
         )
+
+
+class Coordination(Benchmark):
+    """Coordination on networks, after AgentsNet."""
+
+    label: ClassVar[str] = (
+        "After AgentsNet, on networks of our own: scores are not comparable with published ones"
+    )
+    splits: ClassVar[tuple[str, ...]] = ("small", "large", "validation")
+    trains_on: ClassVar[str | None] = None
+    evenly: ClassVar[bool] = True
+
+    name: Literal["coordination"] = "coordination"
+
+    @asynccontextmanager
+    async def open(self, split: str) -> AsyncIterator[Opened]:
+        yield Opened(CoordinationEnvironment, score=_measures)
+
+    def known_tasks(self) -> Sequence[str]:
+        return task_names()
+
+    def split_tasks(self, split: str) -> Sequence[str]:
+        return task_names(LARGE if split == "large" else SMALL)
+
+    def test_split(self) -> str:
+        """``small`` or ``large``; empty: the tasks are of both."""
+        large = frozenset(task_names(LARGE))
+        if self.tasks and all(task in large for task in self.tasks):
+            return "large"
+        return "" if any(task in large for task in self.tasks) else "small"
+
+    def team(self, make_agent: MakeAgent, name: str) -> Policy:
+        return CoordinationPolicy(make_agent, name=name)
+
+
+def _measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
+    """The mean score. Episodes with a fault are left out."""
+    scores = [(e.task, [{"score": e.steps[-1].reward}]) for e in episodes if e.success is not None]
+    return measured([Column("score", "score", "score")], scores)

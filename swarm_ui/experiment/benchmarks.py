@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from swarm_ui.environment import Environment
 from swarm_ui.environments.androidworld.benchmark import AndroidWorld, Handset
 from swarm_ui.environments.benchmark import Benchmark, Opened
-from swarm_ui.environments.coordination.benchmark import Coordination
+from swarm_ui.environments.coordination.policy import Coordination
 from swarm_ui.environments.miniwob.benchmark import MiniWob
 from swarm_ui.environments.phone.benchmark import Invented, Phone, SplitScreen
 from swarm_ui.environments.recorded.benchmark import AutoWebBench, Demonstrations, Mind2Web

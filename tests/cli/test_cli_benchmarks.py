@@ -12,7 +12,7 @@ from cli_world import Lamp, Shell
 from swarm_ui.environments.androidworld import environment
 from swarm_ui.environments.androidworld.environment import suite
 from swarm_ui.environments.coordination import TEST_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.coordination.benchmark import Coordination
+from swarm_ui.environments.coordination.policy import Coordination
 from swarm_ui.environments.recorded.autowebbench import SPLITS, synthetic
 from swarm_ui.experiment.benchmarks import held_out_rule, opened
 from swarm_ui.trace.jsonl import read_jsonl
