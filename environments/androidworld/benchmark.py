@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
 
-from swarm_ui.environments.androidworld.environment import suite
+from swarm_ui.environments.androidworld.environment import (
+    AndroidWorldProcess,
+    Device,
+    Emulator,
+    suite,
+)
 from swarm_ui.environments.benchmark import Benchmark, Count, Natural, Opened
-from swarm_ui.rollout import Job
 
 
 class _Devices(Benchmark):
@@ -22,27 +27,18 @@ class _Devices(Benchmark):
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
-        from swarm_ui.environments.androidworld.environment import AndroidWorldProcess, Emulator
-
-        emulator = Emulator() if isinstance(self, AndroidWorld) else None
-        if emulator is not None:
-            emulator.expect()
-        make = partial(
-            AndroidWorldProcess,
-            emulator or "handset",
-            screenshots=self.screenshots,
-        )
-        opened = Opened(make, max_concurrency=1 if emulator else None)
-        seed = self.suite_seed
-        if seed is None:
-            yield opened
-            return
-        listed = self.tasks or tuple(await opened.tasks())
-
-        def jobs(tasks: Sequence[str]) -> list[Job]:
-            return suite(tasks or listed, combinations=self.combinations, seed=seed)
-
-        yield Opened(make, opened.max_concurrency, jobs)
+        device: Device = "handset"
+        if isinstance(self, AndroidWorld):
+            device = Emulator()
+            device.expect()
+        make = partial(AndroidWorldProcess, device, screenshots=self.screenshots)
+        opened = Opened(make, max_concurrency=None if device == "handset" else 1)
+        seed, count = self.suite_seed, self.combinations
+        if seed is not None:
+            listed = self.tasks or await opened.tasks()
+            suite_of = partial(suite, combinations=count, seed=seed)
+            opened = replace(opened, jobs=lambda tasks: suite_of(tasks or listed))
+        yield opened
 
     @property
     def fixed_episodes(self) -> bool:
