@@ -214,30 +214,26 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         space = {"observation": view.observation_space, "action_mask": mask}
         self.observation_spaces = {name: spaces.Dict(space) for name in self.possible_agents}
         self.action_spaces = {name: spaces.Discrete(room) for name in self.possible_agents}
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self.action_spaces[agent]
+        self.observation_space = self.observation_spaces.__getitem__
+        self.action_space = self.action_spaces.__getitem__
 
     def reset(
         self, seed: int | None = None, options: Infos | None = None
     ) -> tuple[dict[str, Any], dict[str, Infos]]:
         seen, info = self._view.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        return self._each(seen, info), {agent: dict(info) for agent in self.agents}
+        return self._each(seen, info), {agent: {**info} for agent in self.agents}
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-        live = list(self.agents)
-        read = {agent: self._view.action_of(actions[agent]) for agent in live if agent in actions}
+        live, view = list(self.agents), self._view
+        read = {agent: view.action_of(actions[agent]) for agent in live if agent in actions}
         proposals = {agent: action for agent, action in read.items() if action is not None}
         votes = Counter(int(actions[agent]) for agent in proposals)
         number = votes.most_common(1)[0][0] if votes else -1  # of equals, the first
-        decision = self._view.action_of(number) or _WAIT
-        seen, *ends, info = self._view.step(number)
-        info |= {"decision": decision, "proposals": proposals}
-        infos = {agent: {**info, "lost": agent in read and read[agent] is None} for agent in live}
+        told = {"decision": view.action_of(number) or _WAIT, "proposals": proposals}
+        seen, *ends, info = view.step(number)
+        lost = {agent for agent, action in read.items() if action is None}
+        infos = {agent: {**info, **told, "lost": agent in lost} for agent in live}
         shown = self._each(seen, info)
         if any(ends[1:]):
             self.agents = []
@@ -248,10 +244,8 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         self._view.close()
 
     def _each(self, seen: dict[str, Any], info: Infos) -> dict[str, Any]:
-        return {
-            agent: {"observation": seen, "action_mask": info["action_mask"]}
-            for agent in self.agents
-        }
+        shown = {"observation": seen, "action_mask": info["action_mask"]}
+        return dict.fromkeys(self.agents, shown)
 
 
 def from_gymnasium(
@@ -318,24 +312,26 @@ class _Taken(Episodic):
 
     def screen(self) -> Observation:
         shown = self._env.render() if self._env.render_mode in ("ansi", "rgb_array") else None
-        told = _COLOURED.sub(r"[\1]", shown) if isinstance(shown, str) else _told(self._seen)
+        told = str(self._seen)
+        if isinstance(shown, str):
+            told = _COLOURED.sub(r"[\1]", shown)
+        elif isinstance(self._seen, dict):
+            told = "\n".join(f"{name}: {value}" for name, value in self._seen.items())
         lines = [Element.line(line) for line in told.splitlines() if line.strip()]
         self._first = len(lines)
         if isinstance(self._space, spaces.Text):
             inputs = [Element.field("action")]
         else:
-            mask = self._info.get("action_mask", np.ones(self._space.n))
-            self._numbers = np.flatnonzero(mask) + self._space.start
-            inputs = [
-                Element.button(self._label(int(n - self._space.start))) for n in self._numbers
-            ]
+            places = np.flatnonzero(self._info.get("action_mask", np.ones(self._space.n)))
+            self._numbers = places + self._space.start
+            inputs = [Element.button(self._label(int(place))) for place in places]
         png = as_png(shown) if isinstance(shown, np.ndarray) else None
         return Observation(goal="", elements=(*lines, *inputs), png=png)
 
     def act(self, action: Action, element: Element) -> Done | str:
-        given = (
-            action.text if action.text is not None else self._numbers[element.index - self._first]
-        )
+        given: Any = action.text
+        if given is None:
+            given = self._numbers[element.index - self._first]
         self._seen, reward, over, cut, self._info = self._env.step(given)
         self._total += float(reward)
         note = f"reward {reward:g}" if reward else ""
@@ -356,10 +352,3 @@ class _Taken(Episodic):
     def _label(self, number: int) -> str:
         known = self._labels or [str(action) for action in self._info.get("actions", ())]
         return known[number] if number < len(known) else f"action {number}"
-
-
-def _told(seen: object) -> str:
-    """An observation as lines of text."""
-    if isinstance(seen, dict):
-        return "\n".join(f"{name}: {value}" for name, value in seen.items())
-    return str(seen)

@@ -257,8 +257,10 @@ def _detail(table: Table, identity: int, row: Row) -> list[Widget]:
     for field in table.switches:
         flip = Flip(table, identity, field.name)
         widgets.append(Widget("switch", field.name, None, row[field.name] == "on", flip))
-    buttons = ((table.edit, "edit", values), (table.delete, "confirm", {}),
-               (table.reply, "reply", {table.title: row[table.title]}))  # fmt: skip
+    answer = {table.title: row[table.title]}
+    buttons: tuple[tuple[str, str, Row], ...] = (
+        (table.edit, "edit", values), (table.delete, "confirm", {}), (table.reply, "reply", answer),
+    )  # fmt: skip
     for label, kind, draft in buttons:
         if label:
             widgets.append(Widget("button", label, effect=Go(table.screen(kind, identity), draft)))
