@@ -64,28 +64,19 @@ class ScreenGeometry(NamedTuple):
 
 def lay_out(handset: Handset) -> ScreenGeometry:
     """Lay out the current screen."""
-    screen = handset.stack[-1] if handset.stack else None
-    page = _home(handset) if screen is None else handset.page_of(screen)
-    top = list(page.top)
-    if handset.selecting:
-        top.append((button("Copy", _copy), button("Paste", _paste)))
-    bottom = list(page.bottom)
-    if handset.toast:
-        bottom.append(Control("label", handset.toast))
-    above, at = _stack(top, TOP, False)
-    room = BOTTOM - sum(_height(line) for line in bottom)
+    page = handset.page_of(handset.stack[-1]) if handset.stack else _home(handset)
+    selected = [(button("Copy", _copy), button("Paste", _paste))] if handset.selecting else []
+    toast = [Control("label", handset.toast)] if handset.toast else []
+    above, at = _stack([*page.top, *selected], TOP, False)
+    bottom = [*page.bottom, *toast]
+    room = BOTTOM - sum(map(_height, bottom))
     starts = _pages(page.rows, room - at)
     shown = max(0, min(handset.page, len(starts) - 1))
     end = _fitting(page.rows, starts[shown], room - at)
     between, _ = _stack(page.rows[starts[shown] : end], at, True)
     below, _ = _stack(bottom, room, False)
-    return ScreenGeometry(
-        page.title,
-        (*above, *between, *below),
-        len(starts),
-        shown,
-        (0, at, WIDTH, room),
-    )
+    placed = (*above, *between, *below)
+    return ScreenGeometry(page.title, placed, len(starts), shown, (0, at, WIDTH, room))
 
 
 def _home(handset: Handset) -> Page:
@@ -162,14 +153,13 @@ def long_press(handset: Handset, x: float, y: float) -> None:
     """A long press. It selects the text of a field, or runs the widget's ``long_press``."""
     one = lay_out(handset).at(x, y)
     effect = one.widget.long_press if one and isinstance(one.widget, Control) else None
-    if one is not None and one.widget.field is not None:
-        _touched(handset)
-        handset.focus, handset.selecting = one.widget.field, True
-    elif effect is not None:
+    if effect is not None:
         _touched(handset)
         effect.apply(handset)
-    else:
-        tap(handset, x, y)  # as on Android, for a widget without a long press
+        return
+    tap(handset, x, y)  # as on Android, for a widget without a long press
+    if one is not None and one.widget.field is not None:
+        handset.selecting = True
 
 
 def swipe(
@@ -216,7 +206,7 @@ def press(handset: Handset, key: str) -> None:
     plain = key.upper().removeprefix("KEYCODE_")
     name = _KEYS.get(plain, plain)
     if name not in _KEYS.values():
-        known = ", ".join(sorted(set(_KEYS.values())))
+        known = ", ".join(sorted(_KEYS.values()))
         raise ValueError(f"key {key!r} is not supported; expected one of {known}")
     if name == "ENTER":
         _enter(handset)
@@ -226,8 +216,10 @@ def press(handset: Handset, key: str) -> None:
         handset.show(())
     elif name == "BACK":
         back(handset)
-    elif name == "DEL":
-        _delete(handset)
+    elif name == "DEL" and handset.focus:  # the selected text, or the last letter
+        text = handset.draft.get(handset.focus, "")
+        handset.fill_in(handset.focus, "" if handset.selecting else text[:-1])
+        handset.selecting = False
 
 
 def combine(handset: Handset, keys: tuple[str, ...]) -> None:
@@ -256,11 +248,3 @@ def _enter(handset: Handset) -> None:
         type_text(handset, "\n")
     elif widget is not None:
         _touched(handset)
-
-
-def _delete(handset: Handset) -> None:
-    """Delete the selected text, or the last letter."""
-    if handset.focus:
-        text = handset.draft.get(handset.focus, "")
-        handset.fill_in(handset.focus, "" if handset.selecting else text[:-1])
-        handset.selecting = False

@@ -54,9 +54,8 @@ def _am(handset: Handset, args: list[str], data: bytes) -> str:
         case ["stack" | "task", "list", *_]:
             return _stack(handset)
         case ["stack", "remove", number]:
-            for name in handset.apps:
-                if number == str(_number(handset, name)):
-                    handset.close(name)
+            for name in [name for name in handset.apps if _number(handset, name) == int(number)]:
+                handset.close(name)
             return ""
     raise ValueError("expected one of start, broadcast, force-stop, stack list, stack remove")
 
@@ -99,17 +98,18 @@ def _start(handset: Handset, intent: Intent) -> str:
 
 
 def _broadcast(handset: Handset, intent: Intent) -> str:
-    sent = f"Broadcasting: Intent {{ act={intent.action} }}\n"
+    result, front = "0", handset.front_app
     if intent.action in ("clipper.get", "clipper.set"):
-        if handset.front_app is None or handset.front_app.name != "clipper":
-            return f"{sent}Broadcast completed: result=0\n"  # as without it in front
-        if intent.action == "clipper.set":
-            handset.clipboard = intent.extras.get("text", "")
-            return f'{sent}Broadcast completed: result=-1, data="Text is copied into clipboard."\n'
-        return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
-    if intent.action in _HEARD_BY_NOBODY:
-        return f"{sent}Broadcast completed: result=0\n"
-    raise ValueError(f"the handset does not support the broadcast {intent.action}")
+        if front is not None and front.name == "clipper":
+            said = handset.clipboard
+            if intent.action == "clipper.set":
+                handset.clipboard = intent.extras.get("text", "")
+                said = "Text is copied into clipboard."
+            result = f'-1, data="{said}"'
+    elif intent.action not in _HEARD_BY_NOBODY:
+        raise ValueError(f"the handset does not support the broadcast {intent.action}")
+    sent = f"Broadcasting: Intent {{ act={intent.action} }}"
+    return f"{sent}\nBroadcast completed: result={result}\n"
 
 
 def _number(handset: Handset, app: str) -> int:
@@ -133,14 +133,13 @@ def _stack(handset: Handset) -> str:
 
 
 def _pm(handset: Handset, args: list[str], data: bytes) -> str:
-    match args:
-        case ["clear", package]:
-            app = handset.package(package)
-            if app is None:
-                raise AdbFailure(f"Failed: package {package} is not installed")
-            handset.clear(app)
-            return "Success\n"
-    raise ValueError("expected clear PACKAGE")
+    if args[:1] != ["clear"] or len(args) != 2:
+        raise ValueError("expected clear PACKAGE")
+    app = handset.package(args[1])
+    if app is None:
+        raise AdbFailure(f"Failed: package {args[1]} is not installed")
+    handset.clear(app)
+    return "Success\n"
 
 
 def _input(handset: Handset, args: list[str], data: bytes) -> str:
@@ -171,6 +170,7 @@ def console(handset: Handset, args: list[str]) -> str:
     raise UnsupportedCommand(f"emu {' '.join(args)}", "expected sms send")
 
 
+_STATES = {"enable": "on", "disable": "off"}
 _PHONE = {"wifi_on": "wifi", "bluetooth_on": "bluetooth", "screen_brightness": "brightness"}
 """Android's settings that are also settings of the embedded phone."""
 
@@ -185,23 +185,21 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
             raise ValueError("the screen does not rotate")
         case ["put", "system", "screen_brightness", value]:
             handset.set("brightness", str(min(255, max(1, int(value)))))
-            return ""
         case ["put", "global", ("wifi_on" | "bluetooth_on") as key, value]:
             handset.set(_PHONE[key], "off" if value == "0" else "on")
-            return ""
         case ["put", ("system" | "secure" | "global") as space, key, value]:
             pairs = {**handset.namespaces[space], key: value}
             handset.namespaces = {**handset.namespaces, space: pairs}
-            return ""
-    raise ValueError("expected get or put, and then system, secure or global")
+        case _:
+            raise ValueError("expected get or put, and then system, secure or global")
+    return ""
 
 
 def _svc(handset: Handset, args: list[str], data: bytes) -> str:
-    match args:
-        case [("wifi" | "bluetooth") as radio, ("enable" | "disable") as state]:
-            handset.set(radio, "on" if state == "enable" else "off")
-            return ""
-    raise ValueError("expected wifi or bluetooth, and then enable or disable")
+    if len(args) != 2 or args[0] not in ("wifi", "bluetooth") or args[1] not in _STATES:
+        raise ValueError("expected wifi or bluetooth, and then enable or disable")
+    handset.set(args[0], _STATES[args[1]])
+    return ""
 
 
 def _date(handset: Handset, args: list[str], data: bytes) -> str:
@@ -210,11 +208,10 @@ def _date(handset: Handset, args: list[str], data: bytes) -> str:
         return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
     if args == ["+%s"]:
         return f"{handset.now}\n"
-    parts = re.fullmatch(r"(\d{8})(\d{2})\.(\d{2})", " ".join(args))
-    if parts is None:
+    if re.fullmatch(r"\d{10}\.\d{2}", " ".join(args)) is None:
         raise ValueError("expected a date in the form MMDDhhmmYY.SS")
     try:
-        when = datetime.strptime("".join(parts.groups()) + "+0000", "%m%d%H%M%y%S%z")
+        when = datetime.strptime(f"{args[0]}+0000", "%m%d%H%M%y.%S%z")
     except ValueError as error:
         raise AdbFailure(f"date: bad date '{args[0]}'") from error
     handset.now = int(when.timestamp())
@@ -247,8 +244,7 @@ def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
     path, statements = args
-    database = handset.database(path)
-    if database is None:
+    if (database := handset.database(path)) is None:
         raise AdbFailure(f'Error: unable to open database "{path}": no app has this database')
     return database.run(handset, statements)
 
