@@ -49,11 +49,10 @@ class _Goal(Voice):
         return self.several([word for key, word in self.words.items() if key.startswith("title")])
 
     def create(self) -> str:
-        title = self.about.records.title
-        others = {name: value for name, value in self.words.items() if name != title}
-        fields = self.fields(self.words, alone=True)
+        others, fields = dict(self.words), self.fields(self.words, alone=True)
+        title = others.pop(self.about.records.title)
         rest = self.rest(self.fields(others, alone=True))
-        return self.text("create", {"fields": fields, "title": self.words[title], "rest": rest})
+        return self.text("create", {"fields": fields, "title": title, "rest": rest})
 
     def edit(self) -> str:
         kind = "edit"
@@ -83,15 +82,13 @@ class _Goal(Voice):
         return self.text("check", {"titles": self.titles(), "switch": self.words["switch"]})
 
     def missing(self) -> str:
-        table, possible = self.about.records, ["delete"]
+        table, possible = self.about.records, ["delete", "show"]
         if table.checklist:
-            possible.append("check")
-        else:
-            possible.append("show")
-            if "field" in self.words:
-                possible += ["read"] + ["edit"] * bool(table.edit)
-            if table.switches:
-                possible.append("toggle")
+            possible = ["delete", "check"]
+        if "field" in self.words:
+            possible += ["read"] + ["edit"] * bool(table.edit)
+        if "state" in self.words:
+            possible.append("toggle")
         chosen = possible[int(self.rng.random() * len(possible))]
         return self.text(chosen, {**self.words, "titles": self.words["title"]})
 
@@ -103,12 +100,12 @@ class _Goal(Voice):
 
     def settings(self) -> str:
         """Two switches; only the first text names the app."""
-        words, whole, self.part = self.words, self.part, True
-        told = {"switch": words["switch"], "state": words["state"]}
-        first = self.text("setting", told, mention=True)
-        told = {"switch": words["switch2"], "state": words["state2"]}
-        second = self.text("setting", told, mention=False)
-        self.part = whole
+        words, self.part = self.words, True
+        first, second = (
+            self.text("setting", {name: words[name + more] for name in ("switch", "state")},
+                      mention=not more)
+            for more in ("", "2")
+        )  # fmt: skip
         return self.both(first, second)
 
     def absent(self) -> str:
@@ -181,14 +178,14 @@ def crossed(
     into = msgspec.structs.replace(into, fields=(title,) if new else ())
     found, words = kinds.copy(origin, into, sampler, device, existing=not new)
     goal = _Goal(wordings, sampler.rng, False, into, words)
-    more = {"fields": goal.fields({title: words[title]})} if new else {}
     one, two = _slots(origin, {}), _slots(into, {})
-    slots = {**one, **{f"{name}2": text for name, text in two.items()}}
-    slots |= {"edit": two["edit"], "add_verb": two["add_verb"]}
+    slots = {**one, **{f"{name}2": text for name, text in two.items()}, **words}
+    slots |= {"edit": two["edit"], "add_verb": two["add_verb"], "title": words["source"]}
     # The text names an app if its records do not identify it.
     slots["from_app"] = f" in {one['app']}" if _nameless(origin) else ""
     slots["in_app2"] = f" in {two['app']}" if _nameless(into) else ""
-    slots |= {**words, **more, "title": words["source"]}
+    if new:
+        slots["fields"] = goal.fields({title: words[title]})
     return found, {"text": goal.phrase(kind, slots, mention=False)}
 
 
@@ -210,8 +207,7 @@ def _edit_two(about: About, sampler: Sampler, device: Device) -> Drawn:
     key, row = about.row(sampler, device)
     fields: dict[str, str] = {}
     while len(fields) < 2:
-        field, value = kinds.changed(about, sampler, row)
-        fields[field] = value
+        fields.update([kinds.changed(about, sampler, row)])
     words = kinds.numbered(field=list(fields), value=list(fields.values()))
     return about.goal({key: fields}), {**words, "title": row[about.records.title]}
 
@@ -226,13 +222,12 @@ def _missing(about: About, sampler: Sampler, device: Device) -> Drawn:
     words = {"title": values[table.title]}
     if table.checklist:
         words["switch"] = table.switches[0].name
-    else:
-        if len(table.form) > 1:
-            field = sampler.pick(table.form[1:]).name
-            words |= {"field": field, "value": values[field]}
-        if table.switches:
-            words["switch"] = sampler.pick(table.switches).name
-            words["state"] = sampler.pick(("on", "off"))
+    elif len(table.form) > 1:
+        field = sampler.pick(table.form[1:]).name
+        words |= {"field": field, "value": values[field]}
+    if table.switches and not table.checklist:
+        words["switch"] = sampler.pick(table.switches).name
+        words["state"] = sampler.pick(("on", "off"))
     look = table.trail
     if table.search:
         look = (*look, Screen(table.app, "missing", words["title"].casefold()))
