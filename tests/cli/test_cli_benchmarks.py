@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from cli_world import Lamp, Shell
 
-from swarm_ui.environments.androidworld import environment
+from swarm_ui.environments.androidworld import benchmark
 from swarm_ui.environments.androidworld.environment import suite
 from swarm_ui.environments.coordination import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.coordination.policy import Coordination
@@ -34,7 +34,7 @@ class Device(Lamp):
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
-    monkeypatch.setattr(environment, "AndroidWorldProcess", Device)
+    monkeypatch.setattr(benchmark, "AndroidWorldProcess", Device)
     monkeypatch.setattr(Device, "seen", [])
     return Device
 

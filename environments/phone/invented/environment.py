@@ -92,12 +92,11 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
     for kind, origin, into in _crossings(device.apps, rng):
         name = f"{kind}-{origin.records.name}-{into.records.name}"
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
-        draw = partial(crossed, kind, origin, into, clauses)
-        add(kind, name, draw, (origin.app, into.app), steps)
+        copies = partial(crossed, kind, origin, into, clauses)
+        add(kind, name, copies, (origin.app, into.app), steps)
     for one, two in _pairs([one for one in singles if one.kind in _PAIRED], rng):
-        draw = joined(one.draw, two.draw, clauses)
-        apps = (one.about.app, two.about.app)
-        add("both", f"both-{one.name}-{two.name}", draw, apps, one.steps + two.steps + 1)
+        together, apps = joined(one.draw, two.draw, clauses), (one.about.app, two.about.app)
+        add("both", f"both-{one.name}-{two.name}", together, apps, one.steps + two.steps + 1)
     return found
 
 
