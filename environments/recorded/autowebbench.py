@@ -63,13 +63,12 @@ _POINTED: dict[str, ActionType] = {
 
 _TOKEN = re.compile(r"<(?:(?P<tag>[A-Za-z_][\w:-]*)(?:\[(?P<id>\w+)\])?\|)?|>|[^<>]+|<")
 _SECTIONS = re.compile(
-    r"\A(?P<page>.*?)\n\nYou are a helpful assistant.*"
-    r"\n#Previous commands:(?P<commands>.*)\n\n#Window tabs:(?P<tabs>.*)"
-    r"\n\n#Current viewport \(pages\):(?P<view>.*?)\n\n#Task:(?P<task>.*?)\n\nYou should output",
-    re.DOTALL,
+    r"(?s)(.*?)\n\nYou are a helpful assistant.*\n#Previous commands:(.*)\n\n#Window tabs:(.*)"
+    r"\n\n#Current viewport \(pages\):(.*?)\n\n#Task:(.*?)\n\nYou should output"
 )
+"""Page, previous commands, tabs, place on the page, and task of a prompt."""
+_CURRENT = "<-- current tab"
 _COMMAND = re.compile(rf"^(?=(?:{'|'.join(FUNCTIONS)})\()", re.MULTILINE)
-_SEGMENT = re.compile(r"(?P<call>.*?)(?: #HTML Segment: (?P<html>.*))?", re.DOTALL)
 _WORDS = 30
 """Maximum number of words of an actionable element's text."""
 
@@ -130,33 +129,22 @@ class AutoWebBench(RecordedBenchmark):
     def load(self, task: str, seed: int = 0) -> Sequence[AutoWebBenchStep]:
         if task not in self._tasks:
             raise ConfigError(f"{self._path}: no task {task!r} among {len(self._tasks)}")
-        steps = (_step(parts, labels, self._words) for parts, labels in self._tasks[task])
-        return sorted(steps, key=lambda step: len(step.observation.history))
+        return self._tasks[task]
 
     @cached_property
-    def _tasks(self) -> dict[str, list[tuple[dict[str, str], tuple[str, ...]]]]:
-        """The parts of the prompts of each task, and what was done there."""
+    def _tasks(self) -> dict[str, list[AutoWebBenchStep]]:
+        tasks: dict[str, list[AutoWebBenchStep]] = {}
         try:
-            records = msgspec.json.decode(self._path.read_bytes(), type=list[_Record])
-        except (OSError, msgspec.MsgspecError) as error:
-            raise ConfigError(
-                f"{self._path}: not AutoWebBench's JSON, a list of objects with 'source' and "
-                f"'target': {error}"
-            ) from error
-        grouped: dict[str, list[tuple[dict[str, str], tuple[str, ...]]]] = {}
-        for number, record in enumerate(records):
-            found = _SECTIONS.match(record.source)
-            labels = (record.target,) if isinstance(record.target, str) else tuple(record.target)
-            if found is None or not labels or strict_call(labels[0]).function is None:
-                raise ConfigError(
-                    f"{self._path}, record {number}: expected as 'source' a prompt with a page, "
-                    "'#Previous commands:', '#Window tabs:', '#Current viewport (pages):' and "
-                    f"'#Task:', and as 'target' a call such as \"click('SD')\", got {labels!r}"
-                )
-            parts = {name: text.strip() for name, text in found.groupdict().items()}
-            grouped.setdefault(parts["task"], []).append((parts, labels))
-        digits = max(3, len(str(len(grouped))))
-        return {f"{self._split}/{k:0{digits}d}": steps for k, steps in enumerate(grouped.values())}
+            for record in msgspec.json.decode(self._path.read_bytes(), type=list[_Record]):
+                step = _step(record, self._words)
+                tasks.setdefault(step.observation.goal, []).append(step)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{self._path}: not AutoWebBench's JSON: {error}") from error
+        digits = max(3, len(str(len(tasks))))
+        return {
+            f"{self._split}/{k:0{digits}d}": sorted(steps, key=lambda s: len(s.observation.history))
+            for k, steps in enumerate(tasks.values())
+        }
 
 
 class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
@@ -170,10 +158,8 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
 
     def call(self, action: Action | None) -> str:
         """The call of an answer. Empty if there is no call for it."""
-        if action is None:
-            return ""
-        element = self.observation.element(action.index)
-        return _call_of(action, self.ids[element.index] if element else "")
+        element = None if action is None else self.observation.element(action.index)
+        return _call_of(action, self.ids[element.index] if element else "") if action else ""
 
     def values(self, action: Action | None) -> dict[str, float]:
         return step_values(self.call(action), self.labels, self.words)
@@ -188,20 +174,27 @@ class AutoWebBenchStep(GoldStep, frozen=True, kw_only=True):
         return ""
 
 
-def _step(parts: dict[str, str], labels: tuple[str, ...], words: Words) -> AutoWebBenchStep:
-    elements, ids = read_page(parts["page"])
+def _step(record: _Record, words: Words) -> AutoWebBenchStep:
+    found = _SECTIONS.match(record.source)
+    labels = (record.target,) if isinstance(record.target, str) else tuple(record.target)
+    if found is None or not labels or strict_call(labels[0]).function is None:
+        raise ValueError(
+            "expected as 'source' a prompt with a page and '#Task:', and as 'target' a call such "
+            f"as \"click('SD')\", got {record.source[:80]!r} … and {labels!r}"
+        )
+    page, commands, tabs, view, task = map(str.strip, found.groups())
+    elements, ids = read_page(page)
     gold = strict_call(labels[0])
     element = elements[ids.index(gold.element)] if gold.element in ids else None
     action = _action_of(gold, element, element.index if element else None)
-    tabs = parts["tabs"]
-    current = next((line for line in tabs.splitlines() if "<-- current tab" in line), tabs)
-    tab = re.sub(r"^\d+\.\s*", "", current.partition("<-- current tab")[0].strip())
+    current = next((line for line in tabs.splitlines() if _CURRENT in line), tabs)
+    tab = re.sub(r"^\d+\.\s*", "", current.partition(_CURRENT)[0].strip())
     return AutoWebBenchStep(
         observation=Observation(
-            goal=parts["task"],
+            goal=task,
             elements=elements,
-            app=f"{tab}, pages {parts['view']}",
-            history=read_commands(parts["commands"]),
+            app=f"{tab}, pages {view}",
+            history=read_commands(commands),
             actions=ACTIONS,
         ),
         expert=action or NONE_OF_THESE,
@@ -225,18 +218,15 @@ def read_page(page: str, words: int = _WORDS) -> tuple[tuple[Element, ...], tupl
     A node with an id has all text inside it, except that of inner nodes with an id. Text outside
     such nodes becomes elements of its own, because it can contain the answer to a question.
     """
-    root: tuple[str, str, list[str]] = ("", "", [])  # tag, id, and the pieces of the text
-    found = [root]
-    holders = [root]  # of each open node, the one that takes its text: the nearest with an id
+    found: list[tuple[str, str, list[str]]] = [("", "", [])]  # tag, id, pieces of the text
+    holders = found[:]  # of each open node, the one that takes its text: the nearest with an id
     for token in _TOKEN.finditer(page):
-        piece = token[0]
-        if piece == ">":
-            if len(holders) > 1:
-                holders.pop()
-        elif piece == "<":
+        if token[0] == ">":
+            del holders[max(1, len(holders) - 1) :]
+        elif token[0] == "<":
             holders.append(holders[-1])
         elif token["tag"] is None:
-            holders[-1][2].append(piece)
+            holders[-1][2].append(token[0])
         elif token["id"] or not holders[-1][1]:
             holders.append((token["tag"].lower(), token["id"] or "", []))
             found.append(holders[-1])
@@ -262,13 +252,11 @@ def read_commands(commands: str) -> tuple[Past, ...]:
     found = []
     for command in _COMMAND.split("" if commands == "None" else commands):
         if command.strip():
-            segment = _SEGMENT.fullmatch(command.strip())
-            assert segment is not None
-            elements, _ = read_page(segment["html"] or "", words=12)
+            call, _, html = command.strip().partition(" #HTML Segment: ")
+            elements, _ = read_page(html, words=12)
             element = elements[0] if elements else None
             # The index refers to no later page.
-            action = _action_of(strict_call(segment["call"]), element, 0)
-            found.append(_past(action, segment["call"], element))
+            found.append(_past(_action_of(strict_call(call), element, 0), call, element))
     return tuple(found)
 
 
@@ -284,9 +272,7 @@ def _past(action: Action | None, call: str, element: Element | None) -> Past:
 
 def _call_of(action: Action, element: str) -> str:
     """The call for an action on the element with this id. Empty if there is no call for it."""
-    kind, text = action.action_type, action.text or ""
-    if kind == "scroll" and action.direction not in ("up", "down"):
-        return ""
+    kind, text, way = action.action_type, action.text or "", action.direction
     if kind == "status" and action.goal_status == "infeasible":
         return f"user_input({text!r})"
     return {
@@ -294,7 +280,7 @@ def _call_of(action: Action, element: str) -> str:
         "long_press": f"hover({element!r})",
         "input_text": f"type_string({element!r}, {text!r}, False)",
         "select": f"select({element!r}, {text!r})",
-        "scroll": f"scroll_page({action.direction!r})",
+        "scroll": f"scroll_page({way!r})" if way in ("up", "down") else "",
         "navigate_back": "go('backward')",
         "open_app": f"jump_to({action.app_name!r}, False)",
         "answer": f"finish({text!r})",
@@ -305,14 +291,14 @@ def _call_of(action: Action, element: str) -> str:
 def _action_of(call: Call, element: Element | None, index: int | None) -> Action | None:
     """The action of a recorded call, whose element has this index; ``None`` if there is none."""
     text = "" if call.parameter is None else str(call.parameter)
-    if call.element is not None:
-        kind = _POINTED.get(call.function or "")
-        if index is None or kind is None:
-            return None
-        typed = text if kind in ("input_text", "select") else None
-        target = element.label or None if element else None
-        return Action(action_type=kind, target=target, index=index, text=typed)
     match call.function, text:
+        case ("click" | "hover" | "type_string" | "select") as function, _:
+            if index is None or call.element is None:
+                return None
+            typed = text if function in ("type_string", "select") else None
+            target = element.label or None if element else None
+            kind = _POINTED[function]
+            return Action(action_type=kind, target=target, index=index, text=typed)
         case "scroll_page", ("up" | "down") as way:
             return Action(action_type="scroll", direction="up" if way == "up" else "down")
         case "go", "backward":

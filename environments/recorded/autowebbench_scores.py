@@ -31,12 +31,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from swarm_ui.environments.recorded.scores import Column
-from swarm_ui.errors import ConfigError
 
 Words = Callable[[str], Iterable[str]]
 
-_CALL = re.compile(r"(\w+)\((.*)\)")
-_LONG_CALL = re.compile(_CALL.pattern, re.DOTALL)
 _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r"})
 _CHOOSING = ("scroll_page", "go", "jump_to", "switch_tab")
 _PLACES: dict[str, tuple[int | None, int | None]] = {
@@ -80,7 +77,7 @@ def official_call(text: str) -> Call | None:
     It reads the first line only. It raises if an argument is missing (such as in ``finish()``) or
     is not valid Python (such as an id without quotes); here also if it is not a literal.
     """
-    found = _CALL.match(text)
+    found = re.match(r"(\w+)\((.*)\)", text)
     if found is None:
         return Call()
     arguments = _literals(found[2])
@@ -93,8 +90,8 @@ def strict_call(text: str) -> Call:
 
     A text may contain line breaks, and a missing argument is ``None``.
     """
-    for pattern in (_CALL, _LONG_CALL):
-        found = pattern.match(text.strip())
+    for pattern in (r"(\w+)\((.*)\)", r"(?s)(\w+)\((.*)\)"):
+        found = re.match(pattern, text.strip())
         arguments = _literals(found[2].translate(_BREAKS)) if found else None
         if found and arguments is not None:
             return _call(found[1], arguments)
@@ -106,14 +103,14 @@ def _call(function: str, arguments: Sequence[object]) -> Call:
     return Call(function, *map(given.get, _PLACES.get(function, ())))
 
 
-def _literals(arguments: str) -> tuple[object, ...] | None:
+def _literals(arguments: str) -> Sequence[object] | None:
     """Arguments of a call; ``None`` if one is not a positional literal."""
     try:
         with warnings.catch_warnings(action="ignore"):  # such as of "\d" in a text
             tree = ast.parse(f"f({arguments})", mode="eval").body
         if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.keywords:
             return None
-        return tuple(ast.literal_eval(argument) for argument in tree.args)
+        return [ast.literal_eval(argument) for argument in tree.args]
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
 
@@ -171,31 +168,23 @@ def official_step(
 
 
 def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -> dict[str, float]:
-    """Strict scores of a step. With several labels, the scores for the best match.
-
-    Raises:
-        ConfigError: a label is not a call.
-    """
+    """Strict scores of a step. With several labels, the scores for the best match."""
     predicted = strict_call(_reply(predict))
-    scored = [_strict(predicted, text, words) for text in labels]
+    scored = [_strict(predicted, strict_call(text), words) for text in labels]
     return max(scored, key=lambda s: (s["step success"], s["function"], s.get("element", 0.0)))
 
 
-def _strict(predicted: Call, text: str, words: Words) -> dict[str, float]:
-    gold = strict_call(text)
-    if gold.function is None:
-        raise ConfigError(f"a label must be a call such as \"click('SD')\", got {text!r}")
+def _strict(predicted: Call, gold: Call, words: Words) -> dict[str, float]:
     scores = {"function": float(predicted.function == gold.function)}
-    right = scores["function"] == 1.0
+    right = predicted.function == gold.function
     if gold.element is not None:
         scores["element"] = float(predicted.element == gold.element)
-        right = right and scores["element"] == 1.0
+        right = right and predicted.element == gold.element
     if gold.parameter is not None:
         said = "" if predicted.parameter is None else str(predicted.parameter)
         scores["parameter (ROUGE-1 F)"] = rouge_1(said, str(gold.parameter), words)
         if gold.function in _CHOSEN:
-            same = said.strip().casefold() == str(gold.parameter).strip().casefold()
-            right = right and same
+            right = right and said.strip().casefold() == str(gold.parameter).strip().casefold()
     return {**scores, "step success": float(right)}
 
 

@@ -32,12 +32,14 @@ from xml.etree import ElementTree
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.recorded.mind2web_pages import (
+    Candidate,
     Read,
-    Recorded,
+    Row,
+    candidates,
     find_tasks,
+    png,
+    ranks_by_words,
     read_task,
-    read_texts,
-    shown_candidates,
     to_element,
 )
 from swarm_ui.environments.recorded.scores import Column
@@ -54,35 +56,13 @@ Split = Literal["train", "test_task", "test_website", "test_domain"]
 SPLITS: tuple[str, ...] = get_args(Split)
 ACTIONS: tuple[ActionType, ...] = ("click", "input_text", "select", "wait")
 """The actions that an observation lists. ``wait`` means "none of these"."""
-StepScore = tuple[float, float, float]
-"""Element accuracy, operation F1 and step success of a step."""
 
-_NAMES = {
-    "element accuracy": "element_acc",
-    "operation F1": "action_f1",
-    "step success": "step_acc",
-}
+_NAMES = {"element accuracy": "element_acc", "operation F1": "action_f1",
+          "step success": "step_acc"}  # fmt: skip
 """Names of these scores, and upstream's keys."""
-_COLUMNS = (
-    *(
-        column
-        for name, key in _NAMES.items()
-        for column in (
-            Column(f"{name} (macro)", name, f"marco_{key}", macro=True),
-            Column(f"{name} (micro)", name, key),
-        )
-    ),
-    Column("task success", "task success", macro=True),
-    Column("right element kept by pruning", "kept"),
-)
-_TO_OP: dict[str, str] = {"click": "CLICK", "input_text": "TYPE", "select": "SELECT"}
-_FROM_OP: dict[str, ActionType] = {
-    "CLICK": "click", "HOVER": "click", "ENTER": "click", "TYPE": "input_text", "SELECT": "select",
-}  # fmt: skip
-_REPR = re.compile(
-    r"\s*\[(?P<tag>[^\]]*)\]\s*(?P<label>.*?)\s*->\s*(?P<op>[A-Z]+)(?::\s*(?P<value>.*))?",
-    re.DOTALL,
-)
+_OPERATIONS: dict[str, ActionType] = {"CLICK": "click", "TYPE": "input_text", "SELECT": "select"}
+_REPR = re.compile(r"(?s)\s*\[([^\]]*)\]\s*(.*?)\s*->\s*([A-Z]+)(?::\s*(.*))?")
+"""Tag, label, operation and value of a recorded action."""
 
 
 def synthetic(*, flattened: bool = False) -> Path:
@@ -105,22 +85,13 @@ def operation(op: str, value: str) -> str:
     return f"{op} {first}".strip()
 
 
-def operation_f1(predicted: str, recorded: str) -> float:
-    """Word-set F1 of two operations.
-
-    >>> operation_f1("TYPE New York", "TYPE York")
-    0.8
-    """
-    found, gold = set(predicted.split()), set(recorded.split())
-    if not found and not gold:
-        return 1.0
-    return 2 * len(found & gold) / (len(found) + len(gold))
-
-
 def step_score(
     predicted: tuple[str, str] | None, rights: Sequence[str], recorded: str
-) -> StepScore:
-    """Scores of one step.
+) -> tuple[float, float, float]:
+    """Element accuracy, operation F1 and step success of one step.
+
+    >>> step_score(("7", "TYPE New York"), ["5", "7"], "TYPE York")
+    (1.0, 0.8, 0.0)
 
     Args:
         predicted: node and operation of the answer; ``None`` for no answer or "none of these".
@@ -129,9 +100,10 @@ def step_score(
     """
     if predicted is None or not rights:
         return 0.0, 0.0, 0.0
-    node, predicted_operation = predicted
-    element, f1 = float(node in rights), operation_f1(predicted_operation, recorded)
-    return element, f1, float(element == 1.0 and f1 == 1.0)
+    node, said = predicted
+    found, gold = set(said.split()), set(recorded.split())
+    f1 = 2 * len(found & gold) / (len(found) + len(gold)) if found or gold else 1.0
+    return float(node in rights), f1, float(node in rights and f1 == 1.0)
 
 
 class Mind2Web(RecordedBenchmark):
@@ -152,7 +124,18 @@ class Mind2Web(RecordedBenchmark):
         ConfigError: there is no such split.
     """
 
-    columns = _COLUMNS
+    columns = (
+        *(
+            column
+            for name, key in _NAMES.items()
+            for column in (
+                Column(f"{name} (macro)", name, f"marco_{key}", macro=True),
+                Column(f"{name} (micro)", name, key),
+            )
+        ),
+        Column("task success", "task success", macro=True),
+        Column("right element kept by pruning", "kept"),
+    )
 
     def __init__(
         self,
@@ -183,31 +166,26 @@ class Mind2Web(RecordedBenchmark):
         if task not in self._records:
             raise ConfigError(f"{self._root}: no task {task!r} among {len(self._records)}")
         try:
-            rows = read_task(self._records[task], screenshots=self._screenshots)
-            return [self._step(row) for row in rows]
+            return [self._step(row) for row in read_task(self._records[task])]
         except (LookupError, TypeError, ValueError, OSError, ElementTree.ParseError) as error:
             raise ConfigError(
-                f"{self._root}: task {task!r}: not an action of Mind2Web: {error}"
+                f"{self._root}: task {task!r}: not an action of Mind2Web: {error!r}"
             ) from error
 
-    def _step(self, row: Recorded) -> Mind2WebStep:
-        texts = read_texts(row)
-        ranks = None
-        if self._ranks is not None:
-            ranks = self._ranks.get(f"{row.annotation_id}_{row.action_uid}", {})
-        shown = shown_candidates(row, texts, self._top_k, ranks)
+    def _step(self, row: Row) -> Mind2WebStep:
+        shown = self._pruned(row, candidates(row))
         nodes = tuple(c.node for c in shown)
         rights = tuple(c.node for c in row.pos_candidates if c.node in nodes)
-        elements = tuple(to_element(k, c, texts.get(c.node, "")) for k, c in enumerate(shown))
-        told = tuple(_past(text) for text in row.action_reprs[: row.target_action_index + 1])
-        done, expert = row.operation, NONE_OF_THESE
+        elements = tuple(to_element(k, c) for k, c in enumerate(shown))
+        told = tuple(map(_past, row.action_reprs[: row.target_action_index + 1]))
+        op, value, expert = row.operation["op"] or "", row.operation["value"] or "", NONE_OF_THESE
         if rights:
             element = elements[nodes.index(rights[0])]
             expert = Action(
-                action_type=_FROM_OP[done.op],
+                action_type=_OPERATIONS[op],
                 target=element.label or None,
                 index=element.index,
-                text=None if done.op == "CLICK" else done.value or "",
+                text=None if op == "CLICK" else value,
             )
         page = Observation(
             goal=row.confirmed_task,
@@ -215,7 +193,7 @@ class Mind2Web(RecordedBenchmark):
             app=row.website,
             history=told[:-1],
             actions=ACTIONS,
-            png=row.screenshot,
+            png=png(row.screenshot) if self._screenshots else None,
         )
         return Mind2WebStep(
             observation=page,
@@ -223,8 +201,23 @@ class Mind2Web(RecordedBenchmark):
             past=told[-1],
             nodes=nodes,
             rights=rights,
-            operation=operation(done.op, done.value or ""),
+            operation=operation(op, value),
         )
+
+    def _pruned(self, row: Row, found: list[Candidate]) -> list[Candidate]:
+        """The best ``top_k`` candidates."""
+        if self._top_k is None:
+            return found
+        step, ranks = f"{row.annotation_id}_{row.action_uid}", self._ranks
+        if ranks is None:
+            ranks = {step: ranks_by_words(row.confirmed_task, found)}
+        try:
+            return [c for c in found if ranks[step][c.node] < self._top_k]
+        except KeyError as error:
+            raise ValueError(
+                f"the given ranks of the step '{step}' lack {error}; they belong to another "
+                "version of the data"
+            ) from error
 
 
 class Mind2WebStep(GoldStep, frozen=True, kw_only=True):
@@ -251,21 +244,21 @@ class Mind2WebStep(GoldStep, frozen=True, kw_only=True):
 
     def _predicted(self, action: Action | None) -> tuple[str, str] | None:
         """Node and operation of an answer; ``None`` for "none of these"."""
-        if action is None or action.action_type not in _TO_OP:
+        element = None if action is None else self._meant(action)
+        op = next((k for k, v in _OPERATIONS.items() if action and v == action.action_type), None)
+        if action is None or element is None or op is None:
             return None
-        element = self.observation.element(action.index)
-        if action.x is not None:
-            element = self._at(action.x, action.y or 0)
-        if element is None:
-            return None
-        return self.nodes[element.index], operation(_TO_OP[action.action_type], action.text or "")
+        return self.nodes[element.index], operation(op, action.text or "")
 
-    def _at(self, x: float, y: float) -> Element | None:
-        """The smallest element at a point, preferably one that can be acted on."""
+    def _meant(self, action: Action) -> Element | None:
+        """The element of an action. At a point, it is the smallest one, preferably one that can be
+        acted on."""
+        if action.x is None:
+            return self.observation.element(action.index)
         hit: dict[tuple[bool, int], Element] = {}
         for element in self.observation.elements:
             left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-            if left <= x < right and top <= y < bottom:
+            if left <= action.x < right and top <= (action.y or 0) < bottom:
                 passive = not (element.clickable or element.editable)
                 hit.setdefault((passive, (right - left) * (bottom - top)), element)
         return hit[min(hit)] if hit else None
@@ -274,10 +267,10 @@ class Mind2WebStep(GoldStep, frozen=True, kw_only=True):
 def _past(text: str) -> Past:
     """A recorded action as an entry of the history. Its index is not valid on later pages."""
     found = _REPR.fullmatch(text)
-    if found is None or found["op"] not in _FROM_OP:
+    if found is None:
         raise ValueError(f"expected '[tag] text -> OP: value' in action_reprs, got {text!r}")
-    kind = _FROM_OP[found["op"]]
-    label = " ".join(found["label"].split())
-    value = None if kind == "click" else found["value"] or ""
-    action = Action(action_type=kind, target=label or None, index=0, text=value)
-    return Past(action=action, role=role_of(found["tag"]), label=label)
+    tag, label, op, value = found.groups(default="")
+    kind, label = _OPERATIONS.get(op, "click"), " ".join(label.split())  # HOVER, ENTER: a click
+    typed = None if kind == "click" else value
+    action = Action(action_type=kind, target=label or None, index=0, text=typed)
+    return Past(action=action, role=role_of(tag), label=label)

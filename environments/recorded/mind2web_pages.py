@@ -1,8 +1,7 @@
 """Mind2Web's files, and the pages in them: records, candidates and their elements.
 
 Raw tasks come as JSON, rows of single actions as parquet or JSON lines. A file is mapped into
-memory, and a task is decoded when it is needed. Unused fields are skipped; one of them is
-``raw_html``, by far the largest.
+memory, and a task is decoded when it is needed; unread fields, such as ``raw_html``, are skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -28,7 +27,6 @@ _FORMATS = (".json", ".jsonl", ".parquet")
 _WORDS, _OPTIONS = 12, 60
 """Maximum number of words of an element's text, and of a drop-down list, whose text is its
 options."""
-_WORD = re.compile(r"\w+")
 _TEXT_ATTRIBUTES = (
     "aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value",
 )  # fmt: skip
@@ -37,25 +35,19 @@ Read = Callable[[], dict[str, Any]]
 """Reads one record: a raw task, or a row."""
 
 
-class Operation(msgspec.Struct, frozen=True):
-    """What was done with the right element."""
-
-    op: Literal["CLICK", "TYPE", "SELECT"]
-    value: str | None = None
-
-
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct):
     """An element of a page that may be the right one."""
 
     tag: str
     node: str = msgspec.field(name="backend_node_id")
     """What the official scorer compares."""
     attributes: dict[str, Any] = {}
+    text: str = ""
+    """Its text on the page, with that of its descendants."""
 
     def get(self, *names: str) -> str:
         """The first of these attributes that is not empty."""
-        found = (self.attributes.get(name) for name in names)
-        return next((str(value) for value in found if value), "")
+        return next((str(found) for name in names if (found := self.attributes.get(name))), "")
 
     def flag(self, *names: str) -> bool | None:
         """The first of these attributes as a state; ``None`` if it has none of them."""
@@ -63,32 +55,29 @@ class Candidate(msgspec.Struct, frozen=True):
         return str(given[0]).lower() not in ("false", "0") if given else None
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct):
     """A recorded action, its task, and the page before it: a row of the flattened format."""
 
     annotation_id: str
     """Name of the task."""
     confirmed_task: str
     """The goal."""
-    action_reprs: tuple[str, ...]
+    action_reprs: list[str]
     """All recorded actions of the task, such as ``"[button]  Search -> CLICK"``."""
     target_action_index: int
     """Which of them this is."""
     action_uid: str
     cleaned_html: str
-    operation: Operation
-    pos_candidates: tuple[Candidate, ...]
+    operation: dict[str, str | None]
+    pos_candidates: list[Candidate]
     """The right elements of the page; may be empty."""
-    neg_candidates: tuple[Candidate, ...]
+    neg_candidates: list[Candidate]
     website: str = ""
     screenshot: Any = None
 
 
 class _Head(msgspec.Struct):
     annotation_id: str
-
-
-# -- files ----------------------------------------------------------------------------------------
 
 
 def find_tasks(root: Path, split: str) -> dict[str, list[Read]]:
@@ -126,14 +115,12 @@ def _read_json(path: Path) -> list[tuple[str, Read]]:
         # An empty file cannot be mapped.
         size = path.stat().st_size
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    lines = memoryview(data)
     if path.suffix == ".jsonl":
-        raws = msgspec.json.Decoder(msgspec.Raw).decode_lines(lines)
+        raws = msgspec.json.Decoder(msgspec.Raw).decode_lines(memoryview(data))
     else:  # raw values are skipped, not decoded, so the array takes little memory
-        raws = msgspec.json.decode(lines, type=list[msgspec.Raw])
-    names = [msgspec.json.decode(raw, type=_Head).annotation_id for raw in raws]
-    read = partial(msgspec.json.decode, type=dict[str, Any])
-    return [(name, partial(read, raw)) for name, raw in zip(names, raws, strict=True)]
+        raws = msgspec.json.decode(memoryview(data), type=list[msgspec.Raw])
+    read = partial(partial, partial(msgspec.json.decode, type=dict[str, Any]))
+    return [(msgspec.json.decode(raw, type=_Head).annotation_id, read(raw)) for raw in raws]
 
 
 def _read_parquet(path: Path) -> list[tuple[str, Read]]:
@@ -147,107 +134,69 @@ def _read_parquet(path: Path) -> list[tuple[str, Read]]:
         rows = Dataset.from_parquet(str(path))
     except DatasetGenerationError as error:
         raise ValueError(error.__cause__ or error) from error
-    rows = rows.select_columns([c for c in Recorded.__struct_fields__ if c in rows.column_names])
+    rows = rows.select_columns([c for c in Row.__struct_fields__ if c in rows.column_names])
     if "screenshot" in rows.column_names:
         rows = rows.cast_column("screenshot", Image(decode=False))
     return [(name, partial(rows.__getitem__, k)) for k, name in enumerate(rows["annotation_id"])]
 
 
-def read_task(records: list[Read], *, screenshots: bool) -> list[Recorded]:
+def read_task(records: list[Read]) -> list[Row]:
     """The actions of a task, in their order. Raises an error of ``msgspec`` or Python if a record
     is wrong."""
-    found: dict[int, Recorded] = {}
+    found: dict[int, Row] = {}
     for read in records:
         record = read()
         actions = record.pop("actions", [{}])  # a row is a task with one action
         for k, action in enumerate(actions):
-            row = _recorded({"target_action_index": k, **record, **action})
-            if not 0 <= row.target_action_index < len(row.action_reprs):
-                raise ValueError("'target_action_index' is not one of 'action_reprs'")
-            shown = _png(row.screenshot) if screenshots else None
-            found[row.target_action_index] = msgspec.structs.replace(row, screenshot=shown)
+            row = _row({"target_action_index": k, **record, **action})
+            found[row.target_action_index] = row
     return [found[at] for at in sorted(found)]
 
 
-def _recorded(row: dict[str, Any]) -> Recorded:
+def _row(told: dict[str, Any]) -> Row:
     """An action. Flattened rows hold JSON text where raw tasks hold objects."""
-    row["operation"] = _opened(row.get("operation"))
+    told["operation"] = _opened(told["operation"])
     for side in ("pos_candidates", "neg_candidates"):
-        row[side] = [_opened(one) for one in row[side]]
-        for one in row[side]:
+        told[side] = [_opened(one) for one in told[side]]
+        for one in told[side]:
             one["attributes"] = _opened(one.get("attributes", "{}"))
-    return msgspec.convert(row, Recorded, strict=False)
+    return msgspec.convert(told, Row, strict=False)
 
 
 def _opened(value: Any) -> Any:
     return msgspec.json.decode(value) if isinstance(value, str) else value
 
 
-def _png(screenshot: Any) -> bytes:
+def png(screenshot: Any) -> bytes:
     """The picture of a row as a PNG."""
     from PIL import Image
 
-    out = BytesIO()
-    if not isinstance(screenshot, dict) or not screenshot.get("bytes"):
+    if not isinstance(screenshot, dict):
         raise ValueError("it has no 'screenshot'; use screenshots=False, or the multimodal copy")
+    out = BytesIO()
     with Image.open(BytesIO(screenshot["bytes"])) as image:
         image.save(out, format="PNG")
     return out.getvalue()
 
 
-# -- pages ----------------------------------------------------------------------------------------
+def candidates(row: Row) -> list[Candidate]:
+    """The candidates with their texts, in the order of the page; those that are not on it come
+    last. The order of the data is not used, because it lists the right candidates first."""
+    unplaced = {c.node: c for c in (*row.neg_candidates, *row.pos_candidates)}
+    placed = []
+    for node in ElementTree.fromstring(row.cleaned_html).iter():
+        found = unplaced.pop(node.get("backend_node_id", ""), None)
+        if found is not None:
+            found.text = " ".join(" ".join(node.itertext()).split())
+            placed.append(found)
+    return placed + sorted(unplaced.values(), key=lambda c: (len(c.node), c.node))
 
 
-def read_texts(row: Recorded) -> dict[str, str]:
-    """Texts of the candidates by node, in the order of the page, with those of their descendants.
-
-    A document type is refused, since its entities could grow without bound.
-    """
-    if "<!DOCTYPE" in row.cleaned_html:
-        raise ValueError("'cleaned_html' declares a document type, which is refused")
-    wanted = {c.node for c in (*row.pos_candidates, *row.neg_candidates)}
-    marked = (
-        (node.get("backend_node_id", ""), node)
-        for node in ElementTree.fromstring(row.cleaned_html).iter()
-    )
-    return {
-        name: " ".join(" ".join(node.itertext()).split()) for name, node in marked if name in wanted
-    }
-
-
-def shown_candidates(
-    row: Recorded, texts: Mapping[str, str], top_k: int | None, ranks: Mapping[str, int] | None
-) -> list[Candidate]:
-    """The best ``top_k`` candidates in the order of the page; those that are not on it come last.
-
-    The order of the data is not used, because it lists the right candidates first.
-    """
-    place = {node: index for index, node in enumerate(texts)}
-    ordered = sorted(
-        (*row.pos_candidates, *row.neg_candidates),
-        key=lambda c: (place.get(c.node, math.inf), len(c.node), c.node),
-    )
-    if top_k is None:
-        return ordered
-    if ranks is None:
-        ranks = _ranks_by_words(row.confirmed_task, ordered, texts)
-    if missing := [c.node for c in ordered if c.node not in ranks]:
-        raise ValueError(
-            f"the given ranks of the step '{row.annotation_id}_{row.action_uid}' lack the "
-            f"candidate {missing[0]}; they belong to another version of the data"
-        )
-    return [c for c in ordered if ranks[c.node] < top_k]
-
-
-def _ranks_by_words(
-    goal: str, candidates: Sequence[Candidate], texts: Mapping[str, str]
-) -> dict[str, int]:
+def ranks_by_words(goal: str, candidates: Sequence[Candidate]) -> Mapping[str, int]:
     """Ranks of nodes by the words that a candidate shares with the goal, weighted by rarity.
     Neither the recorded action nor the right elements are used."""
     asked = set(_words(goal))
-    read = [
-        _words(" ".join([texts.get(c.node, ""), *map(c.get, _TEXT_ATTRIBUTES)])) for c in candidates
-    ]
+    read = [_words(" ".join([c.text, *map(c.get, _TEXT_ATTRIBUTES)])) for c in candidates]
     pages = Counter(word for words in read for word in set(words))
 
     def score(candidate: Candidate, words: list[str]) -> float:
@@ -257,18 +206,18 @@ def _ranks_by_words(
         prior = _TAG_PRIORS.get(candidate.tag.lower(), 0.0)
         return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
 
-    scores = list(map(score, candidates, read))
-    best_first = sorted(range(len(scores)), key=lambda k: -scores[k])
-    return {candidates[k].node: rank for rank, k in enumerate(best_first)}
+    scores = {c.node: score(c, words) for c, words in zip(candidates, read, strict=True)}
+    best_first = sorted(scores, key=lambda node: -scores[node])
+    return {node: rank for rank, node in enumerate(best_first)}
 
 
 def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
+    return re.findall(r"\w+", text.lower())
 
 
-def to_element(index: int, candidate: Candidate, text: str) -> Element:
+def to_element(index: int, candidate: Candidate) -> Element:
     """The element of an observation that shows a candidate."""
-    get, tag = candidate.get, candidate.tag.lower()
+    get, tag, text = candidate.get, candidate.tag.lower(), candidate.text
     role = role_of(tag, kind=get("type"), aria=get("role"))
     field = role in ("field", "area")
     shown = text or (get("value") if role == "button" else "")
@@ -290,7 +239,7 @@ def to_element(index: int, candidate: Candidate, text: str) -> Element:
 def _bounds(rectangle: str) -> tuple[int, int, int, int] | None:
     """Bounds from ``x,y,width,height``. Mind2Web writes -1 for an unknown value."""
     try:
-        x, y, width, height = (float(part) for part in rectangle.split(","))
+        x, y, width, height = map(float, rectangle.split(","))
         bounds = round(x), round(y), round(x + width), round(y + height)
     except (ValueError, OverflowError):
         return None

@@ -8,7 +8,6 @@ does not affect later steps. The scores measure agreement with the recording, no
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -55,7 +54,7 @@ class GoldStep(msgspec.Struct, frozen=True, kw_only=True):
         return action.index is not None and self.observation.element(action.index) is None
 
 
-class RecordedBenchmark(ABC):
+class RecordedBenchmark:
     """The tasks of one split. An instance can serve any number of environments."""
 
     name: str
@@ -66,17 +65,17 @@ class RecordedBenchmark(ABC):
     """The values of steps that :meth:`score` counts."""
 
     @property
-    @abstractmethod
     def tasks(self) -> Sequence[str]:
         """Names of the tasks, in the order of the files."""
+        raise NotImplementedError
 
-    @abstractmethod
     def load(self, task: str, seed: int = 0) -> Sequence[GoldStep]:
         """The steps of a task. The seed matters only where a task was recorded with several.
 
         Raises:
             ConfigError: there is no such task, or a record is wrong. The message names the record.
         """
+        raise NotImplementedError
 
     def environment(self) -> TeacherForced:
         """A new environment. It plays one episode at a time."""
@@ -122,8 +121,8 @@ class RecordedBenchmark(ABC):
         answers: dict[int, Action | None] = {}
         index = 0
         for number, record in enumerate(episode.steps):
-            seen = record.trace.observation
-            if index >= len(steps) or seen.elements != steps[index].observation.elements:
+            seen = record.trace.observation.elements
+            if index >= len(steps) or seen != steps[index].observation.elements:
                 raise ConfigError(
                     f"task {episode.task!r}, step {number}: the page of the episode differs from "
                     f"that of '{self.name}'. Score an episode with the same data and settings "
@@ -137,19 +136,14 @@ class RecordedBenchmark(ABC):
 
 
 class _At(msgspec.Struct, frozen=True):
-    """State of an episode."""
+    """State of an episode: the recorded steps, and the number of those that are over."""
 
     steps: Sequence[GoldStep]
     index: int = 0
-    """Index of the recorded step; the number of steps at the end."""
     right: bool = True
     """Whether all answers so far were right; an action on a missing element is a wrong one."""
     lost: tuple[Past, ...] = ()
     """Actions on missing elements of the present page."""
-
-    @property
-    def gold(self) -> GoldStep:
-        return self.steps[self.index]
 
 
 class TeacherForced(Stateful):
@@ -178,7 +172,7 @@ class TeacherForced(Stateful):
         return True  # ``load`` refuses others
 
     def begin(self, task: str, rng: random.Random) -> str:
-        steps: Sequence[GoldStep] = self._recordings.load(task, self.seed)
+        steps = self._recordings.load(task, self.seed)
         if not steps:
             raise ConfigError(f"{self.name}: task {task!r} has no steps")
         self.state, self.budget = _At(steps), 2 * len(steps)
@@ -187,7 +181,7 @@ class TeacherForced(Stateful):
     def screen(self) -> Observation:
         at = self.state
         over = at.index == len(at.steps)
-        gold = at.steps[-1] if over else at.gold
+        gold = at.steps[at.index - over]
         more = (gold.past,) if over else at.lost
         return replace(gold.observation, history=(*gold.observation.history, *more))
 
@@ -195,7 +189,7 @@ class TeacherForced(Stateful):
         return ""  # every action is an answer
 
     def act(self, action: Action, element: Element | None) -> Done | str:
-        at, gold = self.state, self.state.gold
+        at, gold = self.state, self._gold
         if gold.lacks(action):
             self.state = replace(at, right=False, lost=(*at.lost, Past(action=action)))
             count = len(gold.observation.elements)
@@ -206,8 +200,12 @@ class TeacherForced(Stateful):
 
     def expert(self) -> Action:
         _ = self.progress
-        return self.state.gold.expert
+        return self._gold.expert
 
     def grade(self, action: Action) -> float:
-        _, gold = self.progress, self.state.gold
-        return float(not gold.lacks(action) and gold.right(action))
+        _ = self.progress
+        return float(not self._gold.lacks(action) and self._gold.right(action))
+
+    @property
+    def _gold(self) -> GoldStep:
+        return self.state.steps[self.state.index]

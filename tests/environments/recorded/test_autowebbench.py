@@ -177,10 +177,7 @@ def test_what_no_action_says_counts_as_wrong(tmp_path: Path) -> None:
     "content",
     [
         [step("click('A')"), {"source": "x"}],
-        [step("click('A')"), {"source": "page", "target": "click('A')"}],
         [step("click")],
-        [step([])],
-        {},
     ],
 )
 def test_data_that_is_wrong_is_named(tmp_path: Path, content: Any) -> None:
@@ -314,5 +311,3 @@ def test_alternative_labels() -> None:
     assert official_step("click('D')", labels) == {"type": 0, "label": 0, "all": 0}
     assert strict_step("click('B')", labels) == {"function": 1, "element": 1, "step success": 1}
     assert strict_step("click('D')", labels) == {"function": 1, "element": 0, "step success": 0}
-    with pytest.raises(ConfigError, match="a label must be a call"):
-        strict_step("click('A')", ["nothing"])
