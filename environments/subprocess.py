@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import os
 import signal
@@ -20,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -33,27 +34,11 @@ from swarm_ui.observation import Observation
 STEP, RESET = 60.0, 600.0
 """Time limits in seconds for a step and for the set-up of a task."""
 T = TypeVar("T")
+_Kind = Literal["result", "fault", "refused"]
+"""What an answer holds: a result, or the message of an ``EnvironmentFault`` or a ``ConfigError``.
+"""
 _LINE_LIMIT = 2**30
 """Maximum length of an answer in bytes; it may hold a screenshot."""
-
-
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to the process."""
-
-    do: Literal["tasks", "reset", "step", "close"]
-    task: str = ""
-    seed: int = 0
-    action: Action | None = None
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer of the process."""
-
-    result: msgspec.Raw = msgspec.Raw(b"null")
-    fault: str = ""
-    """Message of an ``EnvironmentFault``."""
-    refused: str = ""
-    """Message of a ``ConfigError``."""
 
 
 class ProcessEnvironment:
@@ -103,24 +88,24 @@ class ProcessEnvironment:
         if self.process_id is None:
             await self._open()
             try:
-                self.tasks = await self._ask(tuple[str, ...], Call(do="tasks"))
+                self.tasks = await self._ask(tuple[str, ...], "tasks")
             except ConfigError:  # the next start must say it again
                 await self.kill()
                 raise
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         await self.start()
-        return await self._ask(Observation, Call(do="reset", task=task, seed=seed))
+        return await self._ask(Observation, "reset", task=task, seed=seed)
 
     async def step(self, action: Action) -> Step:
         if self.process_id is None:
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        return await self._ask(Step, Call(do="step", action=action))
+        return await self._ask(Step, "step", action=action)
 
     async def close(self) -> None:
         if self.process_id is not None:
             with contextlib.suppress(EnvironmentFault):
-                await self._ask(type(None), Call(do="close"))
+                await self._ask(type(None), "close")
         await self.kill()
 
     async def kill(self) -> None:
@@ -137,34 +122,29 @@ class ProcessEnvironment:
         if folder is not None:
             folder.cleanup()
 
-    async def _ask(self, kind: type[T], call: Call) -> T:
-        seconds = self._step_timeout if call.do == "step" else RESET
+    async def _ask(self, type_: type[T], call: str, **given: object) -> T:
+        seconds = self._step_timeout if call == "step" else RESET
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         try:
-            process.stdin.write(msgspec.json.encode(call) + b"\n")
+            process.stdin.write(msgspec.json.encode((call, given)) + b"\n")
             line = await within(seconds, process.stdout.readline())
-            answer = msgspec.json.decode(line, type=Answer)
-        except TimeoutError as error:
-            await self.kill()
-            raise EnvironmentFault(
-                f"{self.name}: '{call.do}' took more than {seconds:.0f} s; its process was ended"
-            ) from error
-        except (ConnectionError, ValueError) as error:  # no answer, or not an answer
+            kind, told = msgspec.json.decode(line, type=tuple[_Kind, msgspec.Raw])
+        except BaseException as error:  # re-raised; else the next call would read this answer
             code = process.returncode
             await self.kill()
-            raise EnvironmentFault(
-                f"{self.name}: the process ended in '{call.do}' (exit code {code}); its output "
-                f"is {f'in {self._log}' if self._log else 'lost: give a log file'}"
-            ) from error
-        except BaseException:  # re-raised: if cancelled, the next call would read this answer
-            await self.kill()
-            raise
-        if answer.refused:
-            raise ConfigError(answer.refused)
-        if answer.fault:
-            raise EnvironmentFault(answer.fault)
-        return msgspec.json.decode(answer.result, type=kind)
+            output = f"is in {self._log}" if self._log else "is lost: give a log file"
+            if isinstance(error, TimeoutError):
+                why = f"'{call}' took more than {seconds:.0f} s; its process was ended"
+            elif isinstance(error, ConnectionError | ValueError):  # no answer, or not an answer
+                why = f"the process ended in '{call}' (exit code {code}); its output {output}"
+            else:
+                raise
+            raise EnvironmentFault(f"{self.name}: {why}") from error
+        if kind == "result":
+            return msgspec.json.decode(told, type=type_)
+        message = msgspec.json.decode(told, type=str)
+        raise EnvironmentFault(message) if kind == "fault" else ConfigError(message)
 
     async def _open(self) -> None:
         await self.kill()
@@ -196,37 +176,26 @@ def _variables(folder: str) -> dict[str, str]:
 # -- in the process -------------------------------------------------------------------------------
 
 
-async def _answer(env: Environment, call: Call) -> Answer:
-    result: object = None
-    try:
-        if call.do == "tasks":
-            result = env.tasks
-        elif call.do == "reset":
-            result = await env.reset(task=call.task, seed=call.seed)
-        elif call.action is not None:
-            result = await env.step(call.action)
-        else:
-            await env.close()
-    except ConfigError as error:
-        return Answer(refused=str(error))
-    except EnvironmentFault as error:
-        return Answer(fault=str(error))
-    return Answer(result=msgspec.Raw(msgspec.json.encode(result)))
+async def _result(make: Callable[[], Environment], call: str, given: dict[str, Any]) -> object:
+    env = make()
+    if call == "tasks":
+        return env.tasks
+    if call == "step":
+        given = {"action": msgspec.convert(given["action"], Action)}
+    return await getattr(env, call)(**given)
 
 
-async def _serve(factory: str, arguments: str, calls: BinaryIO, answers: BinaryIO) -> None:
+async def _serve(make: Callable[[], Environment], calls: BinaryIO, answers: BinaryIO) -> None:
     """Answer calls until the input ends, so the process never outlives the one that started it."""
-    module, _, function = factory.partition(":")
-    refused = ""
-    try:
-        make: Callable[..., Environment] = getattr(importlib.import_module(module), function)
-        env = make(**msgspec.json.decode(arguments))
-    except ConfigError as error:  # such as: a package is not installed
-        refused = str(error)
     while line := calls.readline():
-        call = msgspec.json.decode(line, type=Call)
-        answer = Answer(refused=refused) if refused else await _answer(env, call)
-        answers.write(msgspec.json.encode(answer) + b"\n")
+        kind, told = "result", None
+        try:
+            told = await _result(make, *msgspec.json.decode(line))
+        except ConfigError as error:  # such as: a package is not installed
+            kind, told = "refused", str(error)
+        except EnvironmentFault as error:
+            kind, told = "fault", str(error)
+        answers.write(msgspec.json.encode((kind, told)) + b"\n")
         answers.flush()
 
 
@@ -243,8 +212,17 @@ def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
 def main(factory: str, arguments: str) -> None:
     """Serve the environment that a function makes; run by :class:`ProcessEnvironment`."""
     calls, answers = _standard_streams()
+    module, _, function = factory.partition(":")
+
+    @functools.cache
+    def make() -> Environment:
+        made: Environment = getattr(importlib.import_module(module), function)(
+            **msgspec.json.decode(arguments)
+        )
+        return made
+
     with calls, answers:
-        asyncio.run(_serve(factory, arguments, calls, answers))
+        asyncio.run(_serve(make, calls, answers))
 
 
 if __name__ == "__main__":

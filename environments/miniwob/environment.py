@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environments.base import Done, Episodic, missing
@@ -13,7 +13,6 @@ from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks
 from swarm_ui.environments.web.acting import unknown_key
 from swarm_ui.environments.web.browser import Chromium
-from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
@@ -148,26 +147,14 @@ class MiniWobBrowser(Chromium):
 
     def __init__(self, pages: int = 4, **options: Any) -> None:
         super().__init__()
-        self._open = False
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
             MiniWobEnvironment(self.open_page, **options) for _ in range(pages)
         )
-
-    async def __aenter__(self) -> Self:
-        self._open = True
-        return await super().__aenter__()
 
     async def open_page(self) -> Page:
         """A new page; starts another browser if the last one died.
 
         Raises:
-            ConfigError: used outside ``async with``, so that nothing would close the browser.
             EnvironmentFault: the browser cannot be started or gives no page.
         """
-        if not self._open:
-            raise ConfigError("MiniWobBrowser is closed: use it inside 'async with'")
         return await Page.open(self)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._open = False
-        await super().__aexit__()

@@ -13,12 +13,12 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
 from swarm_ui.environments.web.acting import perform
-from swarm_ui.environments.web.browser import Chromium, DevTools, answered, whole
+from swarm_ui.environments.web.browser import Chromium, Tab, answered, whole
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Dialog
+    from playwright.async_api import Dialog
     from playwright.async_api import Page as BrowserPage
 
 WIDTH, HEIGHT = 160, 210
@@ -45,11 +45,11 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """Whether bounds matter: the page has drawings, sliders or draggable elements."""
 
 
-class Page(DevTools):
+class Page(Tab):
     """A page with a profile of its own. After a fault it may be broken: open another one."""
 
-    def __init__(self, page: BrowserPage, session: CDPSession) -> None:
-        super().__init__(page, session)
+    def __init__(self, page: BrowserPage) -> None:
+        super().__init__(page)
         self.task: str | None = None
         """Task whose page is loaded."""
         self._functions = ""
@@ -62,7 +62,7 @@ class Page(DevTools):
         context = await chromium.context(WINDOW)
         try:
             await answered(context.add_init_script(_script()))
-            return await cls.of(await answered(context.new_page()))
+            return cls(await answered(context.new_page()))
         except BaseException:  # re-raised: nobody else knows the context
             await answered(context.close())
             raise

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_ui.action import Action
-from swarm_ui.environments.web.browser import DevTools, Rejected
+from swarm_ui.environments.web.browser import Rejected, Tab
 from swarm_ui.environments.web.reading import FILE, Seen
-from swarm_ui.environments.web.session import Tab
 
 WAIT = 0.5
 """Seconds that ``wait`` waits."""
@@ -92,7 +91,7 @@ def unknown_key(action: Action) -> str:
     return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
 
 
-async def perform(page: DevTools, action: Action, at: Point = (0, 0), to: Point = (0, 0)) -> None:
+async def perform(page: Tab, action: Action, at: Point = (0, 0), to: Point = (0, 0)) -> None:
     """Do an action at a point of the window; ``to`` is the end of a drag."""
     kind, mouse, keyboard = action.action_type, page.page.mouse, page.page.keyboard
     if kind == "keyboard_enter":

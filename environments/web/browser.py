@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from swarm_ui.errors import ConfigError, EnvironmentFault, MissingExtra
 
 if TYPE_CHECKING:
-    from playwright.async_api import (
-        Browser,
-        BrowserContext,
-        CDPSession,
-        Page,
-        ViewportSize,
-    )
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, ViewportSize
 
 BROWSER_VARIABLE = "SWARM_UI_BROWSER"
 INSTALL_HINT = (
@@ -91,17 +85,23 @@ async def answered(waiting: Awaitable[T], crash: asyncio.Future[None] | None = N
     raise Unanswered(f"the browser gave no answer in {CALL_TIMEOUT:.0f} s")
 
 
-class DevTools:
-    """A page, with a DevTools connection. Its calls end with a fault when the page crashes."""
+class Tab:
+    """A tab of the browser, for Playwright and for DevTools. Its calls end with a fault when the
+    page crashes or does not answer."""
 
-    def __init__(self, page: Page, session: CDPSession) -> None:
-        self.page, self.session = page, session
+    title = ""
+    status = 0
+    """HTTP status of the page; 0 if it is not known."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._devtools: CDPSession | None = None
         self._crash: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         page.once("crash", lambda page: self._crash.set_result(None))
 
-    @classmethod
-    async def of(cls, page: Page) -> Self:
-        return cls(page, await answered(page.context.new_cdp_session(page)))
+    @property
+    def url(self) -> str:
+        return whole(self.page.url)
 
     @property
     def crashed(self) -> bool:
@@ -113,23 +113,51 @@ class DevTools:
 
     async def call(self, method: str, **params: object) -> Reply:
         """Send a DevTools command to the page; see :func:`answered`."""
-        return await self.done(self.session.send(method, params))
+        if self._devtools is None:
+            self._devtools = await self.done(self.page.context.new_cdp_session(self.page))
+        return await self.done(self._devtools.send(method, params))
+
+    async def back(self) -> bool:
+        """Go back in the tab's history; return whether this was possible."""
+        history = await self.call("Page.getNavigationHistory")
+        before = history["entries"][: history["currentIndex"]]
+        if not before or before[-1]["url"] == "about:blank":
+            return False
+        await self.call("Page.navigateToHistoryEntry", entryId=before[-1]["id"])
+        return True
+
+    async def on_node(self, node: int, function: str, *arguments: object) -> Any:
+        """The result of a JavaScript function that is called with an element as ``this``.
+
+        Raises:
+            Rejected: the element is gone.
+        """
+        found = await self.call("DOM.resolveNode", backendNodeId=node, objectGroup="swarm-ui")
+        return await self.function(found["object"]["objectId"], function, *arguments)
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, which sees the page's document.
+
+        It runs in an isolated world: the page's scripts can neither see nor change it.
+
+        Raises:
+            ScriptError: the expression fails.
+        """
+        frame = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        world = await self.call("Page.createIsolatedWorld", frameId=frame, worldName="ours")
+        context = world["executionContextId"]
+        return await self._script("evaluate", expression=expression, contextId=context)
 
     async def function(self, owner: str, function: str, *arguments: object) -> Any:
         """The result of a JavaScript function, which may be ``async`` and runs as if the user had
         acted. ``owner`` is DevTools' name of the object that is ``this``; ``arguments`` are data
         that JSON can hold."""
         given: Any = {"objectId": owner, "arguments": [{"value": value} for value in arguments]}
-        return await self.script(
+        return await self._script(
             "callFunctionOn", functionDeclaration=function, userGesture=True, **given
         )
 
-    async def script(self, method: str, **params: object) -> Any:
-        """The JSON value of a script, which a command of DevTools' domain ``Runtime`` runs.
-
-        Raises:
-            ScriptError: the script fails.
-        """
+    async def _script(self, method: str, **params: object) -> Any:
         params |= {"returnByValue": True, "awaitPromise": True}
         reply = await self.call(f"Runtime.{method}", **params)
         if "exceptionDetails" in reply:

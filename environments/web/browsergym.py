@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
-from swarm_ui.environments.base import Acted, Done, Episodic, as_png
+from swarm_ui.environments.base import Acted, Done, Episodic
 from swarm_ui.environments.subprocess import ProcessEnvironment
 from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
@@ -45,11 +45,6 @@ _CHOICES = ("combobox", "listbox")
 """Roles whose options are listed with them."""
 _READ = ("text", "heading", "cell", "dialog")
 """Roles of what is only to be read."""
-_PAUSE = 0.5
-"""Seconds between an action and the next observation."""
-_SCROLLED = 500
-"""Pixels of one scroll."""
-
 T = TypeVar("T")
 
 
@@ -59,26 +54,18 @@ class BrowserGymProcess(ProcessEnvironment):
     Args:
         benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
         python: the Python to run; by default the one named by :data:`PYTHON`.
-        screenshots: put a PNG into every observation.
 
     Raises:
         ConfigError: no Python is named.
     """
 
-    def __init__(
-        self,
-        benchmark: str,
-        *,
-        python: str | None = None,
-        screenshots: bool = False,
-    ) -> None:
+    def __init__(self, benchmark: str, *, python: str | None = None) -> None:
         python = python or os.environ.get(PYTHON)
         if not python:
             raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
-        browser = str(find_browser() or "")
         super().__init__(
             f"{__name__}:BrowserGymEnvironment",
-            {"benchmark": benchmark, "screenshots": screenshots, "browser": browser},
+            {"benchmark": benchmark, "browser": str(find_browser() or "")},
             name=f"browsergym/{benchmark}",
             python=python,
         )
@@ -88,18 +75,14 @@ class BrowserGymEnvironment(Episodic):
     """The tasks of one benchmark, where BrowserGym is installed; for :class:`BrowserGymProcess`.
     ``browser``: the Chromium to use; empty: that of BrowserGym's Playwright."""
 
-    actions = (
-        "click", "double_tap", "input_text", "select", "scroll", "swipe", "keyboard_enter",
-        "navigate_back", "wait", "answer", "status",
-    )  # fmt: skip
+    actions = ("click", "double_tap", "input_text", "select", "scroll", "keyboard_enter",
+               "navigate_back", "wait", "answer", "status")  # fmt: skip
 
-    def __init__(self, benchmark: str, *, screenshots: bool = False, browser: str = "") -> None:
-        self._prefix, self._screenshots = f"browsergym/{benchmark}.", screenshots
+    def __init__(self, benchmark: str, *, browser: str = "") -> None:
+        self._prefix = f"browsergym/{benchmark}."
         # Playwright's blocking interface stays in the thread that started it.
         self._thread = ThreadPoolExecutor(1, "browsergym")
         self._env: Any = None
-        self._seen: Mapping[str, Any] = {}
-        self._ids: tuple[str, ...] = ()
         try:
             importlib.import_module(f"browsergym.{benchmark}")
             self._gym: Any = importlib.import_module("gymnasium")
@@ -126,13 +109,9 @@ class BrowserGymEnvironment(Episodic):
 
     def screen(self) -> Observation:
         found = list(elements(self._seen))[:MOST_ELEMENTS]
-        self._ids = tuple(id for _, id in found)
-        return Observation(
-            goal="",
-            elements=tuple(element for element, _ in found),
-            app=str(self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]),
-            png=as_png(self._seen["screenshot"]) if self._screenshots else None,
-        )
+        self._ids = [id for _, id in found]
+        title = self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]
+        return Observation(goal="", elements=tuple(one for one, _ in found), app=str(title))
 
     async def act(self, action: Action, element: Any) -> Acted:
         call = written(action, element, "" if element is None else self._ids[element.index])
@@ -147,26 +126,19 @@ class BrowserGymEnvironment(Episodic):
         if env is not None:
             await self._blocking("close", env.close)
 
-    async def close(self) -> None:
-        await super().close()
-        self._thread.shutdown(wait=False)
-
     def _open(self, task: str) -> None:
-        functions = self._upstream.HighLevelActionSet(
-            subsets=["chat", "infeas", "bid", "nav", "coord"]
-        )
-        env = self._gym.make(
+        subsets = ["chat", "infeas", "bid", "nav", "coord"]
+        functions = self._upstream.HighLevelActionSet(subsets=subsets)
+        self._env = self._gym.make(
             self._prefix + task,
             action_mapping=lambda call: f"{functions.python_includes}\n{call}",
-            pre_observation_delay=_PAUSE,
-        )
-        self._env = env.unwrapped
+            pre_observation_delay=0.5,  # seconds after an action
+        ).unwrapped
         self._seen, _ = self._env.reset(seed=self.seed)
 
     async def _blocking(self, doing: str, call: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._thread, call)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except Exception as error:
             raise EnvironmentFault(f"{self.name}, {doing}: {error!r}") from error
 
@@ -176,23 +148,19 @@ def written(action: Action, element: Element | None, id: str) -> str:
     text, kind = action.text or "", action.action_type
     if kind in ("click", "select") and element is not None and element.role == "option":
         return f"select_option({id!r}, {element.text!r})"
-    if kind in ("scroll", "swipe"):
-        size = _SCROLLED if kind == "scroll" else -_SCROLLED
-        x, y = AHEAD[action.direction or "down"]
-        return f"scroll({size * x}, {size * y})"
-    if kind == "keyboard_enter":
-        key = KEYS.get(action.keycode or "KEYCODE_ENTER", "Enter")
-        return f"press({id!r}, {key!r})" if id else f"keyboard_press({key!r})"
-    if kind == "status" and action.goal_status == "infeasible":
-        return "report_infeasible('infeasible')"
+    key = KEYS.get(action.keycode or "KEYCODE_ENTER", "Enter")
+    x, y = AHEAD[action.direction or "down"]
+    lost = kind == "status" and action.goal_status == "infeasible"
     return {
         "click": f"click({id!r})",
         "double_tap": f"dblclick({id!r})",
         "input_text": f"fill({id!r}, {text!r})",
         "select": f"select_option({id!r}, {text!r})",
+        "scroll": f"scroll({500 * x}, {500 * y})",
+        "keyboard_enter": f"press({id!r}, {key!r})" if id else f"keyboard_press({key!r})",
         "navigate_back": "go_back()",
         "answer": f"send_msg_to_user({text!r})",
-        "status": "send_msg_to_user('done')",
+        "status": "report_infeasible('infeasible')" if lost else "send_msg_to_user('done')",
     }.get(kind, "noop()")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,6 +14,7 @@ STYLES = (
     "background-color", "background-image", "background-clip", "direction", "z-index",
 )  # fmt: skip
 """The computed styles that a snapshot must have."""
+VISIBLE = ("visible", "visible")
 LEAST = 2
 """Pixels of width and height that must be visible of something."""
 SAME = 10
@@ -40,7 +42,7 @@ def flows(style: Style) -> Sequence[str]:
 
 
 def reach(
-    flows: Sequence[str], style: Style, own: Rect, offset: Sequence[float], base: Rect
+    flows: Sequence[str], style: Style, own: Rect, scrolled: Sequence[float], base: Rect
 ) -> Rect:
     """Where the content of a box can be seen, if need be by scrolling the box.
 
@@ -48,13 +50,11 @@ def reach(
         flows: how it overflows on the two axes.
         style: its styles.
         own: the box.
-        offset: how far it is scrolled, and the size of its content.
+        scrolled: how far it is scrolled.
         base: where the content can be seen if the box does not clip it.
     """
-    right, down, width, height = offset
-    width, height = max(width, own[2] - own[0]), max(height, own[3] - own[1])
-    left = own[2] - right - width if style["direction"] == "rtl" else own[0] - right
-    whole = left, own[1] - down, left + width, own[1] - down + height
+    left = -math.inf if style["direction"] == "rtl" else own[0] - scrolled[0]
+    whole = left, own[1] - scrolled[1], math.inf, math.inf
     areas = {"auto": whole, "scroll": whole, "visible": base}
     x, y = (areas.get(flow, common(own, base)) for flow in flows)
     return x[0], y[1], x[2], y[3]

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.base import Done, Episodic, missing
 from swarm_ui.environments.web import acting
-from swarm_ui.environments.web.browser import Rejected
+from swarm_ui.environments.web.browser import Rejected, Tab
 from swarm_ui.environments.web.hosts import origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.session import MOST_TABS, Session, Tab, WebBrowser
+from swarm_ui.environments.web.session import MOST_TABS, Session, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, result
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation

@@ -12,6 +12,7 @@ opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -30,24 +31,19 @@ _FIELDS = frozenset({"INPUT", "SELECT", "TEXTAREA", "METER", "PROGRESS"})
 _SVG_TEXTS = frozenset({"TEXT", "TSPAN", "TEXTPATH"})
 _ROOTS = ("HTML", "BODY")
 _PUSHED = ("submit", "button", "reset")
-_VISIBLE = ("visible", "visible")
 _NONE: Reply = {"index": (), "value": ()}
-
-Order = tuple[tuple[int, int], ...]
-"""Sorts what is painted from the back to the front: the layers around it, from the outside. In a
-layer come first its own box, then (-1, n), behind its content, the content (0, 0), then (1, n)."""
-_CONTENT = (0, 0)
-_TOP: Order = ((2**62, 0),)
 _EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
 
 
 class _Box(NamedTuple):
-    """A painted box. ``colour``: ``None`` for a picture or a gradient."""
+    """A painted box."""
 
-    rect: Rect
-    order: Order
+    order: float
+    """When it is painted; see :meth:`Frame._orders`."""
     place: int
+    rect: Rect
     colour: Colour | None
+    """``None`` for a picture or a gradient."""
 
     @property
     def opaque(self) -> bool:
@@ -63,14 +59,9 @@ class _Inside(NamedTuple):
     """Where content of ``position: absolute`` can be seen."""
     fixed: Rect
     alpha: float
-    context: Order = ()
-    """The stacking context."""
-    layer: Order = ()
-    number: int = 0
+    number: int
     """The browser's number of the layer."""
-    hidden: bool = False
-    cut_out: bool = False
-    """Whether a background shows through the letters."""
+    order: float
 
 
 class Frame:
@@ -84,8 +75,8 @@ class Frame:
         index: int = 0,
         corner: tuple[float, float] = (0.0, 0.0),
         *,
-        shown: bool = True,
-        above: Sequence[_Box] | None = None,
+        alpha: float = 1.0,
+        painted: defaultdict[int, list[_Box]] | None = None,
     ) -> None:
         """
         Args:
@@ -93,17 +84,16 @@ class Frame:
             height: that of the window; only what is near it is compared with what is behind and
                 over it.
             index, corner: of the document, and of its window.
-            shown: whether the frame is visible.
-            above: the opaque boxes over the frame; ``None`` for the page itself.
+            alpha: opacity of the frame; 0: it is invisible.
+            painted: boxes of the frames around this one, by stripes; ``None`` for the page itself.
         """
         document, self._words, self._height = documents[index], words, height
-        nodes, self._layout, self._inner = document["nodes"], document["layout"], above is not None
-        self.id = self._words[document["frameId"]]
-        self.title = self._words[document["title"]]
+        nodes, self._layout = document["nodes"], document["layout"]
+        self.id, self.title = words[document["frameId"]], words[document["title"]]
         self.parents: Sequence[int] = nodes["parentIndex"]
         self.numbers: Sequence[int] = nodes["backendNodeId"]
         """The browser's numbers of the nodes."""
-        self.tags = [self._words[name].upper() for name in nodes["nodeName"]]
+        self.tags = [words[name].upper() for name in nodes["nodeName"]]
         self.ends = list(range(1, len(self.parents) + 1))
         """For each node, the place after its last descendant."""
         for place in range(len(self.parents) - 1, 0, -1):
@@ -111,7 +101,7 @@ class Frame:
             self.ends[parent] = max(self.ends[parent], self.ends[place])
         self._values, self._attributes = nodes["nodeValue"], nodes["attributes"]
         self.inputs = {
-            place: self._words[k]
+            place: words[k]
             for kind in ("inputValue", "textValue")
             for place, k in zip(*nodes.get(kind, _NONE).values(), strict=True)
         }
@@ -120,60 +110,86 @@ class Frame:
         """The check boxes and radio buttons that are on."""
         self.listening = frozenset(nodes.get("isClickable", _NONE)["index"])
         """The nodes that listen to clicks."""
-        self._lay_out(document, corner, shown=shown)
-        for box in above or ():
-            self._paint(box._replace(order=_TOP))
+        self._painted = defaultdict(list) if painted is None else painted
+        self._whole_page = painted is None
+        self._read_layout(document, corner)
+        self._paint(corner, alpha)
         inner = nodes.get("contentDocumentIndex", _NONE)
         self.inner = {
             place: Frame(
-                documents, words, height, child, self._corner(place),
-                shown=self.shows(place), above=self._over(place),
+                documents, words, height, child, self._corner(place), painted=self._painted,
+                alpha=float(self.shows(place)),
             )
             for place, child in zip(inner["index"], inner["value"], strict=True)
         }  # fmt: skip
         """The frame in each frame element."""
 
-    def _lay_out(self, document: Reply, corner: tuple[float, float], *, shown: bool) -> None:
-        """Find for each node how its content is painted, and the painted boxes."""
-        layout = self._layout
-        scrolled = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
-        self._x, self._y = corner[0] - scrolled[0], corner[1] - scrolled[1]
+    # -- what is painted ----------------------------------------------------------------------
+
+    def _read_layout(self, document: Reply, corner: tuple[float, float]) -> None:
+        layout, boxes = self._layout, document["textBoxes"]
+        self._scrolled = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
+        self._x, self._y = corner[0] - self._scrolled[0], corner[1] - self._scrolled[1]
         self._styles: dict[tuple[int, ...], Style] = {}
-        self._stacks = frozenset(layout["stackingContexts"]["index"])
         self._entries: dict[int, int] = {}
+        """The layout's entry of each element."""
         self.texts: dict[int, list[int]] = {}
+        """Those of texts."""
         for entry, place in enumerate(layout["nodeIndex"]):
             if layout["text"][entry] >= 0:
                 self.texts.setdefault(place, []).append(entry)
             elif place > 0:  # the document itself has no styles
                 self._entries.setdefault(place, entry)
         self._lines: dict[int, list[tuple[Rect, int, int]]] = {}
-        boxes = document["textBoxes"]
         for entry, bounds, start, length in zip(
             boxes["layoutIndex"], boxes["bounds"], boxes["start"], boxes["length"], strict=True
         ):
             self._lines.setdefault(entry, []).append((self._moved(bounds), start, length))
-        self._bands: dict[int, list[_Box]] = {}
-        self._seen: dict[int, tuple[Rect, Order, bool]] = {}
+        self._pieces: dict[int, list[tuple[str, Rect, Rect]]] = {}
+
+    def _paint(self, corner: tuple[float, float], alpha: float) -> None:
+        """Find for each node how its content is painted, and the painted boxes."""
+        self._behind_content = self._orders()
+        self._seen: dict[int, tuple[Rect, float, bool]] = {}
         """The visible parts of boxes, when they are painted, and whether they are not empty."""
-        self._known: dict[int, list[tuple[str, Rect, Rect]]] = {}
-        area, window = self._extent(document, (*corner, *scrolled))
-        self._inside = [_Inside(area, area, window, float(shown))]
+        area, window = self._extent(corner)
+        self._canvas = _EVERYWHERE if self._whole_page else window
+        first = next(iter(self._layout["paintOrders"]), 0)
+        self._inside = [_Inside(area, area, window, alpha, first, first)]
         for place in range(1, len(self.parents)):
             outer = self._inside[self.parents[place]]
             self._inside.append(self._entered(place, outer) if place in self._entries else outer)
 
-    def _extent(self, document: Reply, at: Rect) -> tuple[Rect, Rect]:
+    def _orders(self) -> dict[int, float]:
+        """When the contents of some layers are painted: those over layers of a negative z-index.
+
+        The browser numbers the layers of all frames: each before those inside of it, and there the
+        negative ones first. So everything is painted at the number of its layer, except that the
+        content of a layer comes after its negative ones.
+        """
+        numbers, stacks = self._layout["paintOrders"], self._layout["stackingContexts"]["index"]
+        behind: dict[int, float] = {}
+        for entry in stacks:
+            place = self._layout["nodeIndex"][entry]
+            if self._entries.get(place) != entry or self.style(place)["z-index"][0] != "-":
+                continue
+            inside = (self._entries.get(k, entry) for k in range(place, self.ends[place]))
+            last = max(map(numbers.__getitem__, inside)) + 0.5
+            around = (self._entries.get(k) for k in self.around(self.parents[place]))
+            context = next((numbers[k] for k in around if k in stacks), 0)
+            behind[context] = max(behind.get(context, 0), last)
+        return behind
+
+    def _extent(self, corner: tuple[float, float]) -> tuple[Rect, Rect]:
         """The area to which scrolling leads, and the window of the frame."""
         width, height = next(iter(self._layout["bounds"]), (0, 0, 0, 0))[2:]
-        window = at[0], at[1], at[0] + width, at[1] + height
+        window = *corner, corner[0] + width, corner[1] + height
         roots = [self.style(k) for k in self._entries if self.tags[k] in _ROOTS][:2]
         if not roots:
             return window, window
-        flows = next((one for one in map(css.flows, roots) if one != _VISIBLE), ("auto", "auto"))
-        flows = ["auto" if one == "visible" else one for one in flows]
-        size = document.get("contentWidth", 0), document.get("contentHeight", 0)
-        return css.reach(flows, roots[0], window, (*at[2:], *size), window), window
+        flows = next((f for f in map(css.flows, roots) if f != css.VISIBLE), css.VISIBLE)
+        flows = ["auto" if flow == "visible" else flow for flow in flows]
+        return css.reach(flows, roots[0], window, self._scrolled, window), window
 
     def _entered(self, place: int, outer: _Inside) -> _Inside:
         """How the content of a node is painted; its own box is added to the painted ones."""
@@ -182,61 +198,44 @@ class Frame:
         alpha = outer.alpha * float(style["opacity"]) * css.filtered(style["filter"])
         if css.cut_away(style, own):
             alpha = 0.0
-        content = self._content(place, style, own, base)
-        turned = style["transform"] != "none" or style["filter"] != "none"
-        number, layer, order = self._layout["paintOrders"][entry], outer.layer, outer.layer
+        number, own_order, order = self._layout["paintOrders"][entry], outer.order, outer.order
         if number != outer.number:
-            side = -1 if style["z-index"].startswith("-") else 1
-            order = (*outer.context, (side, number))
-            layer = (*order, _CONTENT)
-        hidden = style["visibility"] != "visible"
-        if not hidden and alpha > FAINT:
-            self._add(place, style, css.common(own, base), order, alpha)
-        return _Inside(
-            content,
-            content if turned or style["position"] != "static" else outer.absolute,
-            content if turned else outer.fixed,
-            alpha,
-            order if entry in self._stacks else outer.context,
-            layer,
-            number,
-            hidden,
-            outer.cut_out or style["background-clip"] == "text",
-        )
-
-    def _content(self, place: int, style: Style, own: Rect, base: Rect) -> Rect:
-        """Where the content of an element can be seen, if need be by scrolling it."""
+            own_order, order = number, self._behind_content.get(number, number)
+        if style["visibility"] == "visible" and alpha > FAINT:
+            self._add(place, style, css.common(own, base), own_order, alpha)
         flows = css.flows(style)
-        if flows == _VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
-            return base
-        if not css.large(css.common(own, base)):
-            return css.NOWHERE
-        offset = self._layout["scrollRects"][self._entries[place]] or (0, 0, 0, 0)
-        return css.reach(flows, style, own, offset, base)
+        if flows == css.VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
+            content = base
+        elif css.large(css.common(own, base)):
+            scrolled = self._layout["scrollRects"][entry] or (0, 0)
+            content = css.reach(flows, style, own, scrolled, base)
+        else:
+            content = css.NOWHERE
+        turned = style["transform"] != "none" or style["filter"] != "none"
+        holds = turned or style["position"] != "static"
+        absolute, fixed = content if holds else outer.absolute, content if turned else outer.fixed
+        return _Inside(content, absolute, fixed, alpha, number, order)
 
-    def _add(self, place: int, style: Style, seen: Rect, order: Order, alpha: float) -> None:
+    def _add(self, place: int, style: Style, seen: Rect, order: float, alpha: float) -> None:
         """Record a box that may be visible."""
         if not css.large(seen):
             return
-        colour = css.colour(style["background-color"])
-        picture = self.tags[place] in _PICTURES or style["background-image"] != "none"
-        picture = picture or colour is None
-        red, green, blue, own_alpha = colour or (0, 0, 0, 0)
+        tag, colour = self.tags[place], css.colour(style["background-color"])
+        picture = tag in _PICTURES or style["background-image"] != "none" or colour is None
+        *paint, own_alpha = colour or (0.0, 0.0, 0.0, 0.0)
         framed = (style["border-left-width"], style["border-top-width"]) != ("0px", "0px")
-        filled = picture or own_alpha > 0 or framed or self.tags[place] in _FIELDS
+        filled = picture or own_alpha > 0 or framed or tag in _FIELDS
         self._seen[place] = seen, order, filled
         if not picture and (own_alpha == 0 or style["background-clip"] == "text"):
             return
-        if self.tags[place] in _ROOTS:  # it fills the window
-            seen, order = _EVERYWHERE, ()
+        if tag in _ROOTS:  # it fills the window
+            seen, order = self._canvas, self._inside[0].order
         # A clip path may have any shape, so that the box covers nothing.
         alpha *= own_alpha * (1 if style["clip-path"] == "none" else 0.5)
-        self._paint(_Box(seen, order, place, None if picture else (red, green, blue, alpha)))
-
-    def _paint(self, box: _Box) -> None:
-        top, bottom = max(box.rect[1], -self._height / 2), min(box.rect[3], 1.5 * self._height)
+        box = _Box(order, place, seen, None if picture else (paint[0], paint[1], paint[2], alpha))
+        top, bottom = max(seen[1], -self._height / 2), min(seen[3], 1.5 * self._height)
         for band in range(int(top // _BAND), int(bottom // _BAND) + 1):
-            self._bands.setdefault(band, []).append(box)
+            self._painted[band].append(box)
 
     # -- boxes --------------------------------------------------------------------------------
 
@@ -256,16 +255,10 @@ class Frame:
     def shows(self, place: int, *, filled: bool = False) -> bool:
         """Whether something of an element is visible; ``filled``: more than an empty box."""
         for inner in range(place, self.ends[place]):
-            seen, order, full = self._seen.get(inner, (css.NOWHERE, (), False))
+            seen, order, full = self._seen.get(inner, (css.NOWHERE, 0.0, False))
             if seen != css.NOWHERE and (full or not filled) and not self._covered(seen, order):
                 return True
         return False
-
-    def _over(self, place: int) -> tuple[_Box, ...]:
-        """The opaque boxes that are painted over a frame element."""
-        order = self._seen[place][1] if place in self._seen else ()
-        boxes = {box for band in self._bands.values() for box in band}
-        return tuple(box for box in boxes if box.order > order and box.opaque)
 
     def _corner(self, place: int) -> tuple[float, float]:
         """The corner of the page in a frame element, inside of its border and padding."""
@@ -277,26 +270,24 @@ class Frame:
         return left, top + edge["border-top-width"] + edge["padding-top"]
 
     def _at(self, x: float, y: float) -> Iterator[_Box]:
-        for box in self._bands.get(int(y // _BAND), ()):
+        for box in self._painted.get(int(y // _BAND), ()):
             left, top, right, bottom = box.rect
             if left <= x <= right and top <= y <= bottom:
                 yield box
 
-    def _covered(self, rect: Rect, order: Order) -> bool:
+    def _covered(self, rect: Rect, order: float) -> bool:
         """Whether opaque boxes lie over the ends and the middle of an area near the window."""
-        if not self._near(rect):
-            return False
         y = (rect[1] + rect[3]) / 2
-        return all(
+        return self._near(rect) and all(
             any(box.opaque and box.order > order for box in self._at(x, y))
             for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1)
         )
 
-    def _behind(self, x: float, y: float, order: Order) -> Colour | None:
-        """The colour behind a point; ``None``: it is not known."""
-        mixed: Colour | None = None if self._inner else (255.0, 255.0, 255.0, 1.0)
-        under = (box for box in self._at(x, y) if box.order <= order)
-        for box in sorted(under, key=lambda box: (box.order, box.place)):
+    def _ground(self, rect: Rect, order: float) -> Colour | None:
+        """The colour behind the middle of an area; ``None``: it is not known."""
+        mixed: Colour | None = (255.0, 255.0, 255.0, 1.0) if self._near(rect) else None
+        under = self._at((rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2)
+        for box in sorted(box for box in under if box.order <= order and mixed is not None):
             if box.colour is None or box.opaque:
                 mixed = box.colour
             elif mixed is not None:
@@ -311,7 +302,9 @@ class Frame:
             return self.inputs.get(place, "") if self.shows(place) else ""
         line, last = "", css.NOWHERE
         for inner in range(place, self.ends[place]):
-            for text, begin, end in self._pieces(inner):
+            if inner in self.texts and inner not in self._pieces:
+                self._pieces[inner] = list(self._visible(inner))
+            for text, begin, end in self._pieces.get(inner, ()):
                 near = abs(begin[0] - last[2]) < 1 and begin[1] < last[3]
                 line += text if near else f" {text}"
                 last = end
@@ -359,47 +352,46 @@ class Frame:
         """The layout's entries of a text; the marks of lists are none."""
         return () if self.tags[place] == "::MARKER" else self.texts.get(place, ())
 
-    def _pieces(self, place: int) -> list[tuple[str, Rect, Rect]]:
+    def _visible(self, place: int) -> Iterator[tuple[str, Rect, Rect]]:
         """The visible parts of a text, and where each begins and ends."""
-        if place not in self._known:
-            found: list[tuple[str, Rect, Rect]] = []
-            for entry in self._texts_of(place):
-                text = self._words[self._layout["text"][entry]]
-                whole = self._moved(self._layout["bounds"][entry]), 0, len(text) * 2
-                lines = self._lines.get(entry, [whole]) if text.strip() else []
-                seen = [line for line in lines if self._reads(place, line[0])]
-                if seen and len(seen) == len(lines):
-                    found.append((text, lines[0][0], lines[-1][0]))
-                    continue
-                units = text.encode("utf-16-le", "surrogatepass")
-                for line, start, length in seen:
-                    part = units[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
-                    found += [(part, line, line)] if part.strip() else []
-            self._known[place] = found
-        return self._known[place]
+        for entry in self._texts_of(place):
+            text = self._words[self._layout["text"][entry]]
+            whole = self._moved(self._layout["bounds"][entry]), 0, len(text) * 2
+            lines = self._lines.get(entry, [whole]) if text.strip() else []
+            seen = [line for line in lines if self._reads(place, line[0])]
+            if seen and len(seen) == len(lines):
+                yield text, lines[0][0], lines[-1][0]
+                continue
+            units = text.encode("utf-16-le", "surrogatepass")
+            for line, start, length in seen:
+                part = units[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
+                if part.strip():
+                    yield part, line, line
 
     def _reads(self, place: int, line: Rect) -> bool:
         """Whether a line of a text can be read."""
-        holder = place
-        while holder not in self._entries:
-            holder = self.parents[holder]
-        inside = self._inside[holder]
+        holder = next(k for k in self.around(place) if k in self._entries)
+        inside, style = self._inside[holder], self.style(holder)
         part = css.common(line, inside.flow)
         tiny = line[3] - line[1] < LEAST_LINE or not css.large(part)
-        if inside.hidden or inside.alpha <= FAINT or tiny:
+        if style["visibility"] != "visible" or inside.alpha <= FAINT or tiny:
             return False
-        style = self.style(holder)
-        decorated = style["text-shadow"] != "none" or style["-webkit-text-stroke-width"] != "0px"
         fill = css.colour(style["-webkit-text-fill-color"])
-        if fill is not None and not decorated and self.tags[holder] not in _SVG_TEXTS:
+        if fill is not None and not self._decorated(holder, style):
             fill = (*fill[:3], fill[3] * inside.alpha)
-            if fill[3] <= FAINT:
-                return inside.cut_out
-            middle = (part[0] + part[2]) / 2, (part[1] + part[3]) / 2
-            ground = self._behind(*middle, inside.layer) if self._near(part) else None
-            if ground is not None and css.alike(css.mixed(fill, ground), ground):
+            ground = self._ground(part, inside.order)
+            blends = ground is not None and css.alike(css.mixed(fill, ground), ground)
+            if fill[3] <= FAINT or blends:
                 return False
-        return not self._covered(part, inside.layer)
+        return not self._covered(part, inside.order)
+
+    def _decorated(self, holder: int, style: Style) -> bool:
+        """Whether more than its fill colour makes a text visible."""
+        if style["text-shadow"] != "none" or style["-webkit-text-stroke-width"] != "0px":
+            return True
+        around = (self.style(k) for k in self.around(holder) if k in self._entries)
+        cut_out = any(one["background-clip"] == "text" for one in around)
+        return cut_out or self.tags[holder] in _SVG_TEXTS
 
     def _near(self, rect: Rect) -> bool:
         return rect[3] >= -self._height / 2 and rect[1] <= 1.5 * self._height

@@ -10,16 +10,15 @@ open or closed, are part of the page.
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from swarm_ui.environments.web.browser import Rejected, Reply, whole
+from swarm_ui.environments.web.browser import Rejected, Reply, Tab, whole
 from swarm_ui.environments.web.css import STYLES
 from swarm_ui.environments.web.painting import Frame
-from swarm_ui.environments.web.session import Tab
 from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
@@ -84,8 +83,11 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     words = [whole(word) for word in told["strings"]]
     page = Frame(told["documents"], words, size[1])
     names = [words[document["frameId"]] for document in told["documents"]]
-    trees = await asyncio.gather(*(_tree(tab, name) for name in names))
-    found = list(_Reader(page, dict(zip(names, trees, strict=True))).listed())
+    trees = {names[0]: await _tree(tab, names[0])}
+    for name in names[1:]:
+        with contextlib.suppress(Rejected):  # a frame that was removed meanwhile
+            trees[name] = await _tree(tab, name)
+    found = list(_Reader(page, trees).listed())
     sides = [_side(element, size[1]) for element, _ in found]
     near = [one for one, side in zip(found, sides, strict=True) if side == 0]
     return Seen(
@@ -108,12 +110,7 @@ Tree = Mapping[int, Reply]
 
 
 async def _tree(tab: Tab, frame: str) -> Tree:
-    try:
-        nodes = (await tab.call("Accessibility.getFullAXTree", frameId=frame))["nodes"]
-    except Rejected:
-        if frame == tab.target:
-            raise
-        return {}  # a frame that was removed meanwhile
+    nodes = (await tab.call("Accessibility.getFullAXTree", frameId=frame))["nodes"]
     return {node.get("backendDOMNodeId", -1): facts(node) for node in nodes if not node["ignored"]}
 
 
@@ -133,7 +130,7 @@ class _Reader:
 
     def __init__(self, frame: Frame, trees: Mapping[str, Tree]) -> None:
         self._frame, self._trees = frame, trees
-        self._nodes = [trees[frame.id].get(number, {}) for number in frame.numbers]
+        self._nodes = [trees.get(frame.id, {}).get(number, {}) for number in frame.numbers]
         self._roles = [self._role(place) for place in range(len(frame.tags))]
         self._controls = _counts(role in ACTABLE for role in self._roles)
         self._listens = _counts(place in frame.listening for place in range(len(frame.tags)))

@@ -7,16 +7,9 @@ import contextlib
 import re
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from swarm_ui.environments.web.browser import (
-    Chromium,
-    DevTools,
-    Rejected,
-    Unanswered,
-    answered,
-    whole,
-)
+from swarm_ui.environments.web.browser import Chromium, Rejected, Tab, Unanswered, answered, whole
 from swarm_ui.environments.web.hosts import AllowedHosts, Origin, origin
 from swarm_ui.errors import EnvironmentFault
 
@@ -34,8 +27,8 @@ MOST_DOWNLOADS = 20
 """Of a session."""
 MOST_DOWNLOAD = 50_000_000
 """Bytes; a larger download is stopped."""
-MOST_SAID = 5
-"""Dialogs of a session whose texts are in the note of one step."""
+MOST_NOTES = 5
+"""Of one step."""
 # All frames of a tab are then in one process, and one connection reads them.
 _FLAGS = ("--disable-site-isolation-trials",)
 _ENDLESS = frozenset({"eventsource", "websocket", "ping", "preflight"})
@@ -46,64 +39,6 @@ _DOWN = re.compile(
 """Chromium's errors of a site that is down."""
 
 
-class Tab(DevTools):
-    """A tab. Its calls raise :class:`EnvironmentFault` if the page crashed or does not answer."""
-
-    target = ""
-    """DevTools' name of the tab, and of its main frame."""
-    title = ""
-    status = 0
-    """HTTP status of the page; 0 if it is not known."""
-    loading: set[str]
-    """The frames that are loading."""
-
-    @classmethod
-    async def of(cls, page: Page) -> Self:
-        tab = await super().of(page)
-        tab.loading = set()
-        told = tab.session
-        told.on("Page.frameStartedLoading", lambda event: tab.loading.add(event["frameId"]))
-        for name in ("Page.frameStoppedLoading", "Page.frameDetached"):
-            told.on(name, lambda event: tab.loading.discard(event["frameId"]))
-        tab.target = (await tab.call("Target.getTargetInfo"))["targetInfo"]["targetId"]
-        await asyncio.gather(tab.call("Page.enable"), tab.call("DOM.enable"))
-        return tab
-
-    @property
-    def url(self) -> str:
-        return whole(self.page.url)
-
-    async def back(self) -> bool:
-        """Go back in the tab's history; return whether this was possible."""
-        history = await self.call("Page.getNavigationHistory")
-        before = history["entries"][: history["currentIndex"]]
-        if not before or before[-1]["url"] == "about:blank":
-            return False
-        await self.call("Page.navigateToHistoryEntry", entryId=before[-1]["id"])
-        return True
-
-    async def on_node(self, node: int, function: str, *arguments: object) -> Any:
-        """The result of a JavaScript function that is called with an element as ``this``.
-
-        Raises:
-            Rejected: the element is gone.
-        """
-        found = await self.call("DOM.resolveNode", backendNodeId=node, objectGroup="swarm-ui")
-        return await self.function(found["object"]["objectId"], function, *arguments)
-
-    async def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, which sees the page's document.
-
-        It runs in an isolated world: the page's scripts can neither see nor change it.
-
-        Raises:
-            ScriptError: the expression fails.
-        """
-        world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
-        context = world["executionContextId"]
-        return await self.script("evaluate", expression=expression, contextId=context)
-
-
 class Session:
     """Tabs that share cookies, storage and downloads. Sessions share nothing with each other."""
 
@@ -112,23 +47,23 @@ class Session:
         self._context, self.allowed, self._folder = context, allowed, folder
         self.tabs: list[Tab] = []
         self._front: Tab | None = None
-        self._lost = ""
         self.home: set[Origin] = set()
         """The site of the task, which must not be down."""
         self.downloads: dict[str, Path] = {}
         """Complete downloads, by the names that the site gave them."""
         self._begun = self._arriving = 0
         """Numbers of downloads: all, and those under way."""
+        self._clock = asyncio.get_running_loop().time
         self._requests: dict[Request, float] = {}
-        """Requests under way, and when they began in the time of the event loop."""
+        """Requests under way, and when they began."""
+        self._loading: set[Page] = set()
         self._horizon = 0.0
         """Requests that begin later do not belong to an action."""
+        self._active = 0.0
+        """When the last page was loaded, or the last frame navigated."""
         self._failed: list[tuple[str, str]] = []
         """Pages that could not be opened, though their hosts are allowed, and the errors."""
         self._notes: list[str] = []
-        self._dialogs: list[str] = []
-        self._refused: list[str] = []
-        self._opening: set[asyncio.Task[Any]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         context.on("page", self._found)
         context.on("dialog", self._answer)
@@ -141,14 +76,12 @@ class Session:
     def front(self) -> Tab:
         """The active tab."""
         if self._front is None:
-            raise EnvironmentFault(self._lost or "the session has no tab")
+            raise EnvironmentFault("the session is closed, or has no tab")
         return self._front
 
     async def new_tab(self) -> None:
         """Open an empty tab and activate it."""
         await answered(self._context.new_page())
-        await self._opened()
-        _ = self.front  # raises if none could be opened
 
     async def keep_tab(self) -> None:
         """Open an empty tab if the page has closed the last one."""
@@ -203,21 +136,17 @@ class Session:
         Raises:
             EnvironmentFault: a page crashed.
         """
-        clock = asyncio.get_running_loop().time
-        quiet = clock()
-        end, self._horizon = quiet + SETTLE_LIMIT, quiet + BEGIN
-        while clock() < min(end, quiet + QUIET):
+        self._active = start = self._clock()
+        self._horizon = start + BEGIN
+        while self._clock() < min(start + SETTLE_LIMIT, self._active + QUIET):
             await asyncio.sleep(0.02)
-            await self._opened()
-            loading = any(tab.loading for tab in self.tabs)
-            if loading:
-                self._horizon = clock() + BEGIN
             begun = any(began < self._horizon for began in self._requests.values())
-            if loading or begun or self._arriving:
-                quiet = clock()
+            if begun or self._loading or self._arriving:
+                self._moves()
+        self._loading.clear()
         await self.keep_tab()
-        if self._lost or any(tab.crashed for tab in self.tabs):
-            raise EnvironmentFault(self._lost or "the page crashed")
+        if any(tab.crashed for tab in self.tabs):
+            raise EnvironmentFault("the page crashed")
 
     def take_notes(self) -> str:
         """What happened since the last call, on one line.
@@ -226,23 +155,17 @@ class Session:
             EnvironmentFault: the site of the task is down. For any other address that does not
                 answer, only the step is lost; otherwise an agent could mask an episode on purpose.
         """
-        notes, dialogs = self._notes, self._dialogs
-        failed, refused = self._failed, list(dict.fromkeys(self._refused[:3]))
-        self._failed, self._notes, self._dialogs, self._refused = [], [], [], []
+        failed, self._failed = self._failed, []
         for url, error in failed:
             if _DOWN.fullmatch(error) and origin(url) in self.home:
                 raise EnvironmentFault(_unopened(url, error))
-        notes = [*(_unopened(*one) for one in failed), *notes]
-        if refused:
-            notes.append(f"refused: {', '.join(refused)} (allowed: {self.allowed})")
-        notes += [f"the page said: {' '.join(text.split())}" for text in dialogs[:MOST_SAID]]
-        if len(dialogs) > MOST_SAID:
-            notes.append(f"and {len(dialogs) - MOST_SAID} more dialogs")
-        return "; ".join(notes)
+        notes = list(dict.fromkeys([*(_unopened(*one) for one in failed), *self._notes]))
+        self._notes.clear()
+        more = [f"and {len(notes) - MOST_NOTES} more"] * (len(notes) > MOST_NOTES)
+        return "; ".join(notes[:MOST_NOTES] + more)
 
     async def close(self) -> None:
         """End the session and remove its downloads."""
-        self._lost = self._lost or "the session is closed"
         with contextlib.suppress(EnvironmentFault):
             await answered(self._context.close())
         for task in self._tasks:
@@ -253,45 +176,42 @@ class Session:
 
     def _found(self, page: Page) -> None:
         """Take over a tab that was opened, or close it if there are too many."""
-        if len(self.tabs) + len(self._opening) >= MOST_TABS:
-            refusal = f"tabs were not opened: there are {MOST_TABS} already"
-            self._notes += [refusal] * (refusal not in self._notes)
+        if len(self.tabs) >= MOST_TABS:
+            self._notes.append(f"tabs were not opened: there are {MOST_TABS} already")
             self._later(page.close())
             return
         page.on("close", self._closed)
         page.on("download", lambda download: self._later(self._fetch(download)))
-        page.on("websocket", lambda socket: self._refuse(socket.url))
-        self._later(self._open(page), self._opening)
-
-    async def _open(self, page: Page) -> None:
-        try:
-            tab = await Tab.of(page)
-        except EnvironmentFault as error:
-            if not page.is_closed():
-                self._lost = self._lost or f"a tab could not be opened: {error}"
-            return
-        if not page.is_closed():
-            self.tabs.append(tab)
-            self._front = tab
-
-    async def _opened(self) -> None:
-        """Wait for the tabs that are being opened."""
-        while self._opening:
-            await asyncio.wait(self._opening)
+        page.on("load", self._loaded)
+        page.on("framenavigated", lambda frame: self._moves())
+        self._front = Tab(page)
+        self.tabs.append(self._front)
+        self._moves()
 
     def _closed(self, page: Page) -> None:
         place = next((k for k, tab in enumerate(self.tabs) if tab.page is page), None)
         if place is not None and self.tabs.pop(place) is self._front:
             self._front = self.tabs[max(0, place - 1)] if self.tabs else None
+        self._loading.discard(page)
         self._forget_requests(page)
 
+    def _moves(self) -> None:
+        self._active = self._clock()
+
+    def _loaded(self, page: Page) -> None:
+        self._loading.discard(page)
+        self._horizon = self._clock() + BEGIN
+        self._moves()
+
     def _begins(self, request: Request) -> None:
-        self._refuse(request.url)
+        if not self.allowed.allows(request.url):
+            self._notes.append(f"refused: {whole(request.url[:500])} (allowed: {self.allowed})")
         page = _main_page(request)
         if page is not None:  # requests of the page before may never end
+            self._loading.add(page)
             self._forget_requests(page)
         if request.resource_type not in _ENDLESS and not request.url.startswith(("data:", "blob:")):
-            self._requests[request] = asyncio.get_running_loop().time()
+            self._requests[request] = self._clock()
 
     def _responds(self, response: Response) -> None:
         page = _main_page(response.request)
@@ -301,25 +221,22 @@ class Session:
 
     def _ends(self, request: Request) -> None:
         self._requests.pop(request, None)
-        error = request.failure if _main_page(request) is not None else None
-        if error and error != "net::ERR_ABORTED" and self.allowed.allows(request.url):
+        page, error = _main_page(request), request.failure
+        if page is None or not error:
+            return
+        self._loading.discard(page)
+        if error != "net::ERR_ABORTED" and self.allowed.allows(request.url):
             self._failed.append((whole(request.url), error))
 
     def _forget_requests(self, page: Page) -> None:
         self._requests = {r: t for r, t in self._requests.items() if _page(r) is not page}
 
-    def _refuse(self, url: str) -> None:
-        if not self.allowed.allows(url):
-            self._refused.append(whole(url[:500]))
-
     def _answer(self, dialog: Dialog) -> None:
-        self._dialogs.append(whole(dialog.message[:1000]))
+        self._notes.append(f"the page said: {' '.join(whole(dialog.message[:1000]).split())}")
         self._later(dialog.accept(dialog.default_value))
 
     async def _fetch(self, download: Download) -> None:
         """Wait for a download, and stop it if it is too large or one too many."""
-        from playwright.async_api import Error
-
         name = re.sub(r"[\x00-\x1f/\\]", "_", whole(download.suggested_filename))[-100:]
         self._begun += 1
         self._arriving += 1
@@ -336,18 +253,16 @@ class Session:
             else:
                 await download.cancel()
                 await download.delete()
-        except Error:  # such as: cancelled
-            pass
         finally:
             self._notes.append(note)
             self._arriving -= 1
 
-    def _later(self, waiting: Awaitable[Any], *groups: set[asyncio.Task[Any]]) -> None:
-        """Do something without waiting for it; a failure is ignored."""
+    def _later(self, waiting: Awaitable[Any]) -> None:
+        """Do something without waiting for it; a failure, such as of a page that has closed
+        meanwhile, is ignored."""
         task = asyncio.ensure_future(waiting)
-        for group in (self._tasks, *groups):
-            group.add(task)
-            task.add_done_callback(group.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 

@@ -39,7 +39,6 @@ def test_a_text_is_one_literal_of_the_line_that_browsergym_executes(text: str, k
     [
         (Action(action_type="click", index=0), "click('7')"),
         (Action(action_type="scroll", direction="down"), "scroll(0, 500)"),
-        (Action(action_type="swipe", direction="down"), "scroll(0, -500)"),
         (Action(action_type="keyboard_enter"), "keyboard_press('Enter')"),
         (Action(action_type="status", goal_status="infeasible"),
          "report_infeasible('infeasible')"),
