@@ -89,7 +89,8 @@ class Frame:
         """
         document, self._words, self._height = documents[index], words, height
         nodes, self._layout = document["nodes"], document["layout"]
-        self.id, self.title = words[document["frameId"]], words[document["title"]]
+        self.id, title = words[document["frameId"]], document["title"]
+        self.title = words[title] if title >= 0 else ""
         self.parents: Sequence[int] = nodes["parentIndex"]
         self.numbers: Sequence[int] = nodes["backendNodeId"]
         """The browser's numbers of the nodes."""
@@ -112,9 +113,11 @@ class Frame:
         """The nodes that listen to clicks."""
         self._painted = defaultdict(list) if painted is None else painted
         self._whole_page = painted is None
+        inner = nodes.get("contentDocumentIndex", _NONE)
+        self._known = frozenset(inner["index"])
+        """The frame elements whose documents are known."""
         self._read_layout(document, corner)
         self._paint(corner, alpha)
-        inner = nodes.get("contentDocumentIndex", _NONE)
         self.inner = {
             place: Frame(
                 documents, words, height, child, self._corner(place), painted=self._painted,
@@ -221,10 +224,11 @@ class Frame:
         if not css.large(seen):
             return
         tag, colour = self.tags[place], css.colour(style["background-color"])
-        picture = tag in _PICTURES or style["background-image"] != "none" or colour is None
+        picture = tag in _PICTURES and place not in self._known
+        picture = picture or style["background-image"] != "none" or colour is None
         *paint, own_alpha = colour or (0.0, 0.0, 0.0, 0.0)
         framed = (style["border-left-width"], style["border-top-width"]) != ("0px", "0px")
-        filled = picture or own_alpha > 0 or framed or tag in _FIELDS
+        filled = picture or own_alpha > 0 or framed or tag in _FIELDS or place in self._known
         self._seen[place] = seen, order, filled
         if not picture and (own_alpha == 0 or style["background-clip"] == "text"):
             return
