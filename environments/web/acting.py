@@ -10,6 +10,7 @@ from pathlib import Path
 from swarm_ui.action import Action
 from swarm_ui.environments.web.browser import Rejected, Tab
 from swarm_ui.environments.web.reading import FILE, Seen
+from swarm_ui.observation import Element
 
 WAIT = 0.5
 """Seconds that ``wait`` waits."""
@@ -126,23 +127,24 @@ async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None = None)
     positions in ``seen``, the page as last read. ``uploads``: the folder of the files that may be
     uploaded."""
     kind, index = action.action_type, action.index
+    element = None if index is None else seen.elements[index]
+    node = None if index is None else seen.nodes[index]
     try:
         if kind == "wait":
             await asyncio.sleep(WAIT)
         elif kind == "keyboard_enter":
             await tab.done(perform(tab, action))
-        elif kind == "scroll" or (kind == "swipe" and index is None and action.x is None):
-            return await _scroll(tab, action, seen)
+        elif kind == "scroll" or (kind == "swipe" and node is None and action.x is None):
+            return await _scroll(tab, action, node)
         elif kind == "swipe" and action.direction is None:
             return await _drag(tab, action, seen)
-        elif index is not None and (
-            (why := await _instead(tab, action, seen, index, uploads)) is not None
-        ):
-            return why
         else:
-            if index is not None:
-                await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
-            at = await _place(tab, index, action.x, action.y, seen)
+            if element is not None and node is not None:
+                done = await _instead(tab, action, element, node, uploads)
+                if done is not None:
+                    return done
+                await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
+            at = await _place(tab, node, action.x, action.y)
             dx, dy = AHEAD[action.direction or "up"]
             end = at[0] + 100 * dx, at[1] + 100 * dy
             await tab.done(perform(tab, action, at, end))
@@ -152,25 +154,25 @@ async def act(tab: Tab, action: Action, seen: Seen, uploads: Path | None = None)
 
 
 async def _instead(
-    tab: Tab, action: Action, seen: Seen, index: int, uploads: Path | None
+    tab: Tab, action: Action, element: Element, node: int, uploads: Path | None
 ) -> str | None:
     """Do what is done without the mouse on an element, and return why it failed, or ``""``;
     ``None``: use the mouse."""
-    kind, element, node = action.action_type, seen.elements[index], seen.nodes[index]
+    kind, text = action.action_type, action.text or ""
     if not element.enabled:
         return "the element is disabled"
-    if kind == "select" or (element.role == "option" and kind in ("click", "double_tap")):
-        text = (action.text or "") if kind == "select" else ""
-        problem: str = await tab.on_node(node, _CHOOSE, text, kind == "click")
-        if kind == "select" or problem != _NO_SELECT:
-            return problem  # else the page made the option itself: press it
-    if kind == "input_text" and not element.editable:
+    if kind == "select":
+        return str(await tab.on_node(node, _CHOOSE, text, False))
+    if element.role == "option" and kind in ("click", "double_tap"):
+        problem: str = await tab.on_node(node, _CHOOSE, "", kind == "click")
+        return None if problem == _NO_SELECT else problem  # the page made the option: press it
+    if kind != "input_text":
+        return None
+    if not element.editable:
         return "no text can be typed there"
-    if kind == "input_text" and element.hint == FILE:
-        return await _upload(tab, node, action.text or "", uploads)
-    if kind == "input_text" and await tab.on_node(node, _SET_VALUE, action.text or ""):
-        return ""
-    return None
+    if element.hint == FILE:
+        return await _upload(tab, node, text, uploads)
+    return "" if await tab.on_node(node, _SET_VALUE, text) else None
 
 
 async def _upload(tab: Tab, node: int, name: str, uploads: Path | None) -> str:
@@ -196,11 +198,11 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> str:
     The places are read after all scrolling, because bringing one element into view moves the other.
     Nothing is scrolled if an end is given in pixels, which count from the present window.
     """
-    if action.index is not None and action.to_index is not None:
-        for index in (action.index, action.to_index):
-            await tab.on_node(seen.nodes[index], _BRING)
-    start = await _place(tab, action.index, action.x, action.y, seen)
-    end = await _place(tab, action.to_index, action.to_x, action.to_y, seen)
+    nodes = [None if k is None else seen.nodes[k] for k in (action.index, action.to_index)]
+    for node in nodes if None not in nodes else ():
+        await tab.on_node(node or 0, _BRING)
+    start = await _place(tab, nodes[0], action.x, action.y)
+    end = await _place(tab, nodes[1], action.to_x, action.to_y)
     window = (await tab.call("Page.getLayoutMetrics"))["cssLayoutViewport"]
     width, height = window["clientWidth"], window["clientHeight"]
     if not all(0 <= x < width and 0 <= y < height for x, y in (start, end)):
@@ -209,25 +211,22 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> str:
     return ""
 
 
-async def _place(tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen) -> Point:
+async def _place(tab: Tab, node: int | None, x: int | None, y: int | None) -> Point:
     """The present centre of an element, or the given point if no element is given. Raises
     ``Rejected`` if the element has no place."""
-    if index is None:
+    if node is None:
         return float(x or 0), float(y or 0)
-    quads = (await tab.call("DOM.getContentQuads", backendNodeId=seen.nodes[index]))["quads"]
+    quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
     if not quads:
         raise Rejected("the element has no place on the page")
     return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
 
 
-async def _scroll(tab: Tab, action: Action, seen: Seen) -> str:
-    assert action.direction is not None  # Action validates it
-    dx, dy = AHEAD[action.direction]
+async def _scroll(tab: Tab, action: Action, node: int | None) -> str:
+    dx, dy = AHEAD[action.direction or "down"]
     if action.action_type == "swipe":  # a finger moves the page in the opposite direction
         dx, dy = -dx, -dy
-    if action.index is None:
+    if node is None:
         node = int((await tab.call("DOM.getDocument", depth=0))["root"]["backendNodeId"])
-    else:
-        node = seen.nodes[action.index]
     moved = await tab.on_node(node, _SCROLL, _SHARE * dx, _SHARE * dy)
     return "" if moved else "nothing to scroll that way"

@@ -83,6 +83,7 @@ class BrowserGymEnvironment(Episodic):
         # Playwright's blocking interface stays in the thread that started it.
         self._thread = ThreadPoolExecutor(1, "browsergym")
         self._env: Any = None
+        self._seen: Mapping[str, Any] = {}
         try:
             importlib.import_module(f"browsergym.{benchmark}")
             self._gym: Any = importlib.import_module("gymnasium")

@@ -79,46 +79,6 @@ async def test_the_clock_of_the_page_is_off(env: MiniWobEnvironment) -> None:
 # -- what is listed ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("task", "role", "label", "count"),
-    [
-        ("find-greatest", "item", "card hidden", 3),
-        ("use-slider", "field", "slider", 1),
-        ("use-slider-2", "field", "slider", 3),
-        ("form-sequence", "field", "slider", 1),
-        ("use-spinner", "button", "up", 1),
-        ("use-spinner", "button", "down", 1),
-        ("number-checkboxes", "image", "picture", 1),
-        ("count-sides", "image", "canvas", 1),
-        ("draw-line", "image", "drawing", 1),
-    ],
-)
-async def test_what_can_be_seen_is_listed_with_its_bounds(
-    env: MiniWobEnvironment, task: str, role: str, label: str, count: int
-) -> None:
-    screen = await env.reset(task=task, seed=1)
-    found = [e for e in screen.elements if (e.role, e.label) == (role, label)]
-    assert len(found) == count, screen.elements
-    for element in found:
-        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
-        assert right - left > 5 and bottom - top > 5
-
-
-async def test_arrow_keys_move_the_slider_that_is_named(env: MiniWobEnvironment) -> None:
-    screen = await env.reset(task="use-slider-2", seed=1)
-    sliders = [e for e in screen.elements if e.label == "slider"]
-    for slider in sliders:
-        assert slider.value is not None
-        up = int(slider.value) < 20
-        key = "KEYCODE_DPAD_RIGHT" if up else "KEYCODE_DPAD_LEFT"
-        action = Action(action_type="keyboard_enter", index=slider.index, keycode=key)
-        step = await env.step(action)
-        moved = step.observation.elements[slider.index]
-        assert moved.value == str(int(slider.value) + (1 if up else -1)) and moved.focused
-    lost = await env.step(Action(action_type="keyboard_enter", index=sliders[0].index + 1))
-    assert lost.note == "the element takes no keys"
-
-
 # -- long lists -------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web_samples import always, on, play
 
 from swarm_ui import Action, ConfigError
 from swarm_ui.environments.recorded.autowebbench import (
@@ -127,27 +126,6 @@ def test_steps_come_in_the_order_of_their_commands_whatever_the_file_does(tmp_pa
     assert list(data.tasks) == ["en/ind/000", "en/ind/001"]
     labels = [gold.labels for gold in data.load("en/ind/000")]
     assert labels == [("click('A')",), ("click('B')", "click('A')"), ("finish()",)]
-
-
-def test_scores_of_episodes(tmp_path: Path) -> None:
-    steps = [step("click('A')"), step("scroll_page('down')", commands="click('A')")]
-    data = write(tmp_path, steps, words=str.split)
-    down = always(Action(action_type="scroll", direction="down"))
-    right = play(data, "en/ind/000", [on("One"), down])
-    nowhere = always(Action(action_type="click", index=5))
-    cut = play(data, "en/ind/000", [nowhere])
-    masked = play(data, "en/ind/000", [on("Two")], fault="gone")
-    assert (right.success, right.steps[-1].reward) == (True, 1.0)
-    scores = data.score([right, cut, masked])
-    assert {k: scores[k].value for k in ("type", "label", "param", "all")} == pytest.approx(
-        {"type": 0.5, "label": 0.5, "param": 1.0, "all": 0.5}
-    )
-    assert scores["strict step success (micro)"].value == 0.5
-    assert scores["strict task success"].value == 0.5
-    assert scores.counts == {
-        "episodes": 3, "masked by a fault": 1, "pointing at no element": 1, "not reached": 1,
-        "steps": 4, "dropped by the official scorer": 0,
-    }  # fmt: skip
 
 
 def test_what_no_action_says_counts_as_wrong(tmp_path: Path) -> None:

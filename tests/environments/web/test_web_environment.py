@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from pathlib import Path
 
 import pytest
-from shared_browser import process_of
 from web_hand import Hand, begin
 from web_site import Site, site
 
@@ -281,17 +278,6 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
             await hand.act(BACK)
         assert "The shop" in hand.labels
         assert (await hand.act(DONE)).terminated
-
-
-async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another(shop: Site) -> None:
-    async with WebBrowser([shop.url]) as browser:
-        hand = await begin(browser, f"{shop.url}/shop")
-        first = await process_of(browser)
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(EnvironmentFault):
-            await hand.act(Action(action_type="wait"))
-        assert "The shop" in render(await hand.env.reset(task="do it", seed=0))
-        assert await process_of(browser) != first
 
 
 @pytest.mark.slow
