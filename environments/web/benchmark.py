@@ -21,10 +21,12 @@ class BrowserGym(Benchmark):
     name: Literal["browsergym"] = "browsergym"
     benchmark: str = "miniwob"
     """The part of its task names before the dot, such as ``webarena``."""
+    screenshots: bool = False
+    """A PNG in every observation, for models with vision."""
 
     @asynccontextmanager
     async def open(self, split: str) -> AsyncIterator[Opened]:
-        yield Opened(partial(BrowserGymProcess, self.benchmark))
+        yield Opened(partial(BrowserGymProcess, self.benchmark, screenshots=self.screenshots))
 
     def missing(self) -> str:
         return "" if os.environ.get(PYTHON) else NO_PYTHON.format(benchmark=self.benchmark)

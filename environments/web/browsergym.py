@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
-from swarm_ui.environments.base import Acted, Done, Episodic
+from swarm_ui.environments.base import Acted, Done, Episodic, as_png
 from swarm_ui.environments.subprocess import ProcessEnvironment
 from swarm_ui.environments.web.acting import AHEAD, KEYS
 from swarm_ui.environments.web.browser import find_browser
@@ -54,18 +54,25 @@ class BrowserGymProcess(ProcessEnvironment):
     Args:
         benchmark: the part of BrowserGym's task names before the dot, such as ``"webarena"``.
         python: the Python to run; by default the one named by :data:`PYTHON`.
+        screenshots: put a PNG into every observation.
 
     Raises:
         ConfigError: no Python is named.
     """
 
-    def __init__(self, benchmark: str, *, python: str | None = None) -> None:
+    def __init__(
+        self, benchmark: str, *, python: str | None = None, screenshots: bool = False
+    ) -> None:
         python = python or os.environ.get(PYTHON)
         if not python:
             raise ConfigError(NO_PYTHON.format(benchmark=benchmark))
         super().__init__(
             f"{__name__}:BrowserGymEnvironment",
-            {"benchmark": benchmark, "browser": str(find_browser() or "")},
+            {
+                "benchmark": benchmark,
+                "browser": str(find_browser() or ""),
+                "screenshots": screenshots,
+            },
             name=f"browsergym/{benchmark}",
             python=python,
         )
@@ -78,8 +85,8 @@ class BrowserGymEnvironment(Episodic):
     actions = ("click", "double_tap", "input_text", "select", "scroll", "keyboard_enter",
                "navigate_back", "wait", "answer", "status")  # fmt: skip
 
-    def __init__(self, benchmark: str, *, browser: str = "") -> None:
-        self._prefix = f"browsergym/{benchmark}."
+    def __init__(self, benchmark: str, *, browser: str = "", screenshots: bool = False) -> None:
+        self._prefix, self._screenshots = f"browsergym/{benchmark}.", screenshots
         # Playwright's blocking interface stays in the thread that started it.
         self._thread = ThreadPoolExecutor(1, "browsergym")
         self._env: Any = None
@@ -111,8 +118,12 @@ class BrowserGymEnvironment(Episodic):
     def screen(self) -> Observation:
         found = list(elements(self._seen))[:MOST_ELEMENTS]
         self._ids = [id for _, id in found]
-        title = self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]
-        return Observation(goal="", elements=tuple(one for one, _ in found), app=str(title))
+        return Observation(
+            goal="",
+            elements=tuple(element for element, _ in found),
+            app=str(self._seen["open_pages_titles"][int(self._seen["active_page_index"][0])]),
+            png=as_png(self._seen["screenshot"]) if self._screenshots else None,
+        )
 
     async def act(self, action: Action, element: Any) -> Acted:
         call = written(action, element, "" if element is None else self._ids[element.index])

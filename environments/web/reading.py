@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from swarm_ui.environments.web.browser import Rejected, Reply, Tab, whole
@@ -132,8 +131,6 @@ class _Reader:
         self._frame, self._trees = frame, trees
         self._nodes = [trees.get(frame.id, {}).get(number, {}) for number in frame.numbers]
         self._roles = [self._role(place) for place in range(len(frame.tags))]
-        self._controls = _counts(role in ACTABLE for role in self._roles)
-        self._listens = _counts(place in frame.listening for place in range(len(frame.tags)))
         labels = (place for place, tag in enumerate(frame.tags) if tag == "LABEL")
         self._labels = {frame.attribute(label, "for"): label for label in labels}
         shown = (k for k, role in enumerate(self._roles) if role in ACTABLE and self._offers(k))
@@ -188,8 +185,10 @@ class _Reader:
         frame = self._frame
         if place not in frame.listening and not frame.points(place):
             return None
-        listens = self._listens[frame.ends[place]] > self._listens[place + 1]
-        if listens or self._has_control(place) or frame.tags[place] in _WHOLE_PAGE:
+        inside = range(place + 1, frame.ends[place])
+        if frame.tags[place] in _WHOLE_PAGE or any(
+            one in frame.listening or self._roles[one] in ACTABLE for one in inside
+        ):
             return None
         text = frame.text(place)
         of_control = frame.tags[place] == "LABEL" and _key(text) in self._keys
@@ -204,7 +203,7 @@ class _Reader:
 
     def _has_control(self, place: int) -> bool:
         """Whether there is a control inside a node."""
-        return self._controls[self._frame.ends[place]] > self._controls[place + 1]
+        return any(role in ACTABLE for role in self._roles[place + 1 : self._frame.ends[place]])
 
     def _offers(self, place: int, *, filled: bool = False) -> bool:
         """Whether an element is visible, or a field that only its label shows."""
@@ -312,7 +311,3 @@ def _key(text: str | None) -> str:
     """A text without what may differ between its painted form and the tree's: case, spaces and
     marks. The keys of ``None`` and of marks alone are empty."""
     return "".join(filter(_is_letter, unicodedata.normalize("NFKC", text or "").casefold()))
-
-
-def _counts(flags: Iterable[bool]) -> Sequence[int]:
-    return list(accumulate(flags, initial=0))

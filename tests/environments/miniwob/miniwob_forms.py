@@ -224,7 +224,7 @@ async def phone_book(p: Player) -> None:
     await p.do("click", index=p.find(label).index + 1)
 
 
-async def pick_date(p: Player) -> None:
+async def choose_date(p: Player) -> None:
     (date,) = p.match(r"Select (\S+) as the date")
     day = datetime.strptime(date, "%m/%d/%Y")
     await p.do("click", index=p.all("field")[0].index)

@@ -49,7 +49,7 @@ async def drag_box(p: Player) -> None:
     await p.submit()
 
 
-async def drag_one(p: Player) -> None:
+async def drag_circle(p: Player) -> None:
     """By its own size in a direction."""
     (way,) = p.match(r"(left|right|up|down)")
     await p.do("swipe", index=p.all("shape")[0].index, direction=way)
