@@ -21,7 +21,6 @@ METADATA_FILE = "swarm_ui.json"
 """Name of the file in the folder of an adapter, or of a model."""
 CRITIC_FILE = "critic.json"
 """Name of the file in the folder of an adapter that is a critic."""
-_LONGEST = 65_536
 _SAMPLES = 1024
 """Values of each tensor that a fingerprint reads."""
 
@@ -75,11 +74,7 @@ def read_metadata(folder: Path) -> AdapterMetadata:
     cannot be read."""
     path = folder / METADATA_FILE
     try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST + 1)
-        if len(data) > _LONGEST:
-            raise ValueError(f"more than {_LONGEST:,} bytes")
-        return msgspec.json.decode(data, type=AdapterMetadata)
+        return msgspec.json.decode(path.read_bytes(), type=AdapterMetadata)
     except FileNotFoundError:
         return AdapterMetadata()
     except (OSError, *UNREADABLE) as error:

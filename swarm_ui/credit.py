@@ -79,12 +79,9 @@ class Credit(
     @classmethod
     def unscored(cls, episode: Episode, source: str = "", why: str = "") -> Self:
         """Credit of an episode in which nothing was scored, and why."""
-        traces = [record.trace for record in episode.steps]
-        return cls(
-            values=tuple(as_matrix(trace, {}) for trace in traces),
-            source=source,
-            rationale=tuple((why,) * trace.rounds for trace in traces) if why else (),
-        )
+        values = tuple(as_matrix(record.trace, {}) for record in episode.steps)
+        told = tuple((why,) * len(matrix) for matrix in values) if why else ()
+        return cls(values=values, source=source, rationale=told)
 
     @property
     def shape(self) -> tuple[int, int, int]:

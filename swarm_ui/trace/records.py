@@ -171,12 +171,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for call in self.calls:
             if call.message.id == id:
                 return call.message
-        own = [message.id for message in self.messages if message.sender == id]
-        if own:
-            raise KeyError(f"'{id}' is a node, whose messages are {', '.join(own[:6])}")
-        close = get_close_matches(id, [message.id for message in self.messages], n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise KeyError(f"no message '{id}' in this trace{hint}")
+        near = get_close_matches(id, [m.id for m in self.messages], n=6, cutoff=0.3)
+        raise KeyError(f"no message '{id}' in this trace; near it are {', '.join(near) or 'none'}")
 
     def recorded(self) -> dict[str, Call]:
         """The calls, by the id of their message."""
@@ -194,7 +190,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         if isinstance(call, str):
             id = self.message(call).id
-            call = next(each for each in self.calls if each.id == id)
+            call = self.recorded()[id]
         _, found = context_of(call, self.observation, [self.message(id) for id in call.heard])
         if "/item:" in call.id:  # the goal of a run of a map is its item
             around = [m for m in self.messages if call.id.startswith(f"{m.id}/")]

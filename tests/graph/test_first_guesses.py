@@ -109,7 +109,6 @@ def test_a_function_with_other_arguments_is_no_node() -> None:
 
 def test_an_unknown_message_of_a_trace() -> None:
     trace = team().run_sync("wait")
-    with pytest.raises(KeyError, match="'ada' is a node, whose messages are ada:0, ada:1, ada:2"):
-        trace.message("ada")
-    with pytest.raises(KeyError, match="did you mean 'ada:0'"):
-        trace.message("adda:0")
+    for wrong in ("ada", "adda:0"):
+        with pytest.raises(KeyError, match=f"no message '{wrong}' in this trace.*ada:0"):
+            trace.message(wrong)
