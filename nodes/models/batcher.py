@@ -2,9 +2,8 @@
 
 When no coroutine of the event loop can continue without an answer, the queue is answered in
 batches, first come, first served. No clock is involved, so with in-process environments the batches
-are the same in every run.
-
-A batch is computed in a thread of its own, so that the event loop goes on, and connections with it.
+are the same in every run. A batch is computed in a thread of its own, so that the event loop goes
+on, and connections with it.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ Answer = TypeVar("Answer")
 _IDLE_TURNS = 12
 """Turns of the event loop without a new item before a batch is closed. This is more than the turns
 between a finished forward and the next request of the same episode."""
+_MAX_TOKENS = 65_536
+"""Of a batch, all rows as long as the longest; a longer item is a batch of its own."""
 
 
 class Batcher(Generic[Item, Answer]):
@@ -34,21 +35,13 @@ class Batcher(Generic[Item, Answer]):
         *,
         length: Callable[[Item], int] = lambda item: 1,
         max_rows: int = 64,
-        max_tokens: int = 65_536,
     ) -> None:
-        """``answer`` returns the answers to a batch, in order. ``length``: tokens of an item.
-        ``max_rows``, ``max_tokens``: the most of a batch, all rows as long as the longest; a longer
-        item is a batch of its own."""
-        self._answer, self._length = answer, length
-        self._max_rows, self._max_tokens = max_rows, max_tokens
+        """``answer`` returns the answers to a batch of at most ``max_rows``, in order. ``length``:
+        tokens of an item."""
+        self._answer, self._length, self._max_rows = answer, length, max_rows
         self._queue: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="swarm-ui model")
-
-    @property
-    def waiting(self) -> int:
-        """Items in the queue."""
-        return len(self._queue)
 
     async def ask(self, items: Sequence[Item]) -> list[Answer]:
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
@@ -67,12 +60,9 @@ class Batcher(Generic[Item, Answer]):
         self._queue.extend(zip(items, answers, strict=True))
         try:
             return await asyncio.gather(*answers)
-        finally:
-            # Cancelled (then all are done), or a batch with some of the items failed.
-            if not all(answer.done() and not answer.cancelled() for answer in answers):
-                for answer in answers:
-                    answer.cancel()
-                self._queue = deque(entry for entry in self._queue if not entry[1].done())
+        finally:  # if it was cancelled, or a batch with some of the items failed
+            for answer in answers:
+                answer.cancel()
 
     async def _work(self) -> None:
         while self._queue:
@@ -82,14 +72,17 @@ class Batcher(Generic[Item, Answer]):
             await asyncio.sleep(0)  # let the callers run before looking for more items
 
     def _taken(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
-        """The next batch, removed from the queue."""
+        """The next batch, removed from the queue with what nobody waits for any more."""
         batch: list[tuple[Item, asyncio.Future[Answer]]] = []
         longest = 0
         while self._queue and len(batch) < self._max_rows:
-            longest = max(longest, self._length(self._queue[0][0]))
-            if batch and longest * (len(batch) + 1) > self._max_tokens:
-                break
-            batch.append(self._queue.popleft())
+            item, answer = self._queue[0]
+            if not answer.done():
+                longest = max(longest, self._length(item))
+                if batch and longest * (len(batch) + 1) > _MAX_TOKENS:
+                    break
+                batch.append((item, answer))
+            self._queue.popleft()
         return batch
 
     async def _serve(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:

@@ -30,24 +30,15 @@ class ScriptedModel:
     """
 
     def __init__(self, script: Script, *, name: str = "scripted") -> None:
-        """
-        Args:
-            script: replies, in the order of the requests; or a function (sync or async) from a
-                request to its reply. A reply that is an exception is raised. A completion is
-                returned as it is. A text becomes a completion with a chat prompt, in which each
-                word counts as a token.
-            name: the model's name.
-        """
+        """``script``: replies, in the order of the requests; or a function (sync or async) from a
+        request to its reply. A reply that is an exception is raised; a text becomes a completion
+        with a chat prompt, in which each word counts as a token."""
         self.name = name
         self.requests: list[Request] = []
         """Every request so far, in the order they came."""
-        self._script: Callable[[Request], Reply | Awaitable[Reply] | None]
         self._in_order = not callable(script)
-        if callable(script):
-            self._script = script
-        else:
-            replies = iter(script)
-            self._script = lambda _: next(replies, None)
+        replies = iter(()) if callable(script) else iter(script)
+        self._script = script if callable(script) else lambda _: next(replies, None)
 
     def __repr__(self) -> str:
         return f"ScriptedModel('{self.name}')"

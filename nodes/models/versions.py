@@ -21,9 +21,9 @@ class VersionBook(Generic[Held]):
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         """The number of the current version, by name."""
-        self._highest: dict[str, int] = {}
+        self._next = Counter[str]()
         self._held: dict[str, Held] = {}
-        self._leases: Counter[str] = Counter()
+        self._leases = Counter[str]()
 
     def __contains__(self, version: object) -> bool:
         return version in self._held
@@ -40,22 +40,14 @@ class VersionBook(Generic[Held]):
         return self._held[version]
 
     def publish(self, name: str, held: Held, number: int | None = None) -> str:
-        """Make a version the current one of its name; return it.
-
-        Args:
-            name: the name of the adapter.
-            held: what the version holds.
-            number: its number; ``None``: the next one, or the current one if it holds the same.
-
-        Raises:
-            ConfigError: the number is that of a leased version that holds something else.
-        """
+        """Make a version, which holds this, the current one of its name; return it. ``number``:
+        ``None`` is the next one, or the current one if it holds the same. Raises ``ConfigError`` if
+        the number is that of a leased version that holds something else."""
         old = self.numbers.get(name)
         if number is None:
+            number = self._next[name]
             if old is not None and self._held[f"{name}@{old}"] == held:
                 number = old
-            else:
-                number = self._highest.get(name, -1) + 1
         version = f"{name}@{number}"
         if self._held.get(version, held) != held and self._leases[version]:
             raise ConfigError(
@@ -63,7 +55,7 @@ class VersionBook(Generic[Held]):
                 "these runs have ended, or under the next number"
             )
         self.numbers[name], self._held[version] = number, held
-        self._highest[name] = max(number, self._highest.get(name, -1))
+        self._next[name] = max(number + 1, self._next[name])
         if old is not None:
             self._drop_unneeded(f"{name}@{old}")
         return version
@@ -107,7 +99,7 @@ def parsed_version(version: str) -> tuple[str, int]:
 def not_sent(what: str) -> ConfigError:
     """The error for a model whose weights are in this process."""
     return ConfigError(
-        f"{what} runs in this process; it can be neither pickled nor copied, and its weights are "
-        "not sent to other processes. For a second one, load it again. For workers, hold it in an "
-        "actor that all workers ask: hold_model(factory) of swarm_ui.nodes"
+        f"{what} runs in this process; its weights are neither copied nor sent to others. For a "
+        "second one, load it again. For workers, hold it in an actor that all workers ask: "
+        "hold_model(factory) of swarm_ui.nodes"
     )

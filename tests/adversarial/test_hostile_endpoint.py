@@ -147,7 +147,7 @@ async def zipped(_: bytes, writer: asyncio.StreamWriter) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (endless(PIECE * 500, SSE), "more than .* characters"),
+        (endless(PIECE * 500, SSE), "a body of more than"),
         (endless(b"data: " + b"x" * 60_000, SSE), "a body of more than"),
         (endless(b": ping\n\n" * 5_000, SSE), "a body of more than|no reply in time"),
         (endless(b" " * 60_000, "application/json"), "a body of more than"),
@@ -181,12 +181,6 @@ async def test_reasoning_without_text_is_not_a_stall() -> None:
 
     async with raw_server(answer) as url:
         assert (await streamed(model(url, max_retries=0, timeout=0.8)))[0] == ["yes"]
-
-
-async def test_a_reply_far_beyond_its_tokens_is_refused() -> None:
-    async with Loopback([Reply("word " * 40_000)]) as server:
-        with pytest.raises(ModelError, match="more than 18432 characters"):
-            await one(model(server, max_retries=0), ask(max_tokens=16))
 
 
 # -- malformed -----------------------------------------------------------------------------------

@@ -1,36 +1,32 @@
 """Agents that ask a server while their adapters are trained in this process.
 
-    learner = CausalModel.from_pretrained(folder)            # trains
-    actor = OpenAIModel("base", "http://localhost:8000/v1")  # vLLM, serves the same folder
+    actor = OpenAIModel("base", "http://localhost:8000/v1")  # vLLM, serves the learner's folder
     model = ActorModel(actor, learner, folder=run / "served")
     team = CollabGraph.collaborative(agents=4, rounds=2, model=model, adapters=names)
     trainer = TeamTrainer(learner, team, …)
 
-The learner knows which version of an adapter is current and which ones are leased. A version is
-saved and loaded on the server at the first request to it, and unloaded when it is not current and
-not leased. So no call is needed after a training step.
-
-If other processes play the episodes, they ask the server themselves, for the versions that this
-process published (:meth:`ActorModel.publish`).
+A version is saved and loaded on the server at the first request to it, and unloaded when it is
+neither current nor leased. Processes that receive the team ask the server themselves, for the
+versions that were published (:meth:`ActorModel.publish`).
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.files import replacing_folder
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.acting.published import ModelCopy, PublishedModel, shared
+from swarm_ui.nodes.models.acting.published import ModelCopy, PublishedModel, Versions, shared
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
-from swarm_ui.nodes.models.versions import not_sent
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -54,30 +50,15 @@ class ActorModel(PublishedModel):
 
     def __init__(self, engine: OpenAIModel, learner: CausalModel, folder: Path) -> None:
         self._engine, self._folder = engine, folder.resolve()
-        self._server = Server(uuid4().hex, engine, learner.codec.reader, self._folder)
-        super().__init__(learner, ModelCopy(self._server, engine.name, False, None, {}))
+        base, reader = learner.format_of(None), learner.codec.reader
+        server = Server(uuid4().hex, engine, reader, base, self._folder)
+        super().__init__(learner, ModelCopy(server, engine.name, False, {}))
         self.name = engine.name
         self._written: set[str] = set()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self._current:
-            raise not_sent(f"the learner of '{self.name}'")
-        formats = self._formats([None, *self._current.values()])
-        return ModelCopy, (self._server, self.name, False, self._current, formats)
-
-    @property
-    def loaded(self) -> tuple[str, ...]:
-        """The learner's versions that the server holds."""
-        return tuple([each for each in self._engine.loaded if each in self._written])
-
     async def check(self) -> None:
-        """Check that the server answers, and that it reads a chat as the learner does.
-
-        Raises:
-            ModelUnavailable: the server does not answer.
-            ConfigError: it converts a chat to other tokens, because the model or the chat template
-                differs.
-        """
+        """Check that the server reads a chat as the learner does. Raises ``ConfigError`` if it
+        converts it to other tokens, and ``ModelUnavailable`` if it does not answer."""
         chat = (ChatMessage(role="user", content="Goal: open calendar 02:36\nScreen:\nok [0]"),)
         here = self.learner.prompt(Request(chat=chat))
         there = await self._engine.tokens(here.turns)
@@ -92,31 +73,17 @@ class ActorModel(PublishedModel):
         """See :class:`swarm_ui.model.ChatModel`. Versions that the server does not have yet are
         loaded first."""
         with at_leased_versions(self, requests) as exact:
-            for version in _versions(exact):
-                self._file(version)
-            formats = self._formats([request.adapter for request in exact])
-            done = await self._server.ask("generate", formats, exact)
+            versions = {version: self._file(version) for version in _versions(exact)}
+            done: list[Completion] = await self._place.ask("generate", versions, exact)
             await self._tidy()
         return done
-
-    async def close(self) -> None:
-        """Unload all versions from the server if it answers, and close the connections."""
-        try:
-            for version in self.loaded:
-                await self._engine.unload_version(version)
-        except ModelUnavailable:
-            pass  # it is gone, and its adapters with it
-        finally:
-            for version in self._written:
-                shutil.rmtree(self._folder / version, ignore_errors=True)
-            await self._engine.close()
 
     async def prepare(self) -> None:
         """Load published versions that the server lacks, for example after it was restarted, and
         unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
         served = {model.name: model.root for model in await engine.served()}
-        for version in sorted(self._current.values()):
+        for version in self._versions or ():
             if engine.loaded.get(version) not in served:
                 await engine.load_version(version, self._folder / version)
         await self._tidy()
@@ -125,47 +92,56 @@ class ActorModel(PublishedModel):
             if left and name not in engine.loaded.values():
                 await engine.unload_version(name)
 
-    def _formats(self, versions: Sequence[str | None]) -> dict[str | None, str]:
-        return {version: self.learner.format_of(version) for version in versions}
+    async def close(self) -> None:
+        """Unload all versions from the server if it answers, and close the connections."""
+        await super().close()
+        try:
+            with suppress(ModelUnavailable):  # it is gone, and its adapters with it
+                for version in list(self._engine.loaded):
+                    await self._engine.unload_version(version)
+        finally:
+            for version in self._written:
+                shutil.rmtree(self._folder / version, ignore_errors=True)
+            await self._engine.close()
 
     def _file(self, version: str) -> Any:
         """Write a version for the server if it is not there; its prompt format is what other
-        processes need of it. The versions of :meth:`publish` stay until the next call."""
-        if version in self._written:
-            return self.learner.format_of(version)
-        place = self._folder / version
-        try:
-            with replacing_folder(place) as made:
-                self.learner.save_version(version, made)
-            place.chmod(0o755)  # the reader may be another user
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write {version} of '{self.name}' to '{place}': {error}. To do: make room, "
-                "or choose a folder that this process can write"
-            ) from error
-        self._written.add(version)
+        processes need of it."""
+        if version not in self._written:
+            place = self._folder / version
+            try:
+                with replacing_folder(place) as made:
+                    self.learner.save_version(version, made)
+                place.chmod(0o755)  # the reader may be another user
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot write {version} of '{self.name}' to '{place}': {error}. To do: make "
+                    "room, or choose a folder that this process can write"
+                ) from error
+            self._written.add(version)
         return self.learner.format_of(version)
 
     async def _tidy(self) -> None:
-        """Remove the versions that are neither published nor current nor leased."""
-        for version in self._written - {*self._current.values()}:
-            if not self.learner.has_version(version):
-                self._written.discard(version)
-                await self._engine.unload_version(version)
-                shutil.rmtree(self._folder / version, ignore_errors=True)
+        """Remove the versions that are neither current nor leased; published ones are leased."""
+        for version in [each for each in self._written if not self.learner.has_version(each)]:
+            self._written.discard(version)
+            await self._engine.unload_version(version)
+            shutil.rmtree(self._folder / version, ignore_errors=True)
 
 
 class Server:
-    """A server that answers for a learner. Other processes ask it themselves, with a key from their
-    own environment. A version that it lost is loaded again, from the learner's folder."""
+    """A server that answers for a learner, in any process, with the key from its environment. A
+    version that it lost is loaded again, from the learner's folder."""
 
-    def __init__(self, key: str, engine: OpenAIModel, reader: ChatReader, folder: Path) -> None:
-        """``key``: identifies it, so that a process has one client for it, with one limit on
-        concurrent calls. ``reader``: makes the prompts, as the learner does."""
-        self._engine = shared(key, engine)
-        if self._engine is not engine:
-            self._engine.know_loaded(engine)
-        self._sent = key, self._engine, reader, folder
+    def __init__(
+        self, key: str, engine: OpenAIModel, reader: ChatReader, base: str, folder: Path
+    ) -> None:
+        """``key``: identifies it, so that a process has one client for it. ``reader``: makes the
+        prompts, as the learner does. ``base``: the format of prompts without an adapter."""
+        self._engine, self._folder = shared(key, lambda: engine), folder
+        self._engine.loaded |= engine.loaded
+        self._reader, self._base = reader, base
+        self._sent = key, self._engine, reader, base, folder
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Server, self._sent
@@ -175,15 +151,14 @@ class Server:
         await self._engine.close()
 
     async def ask(
-        self, method: str, files: Mapping[Any, Any], requests: Sequence[Request], *others: object
+        self, method: str, versions: Versions, requests: Sequence[Request]
     ) -> list[Completion]:
-        """The replies to requests. ``files``: the prompt format of each version."""
-        _, _, reader, folder = self._sent
-        engine, versions = self._engine, _versions(requests)
-        if unknown := versions - files.keys():
-            known = ", ".join(version for version in files if version) or "none"
-            raise ModelError(f"no adapter '{min(unknown)}' is published; there are: {known}")
-        prompts = [reader.read(request, files[request.adapter]) for request in requests]
+        """The replies to requests. ``versions``: the prompt format of each."""
+        wanted, engine = _versions(requests), self._engine
+        prompts = [
+            self._reader.read(each, versions.get(each.adapter or "", self._base))
+            for each in requests
+        ]
         asked = [
             msgspec.structs.replace(
                 request,
@@ -198,20 +173,20 @@ class Server:
             )
             for request, prompt in zip(requests, prompts, strict=True)
         ]
-        for version in versions - {*engine.loaded}:
-            await engine.load_version(version, folder / version)
+        await self._load(wanted - engine.loaded.keys())
         try:
             replies = await engine.generate(asked)
         except AdapterLost:  # the server was restarted
-            for version in versions:
-                await engine.load_version(version, folder / version)
+            await self._load(wanted)
             replies = await engine.generate(asked)
         return [
-            msgspec.structs.replace(
-                reply, adapter=request.adapter, model=engine.name, **prompt.told()
-            )
-            for reply, prompt, request in zip(replies, prompts, requests, strict=True)
+            msgspec.structs.replace(reply, model=engine.name, **prompt.told())
+            for reply, prompt in zip(replies, prompts, strict=True)
         ]
+
+    async def _load(self, versions: set[str]) -> None:
+        for version in versions:
+            await self._engine.load_version(version, self._folder / version)
 
 
 def _versions(requests: Sequence[Request]) -> set[str]:

@@ -1,17 +1,12 @@
-"""One OpenAI-compatible endpoint: its connections, its limits, and how attempts are repeated.
-
-A reply that breaks off while it is read is requested again, too, which the openai client does not
-do. So all attempts are repeated here, and each waits for the rate limit and reserves its part of
-the budget.
-"""
+"""One OpenAI-compatible endpoint: its address and key, a connection of each event loop, and the
+errors of its failures."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,13 +15,11 @@ import openai
 from asyncio_throttle.throttler import Throttler
 
 from swarm_ui.addresses import is_address, redacted, without_credentials
-from swarm_ui.budget import Budget, Price
 from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai import failures
 from swarm_ui.nodes.models.openai.options import RateLimits
-from swarm_ui.nodes.models.openai.wire import ChatReply, limit_body, read_reply
+from swarm_ui.nodes.models.openai.wire import limit_body
 
 T = TypeVar("T")
 OPENAI_URL = "https://api.openai.com/v1"
@@ -34,167 +27,117 @@ _CONNECT_SECONDS = 5.0
 _SHOWN_OF_FAILURE = 400
 
 
-class ChatCall(NamedTuple):
-    """One chat."""
-
-    body: Mapping[str, Any]
-    """The arguments of openai's ``chat.completions.create``."""
-    most: Usage
-    """The most tokens that an attempt may use."""
-    longest: int | None
-    """The limit of tokens of the reply that is sent; ``None``: none is sent."""
-    price: Price | None
-
-
-class _Connection:
+class Connection(NamedTuple):
     """The client, the slots and the rate of one event loop."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        limits = endpoint.limits
-        bounded: dict[str, list[Any]] = {"response": [partial(limit_body, endpoint.timeout)]}
-        self.client = openai.AsyncOpenAI(
-            api_key=endpoint.checked_key() or "none",
-            base_url=endpoint.url,
+    client: openai.AsyncOpenAI
+    slots: asyncio.Semaphore
+    rate: AbstractAsyncContextManager[None]
+    held: AsyncGenerator[None]
+    """Closes the client when it is closed. The event loop closes it, as all started generators,
+    before it ends; afterwards the sockets could not be closed."""
+
+
+class Endpoint:
+    """One address; for the arguments see :class:`~swarm_ui.nodes.OpenAIModel`."""
+
+    def __init__(
+        self, model: str, url: str | None, key_env: str, limits: RateLimits, retries: int,
+        timeout: float,
+    ) -> None:  # fmt: skip
+        self._url = url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        self._key_env, self._limits, self._retries, self._timeout = (
+            key_env,
+            limits,
+            retries,
+            timeout,
+        )
+        self._open: dict[asyncio.AbstractEventLoop, Connection] = {}
+        shown = without_credentials(self._url)
+        self.where = f"model '{model}' at {shown}"
+        """The model and its address, without secrets."""
+        if not is_address(self._url) or shown != self._url.rstrip("/"):
+            raise ConfigError(
+                "OpenAIModel: expected a base_url such as http://localhost:8000/v1, without a "
+                f"password or a query, which would be shown in messages, got '{shown}'. Put a key "
+                f"into the environment variable {key_env}"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields without the connections, which hold the key."""
+        return vars(self) | {"_open": {}}
+
+    async def connected(self) -> Connection:
+        """The connection of the running event loop. Raises ``ModelError`` if the key is needed and
+        not there, or cannot be sent."""
+        loop, limits = asyncio.get_running_loop(), self._limits
+        if loop in self._open:
+            return self._open[loop]
+        for other in list(self._open):  # in place: other threads add theirs
+            if other.is_closed():
+                self._open.pop(other, None)
+        bounded: dict[str, list[Any]] = {"response": [partial(limit_body, self._timeout)]}
+        client = openai.AsyncOpenAI(
+            api_key=self._key(),
+            base_url=self._url,
             max_retries=0,
-            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, endpoint.timeout)),
+            timeout=openai.Timeout(None, connect=min(_CONNECT_SECONDS, self._timeout)),
             # No compression, so that a small body cannot become a large one.
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultAsyncHttpxClient(event_hooks=bounded),
         )
-        self.slots = asyncio.Semaphore(limits.concurrency)
-        self.rate: AbstractAsyncContextManager[None] = nullcontext()
+        rate: AbstractAsyncContextManager[None] = nullcontext()
         if limits.requests is not None:
-            self.rate = Throttler(limits.requests, limits.period)
-        self.closing = self._closing()
+            rate = Throttler(limits.requests, limits.period)
+        slots, held = asyncio.Semaphore(limits.concurrency), _held(client)
+        made = self._open[loop] = Connection(client, slots, rate, held)
+        await anext(held)
+        return made
 
-    async def _closing(self) -> AsyncGenerator[None]:
-        """A generator that closes the client when it is closed. The event loop closes it, as all
-        started generators, before it ends; afterwards the sockets could not be closed."""
-        try:
-            yield
-        finally:
-            await self.client.close()
+    async def close(self) -> None:
+        """Close the connection of this event loop; those of others close with their loops."""
+        if (connection := self._open.pop(asyncio.get_running_loop(), None)) is not None:
+            await connection.held.aclose()
 
-
-@dataclass(eq=False)
-class Endpoint:
-    """Sends requests to one address; for the fields see :class:`~swarm_ui.nodes.OpenAIModel`."""
-
-    model: str
-    url: str
-    key_env: str
-    limits: RateLimits
-    budget: Budget
-    max_retries: int
-    timeout: float
-    _connections: dict[asyncio.AbstractEventLoop, _Connection] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        shown = without_credentials(self.url)
-        if not is_address(self.url) or shown != self.url.rstrip("/"):
-            raise ConfigError(
-                "OpenAIModel: expected a base_url such as http://localhost:8000/v1, without a "
-                f"password or a query, which would be shown in messages, got '{shown}'. Put a key "
-                f"into the environment variable {self.key_env}"
+    def _key(self) -> str:
+        key = os.environ.get(self._key_env, "").strip()
+        if not (key or self._url != OPENAI_URL) or not all("!" <= letter <= "~" for letter in key):
+            got = "one with spaces, line breaks or other characters" if key else "none"
+            raise ModelError(
+                f"{self.where}: expected a key in the environment variable {self._key_env}, of "
+                f"printable ASCII characters, got {got}. Set it on every machine that asks, or "
+                "give the base_url of an endpoint that needs no key"
             )
-
-    @property
-    def where(self) -> str:
-        """The model and its address, without secrets."""
-        return f"model '{self.model}' at {without_credentials(self.url)}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields without the connections, which hold the key."""
-        return vars(self) | {"_connections": {}}
-
-    async def chat(self, call: ChatCall, said: Callable[[str], object] | None) -> ChatReply:
-        """Make one chat completion. With ``said``, it is streamed, and ``said`` is called with each
-        piece of its text. If it breaks off after some pieces, the next attempt gives no pieces.
-
-        Raises:
-            BudgetExceeded: an attempt could exceed the budget; it was not sent.
-            ModelUnavailable: no attempt succeeded; a later one may.
-            RequestRejected: the endpoint rejected the request.
-        """
-        connection, spoke = await self._connected(), False
-
-        def piece(text: str) -> None:
-            nonlocal spoke
-            spoke = True
-            if said is not None:
-                said(text)
-
-        async def attempt() -> ChatReply:
-            async with connection.rate:
-                hold = self.budget.reserve(call.most, self.where, call.price)
-            used: Usage | None = None  # unknown: what was reserved counts
-            create: Any = connection.client.chat.completions.create
-            try:
-                if said is None:
-                    whole = _once(await within(self.timeout, create(**call.body)))
-                    reply = await read_reply(whole, call.longest, piece)
-                else:
-                    give = _ignored if spoke else piece
-                    async with await within(self.timeout, create(**call.body, stream=True)) as some:
-                        reply = await read_reply(some, call.longest, give)
-                used = reply.usage
-                return reply
-            except openai.APIError as error:
-                if failures.is_free(error):
-                    used = Usage()
-                raise
-            finally:
-                self.budget.settle(hold, used)
-
-        async with connection.slots:
-            return await self._tried(attempt, "a chat completion", self.max_retries)
+        return key or "none"
 
     async def ask(
-        self,
-        route: str,
-        body: Mapping[str, object] | None,
-        wanted: str,
-        kind: type[T],
-        *,
+        self, route: str, body: Mapping[str, object] | None, wanted: str, kind: type[T], *,
         seconds: float | None = None,
-    ) -> T:
-        """The answer of another route of the server, such as ``"load_lora_adapter"``; with a
-        leading ``"//"``, it is relative to the root of the server, without ``/v1``. ``body`` is
-        sent as JSON; ``None``: a GET request. ``wanted`` describes the answer in errors; ``kind``
-        is its type, ``str`` for words. ``seconds``: make one attempt, of this time. Raises
-        ``ModelError`` as :meth:`chat` does."""
-        client = (await self._connected()).client
+    ) -> T:  # fmt: skip
+        """The answer of another route than chats, such as ``"load_lora_adapter"``; with a leading
+        ``"//"``, it is relative to the root of the server, without ``/v1``. ``body`` is sent as
+        JSON; ``None``: a GET request. ``wanted`` describes the answer in errors; ``kind`` is its
+        type, ``str`` for words. ``seconds``: the time of one attempt; ``None``: the openai client
+        repeats it, within the timeout. Raises ``ModelUnavailable`` or ``RequestRejected``."""
+        client = (await self.connected()).client
         base = str(client.base_url).rstrip("/")
         url = f"{base.removesuffix('/v1') if route.startswith('//') else base}/{route.lstrip('/')}"
-
-        async def attempt() -> T:
+        options: Any = {"max_retries": 0 if seconds else self._retries}
+        try:
             if body is None:
-                asked = client.get(url, cast_to=str)
+                asked = client.get(url, cast_to=str, options=options)
             else:
-                asked = client.post(url, cast_to=str, body=dict(body))
-            text: Any = await within(seconds or self.timeout, asked)
+                asked = client.post(url, cast_to=str, body=dict(body), options=options)
+            text: Any = await within(seconds or self._timeout, asked)
             return text if kind is str else msgspec.json.decode(text, type=kind)
+        except Exception as error:
+            failed = self.failure(error, wanted)
+        raise failed  # outside of the block, so that no traceback shows the words of the server
 
-        return await self._tried(attempt, wanted, 0 if seconds else self.max_retries)
-
-    async def _tried(self, attempt: Callable[[], Awaitable[T]], wanted: str, retries: int) -> T:
-        """What an attempt returns; it is repeated if it may succeed later."""
-        number = 0
-        while True:
-            number += 1
-            try:
-                return await attempt()
-            except Exception as error:
-                failed = self._failure(error, wanted, number)
-                pause = failures.pause(error, number)
-            # Outside of the block, so that no traceback shows the words of the server.
-            if not isinstance(failed, ModelUnavailable) or number > retries:
-                raise failed
-            await asyncio.sleep(pause)
-
-    def _failure(self, error: Exception, wanted: str, attempts: int) -> Exception:
-        """The error for a failure of the last attempt; itself if the endpoint did not cause it."""
-        explained = failures.explained(error, self.key_env)
+    def failure(self, error: Exception, wanted: str, attempts: int = 1) -> Exception:
+        """The error for a failure of the last attempt: ``ModelUnavailable`` if another may succeed,
+        ``RequestRejected`` if not; itself if the endpoint did not cause it."""
+        explained = failures.explained(error, self._key_env)
         if explained is None:
             return error
         tries = f" after {attempts} attempts" if attempts > 1 else ""
@@ -211,42 +154,12 @@ class Endpoint:
             got = f"{got[:_SHOWN_OF_FAILURE]}…"
         return f"{self.where}: {what}; expected {expected}, got {got}. To do: {advice}"
 
-    async def close(self) -> None:
-        """Close the connections of this event loop; those of others close with their loops."""
-        connection = self._connections.pop(asyncio.get_running_loop(), None)
-        if connection is not None:
-            await connection.closing.aclose()
-
     def _redacted(self, text: str) -> str:
-        return redacted(text, [os.environ.get(self.key_env, "").strip()])
-
-    async def _connected(self) -> _Connection:
-        """The connection of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._connections:
-            for other in list(self._connections):  # in place: other threads add theirs
-                if other.is_closed():
-                    self._connections.pop(other, None)
-            made = self._connections[loop] = _Connection(self)
-            await anext(made.closing)
-        return self._connections[loop]
-
-    def checked_key(self) -> str:
-        """The key. Raises ``ModelError`` if it is needed and not there, or cannot be sent."""
-        key = os.environ.get(self.key_env, "").strip()
-        if not (key or self.url != OPENAI_URL) or not all("!" <= letter <= "~" for letter in key):
-            got = "one with spaces, line breaks or other characters" if key else "none"
-            raise ModelError(
-                f"{self.where}: expected a key in the environment variable {self.key_env}, of "
-                f"printable ASCII characters, got {got}. Set it on every machine that asks, or "
-                "give the base_url of an endpoint that needs no key"
-            )
-        return key
+        return redacted(text, [os.environ.get(self._key_env, "").strip()])
 
 
-async def _once(chat: Any) -> AsyncIterator[Any]:
-    yield chat
-
-
-def _ignored(text: str) -> None:
-    """Takes the pieces of a reply of which an earlier attempt gave some."""
+async def _held(client: openai.AsyncOpenAI) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        await client.close()

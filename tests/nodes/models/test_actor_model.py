@@ -53,26 +53,11 @@ async def test_each_version_is_loaded_once_and_named_alike_in_traces(
         assert isinstance(model, VersionedModel) and isinstance(model, ScoringModel)
         team = CollabGraph.collaborative(2, 2, model=model, adapters=NAMES, edges=[])
         trace = await team.run(screen().observation)
-        names = {call.adapter for call in trace.calls if call.adapter}
-        assert names == {learner.lease(name) for name in NAMES} == set(model.loaded)
+        used = {call.adapter for call in trace.calls if call.adapter}
+        assert used == {learner.lease(name) for name in NAMES} == set(names(server.adapters))
         assert len(set(server.asked)) == 2
         await model.close()
         assert server.adapters == {} and list(tmp_path.iterdir()) == []
-
-
-async def test_the_prompt_is_what_the_learner_trains_on(
-    learner: CausalModel, tmp_path: Path
-) -> None:
-    with StandIn("base") as server:
-        model = served_by(server, learner, tmp_path)
-        [there], [here] = (
-            await model.generate([ask("agent_0")]),
-            await learner.generate([ask("agent_0")]),
-        )
-        assert (there.prompt, there.prompt_format) == (here.prompt, here.prompt_format)
-        request, reply = ask("agent_0"), '{"action_type":"click","target":"Save","index":0}'
-        assert await model.score([request], [reply]) == await learner.score([request], [reply])
-        await model.close()
 
 
 async def test_training_makes_new_versions_and_leased_ones_stay(
@@ -86,10 +71,10 @@ async def test_training_makes_new_versions_and_leased_ones_stay(
         new = newest(learner, "agent_0")
         replies = await model.generate([ask(old), ask("agent_0")])
         assert [reply.adapter for reply in replies] == [old, new]
-        assert set(model.loaded) == {old, new}
+        assert set(names(server.adapters)) == {old, new}
         model.release(old)
         await model.generate([ask("agent_0")])
-        assert model.loaded == (new,) and len(server.adapters) == len(list(tmp_path.iterdir())) == 1
+        assert names(server.adapters) == [new] == [each.name for each in tmp_path.iterdir()]
         with pytest.raises(ModelError, match="no adapter"):
             await model.generate([ask(old)])
         await model.close()
@@ -137,6 +122,10 @@ async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: 
         asked = [ask("agent_0"), ask(versions["agent_1"]), ask(None)]
         there, here = await copy.generate(asked), await model.generate(asked)
         assert there == here and [r.adapter for r in there] == [*versions.values(), None]
+        read = await learner.generate(asked)
+        assert [(r.prompt, r.prompt_format) for r in here] == [
+            (r.prompt, r.prompt_format) for r in read
+        ]
         chat = Request(chat=(ChatMessage("user", "yes or no?"),))  # as a critic asks
         assert await copy.generate([chat]) == await model.generate([chat])
         with pytest.raises(ModelError, match=r"no adapter 'agent_9'.*agent_0@1, a"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import json
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -26,19 +25,18 @@ from vllm_stand_in import StandIn
 
 from swarm_ui.budget import Price
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
+from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.models.openai.failures import pause
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
 
-SCHEMA = '{"type": "object", "required": ["a"]}'
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def png(width: int = 3, height: int = 2) -> bytes:
+def png() -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (width, height), "red").save(file, "PNG")
+    Image.new("RGB", (3, 2), "red").save(file, "PNG")
     return file.getvalue()
 
 
@@ -54,19 +52,13 @@ def screen(picture: bytes | None = None) -> Observation:
 async def test_sends_the_request_and_returns_the_exact_prompt() -> None:
     decision = Decision(observation=screen())
     async with Loopback([Reply(logprobs=(-0.5, -0.25))]) as server:
-        client = model(server, logprobs=True, send_seed=True, extra_body={"top_k": 5})
-        assert isinstance(client, ChatModel)
-        asked = Request(
-            decision=decision, temperature=0.7, max_tokens=33, seed=9, json_schema=SCHEMA
-        )
-        (completion,) = await client.generate([asked])
+        client = model(server, logprobs=True, extra_body={"top_k": 5})
+        (completion,) = await client.generate([Request(decision=decision)])
         await client.close()
     body = server.requests[0].body
     assert completion.text == GOOD
     assert completion.prompt == transcript(decision_chat(decision))
     assert [m["content"] for m in body["messages"]] == [t.content for t in decision_chat(decision)]
-    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.7, 33, 9)
-    assert body["response_format"]["json_schema"]["schema"] == json.loads(SCHEMA)
     assert body["top_k"] == 5 and body["logprobs"] is True
     assert completion.logprob == pytest.approx(-0.75)
     assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (11, 7)
@@ -125,12 +117,7 @@ async def test_tries_again_after_a_passing_fault(fault: Reply) -> None:
 # -- settings --------------------------------------------------------------------------------
 
 
-async def test_check_lists_models_and_names_what_is_wrong() -> None:
-    async with Loopback(models=("other",)) as server:
-        client = model(server)
-        with pytest.raises(ModelError, match="'tiny', got these models: other"):
-            await client.check()
-        await client.close()
+async def test_a_server_may_keep_no_list_of_models() -> None:
     async with Loopback(models_status=404) as server:
         client = model(server)
         assert await client.check() == ()
@@ -180,7 +167,6 @@ async def test_a_reply_that_came_while_the_event_loop_was_blocked_is_in_time() -
     ("said", "least", "most"),
     [
         ({"retry-after": "3"}, 3.0, 3.0),
-        ({"retry-after-ms": "40"}, 0.04, 0.04),
         ({"retry-after": "in a minute"}, 30.0, 60.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0, 0.0),
         ({"retry-after": "3600"}, 0.0, 0.5),

@@ -64,8 +64,7 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
     assert isinstance(model, ScoringModel)
     names = ["agent_0", "agent_1@0", None, "agent_9@7"]
     asked = [asking(name, requests(6)) for name in names]
-    versions = {**(model.current or {}), "agent_9": "agent_9@7"}
-    named = ModelCopy(model.place, model.name, True, versions, files)
+    named = ModelCopy(model.place, model.name, True, {**(model.versions or {}), **files})
     there = await asyncio.gather(
         *(c.generate.remote(named, some) for c, some in zip(callers, asked, strict=True))
     )
@@ -91,7 +90,7 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
     files = {"agent_2@7": saved(local, "agent_2@0", tmp_path)}
     model = await hold_model(untrained, cpus=0.1, restarts=2)
     asked = asking("agent_2@7", requests(4))
-    named = ModelCopy(model.place, model.name, True, {"agent_2": "agent_2@7"}, files)
+    named = ModelCopy(model.place, model.name, True, files)
     first = await callers[0].generate.remote(named, asked)
     os.kill(await model.place.actor.ready.remote(), signal.SIGKILL)
     again = await callers[0].generate.remote(named, asked)
@@ -118,7 +117,7 @@ async def test_the_errors_of_a_factory_and_of_a_cluster_say_what_to_do(
 ) -> None:
     with pytest.raises(ConfigError, match="no weights"):
         await hold_model(no_weights, cpus=0.1)
-    with pytest.raises(ConfigError, match=r"same code installed on every.*test_ray_model"):
+    with pytest.raises(ModelUnavailable, match=r"test_ray_model.*same code on every machine"):
         await hold_model(_not_on_the_machines, cpus=0.1)
     monkeypatch.setattr(published, "_PATIENCE", 2.0)
     with pytest.raises(ConfigError, match=r"room for .*'num_cpus': 99"):

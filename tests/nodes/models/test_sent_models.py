@@ -69,5 +69,5 @@ def test_weights_are_not_sent() -> None:
     acting = ActorModel(OpenAIModel("tiny", "http://127.0.0.1:9/v1"), text, Path("served"))
     for model in (untrained(), text, acting):
         team = CollabGraph.collaborative(agents=2, rounds=1, model=model)
-        with pytest.raises(ConfigError, match=r"hold_model\(factory\).*give a factory"):
+        with pytest.raises(ConfigError, match=r"hold_model\(factory\)"):
             sent(team)
