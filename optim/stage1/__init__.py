@@ -5,11 +5,6 @@ questions about a screen, instructions of one step, and steps of successful walk
 ones. Language models or scripts write and judge them. A corpus on disk holds them, and a model is
 trained on one level after the other with trl: SFT, SFT, then SFT and DPO.
 
-    held_out = HeldOut.of(tasks=test_tasks, seeds=[TEST_SEEDS])
-    models = Models(agent=model, adversary=model, critic=model)
-    await synthesize(PhoneEnvironment, models, jobs, Path("corpus"), held_out=held_out)
-    finetune(Path("my-model"), Path("corpus"), Path("base-agent"))
-
 :class:`HeldOut` is checked whenever a corpus is made, read, exported or trained on. The small
 agents of this package were made in another way: see ``demos/base_agent``.
 """
@@ -17,24 +12,20 @@ agents of this package were made in another way: see ``demos/base_agent``.
 from __future__ import annotations
 
 from swarm_ui.optim.config import FinetuneConfig
-from swarm_ui.optim.stage1.corpus import Totals, export, read_corpus
+from swarm_ui.optim.stage1.corpus import (
+    CorpusConfig,
+    HeldOut,
+    Origin,
+    Sample,
+    Totals,
+    export,
+    read_corpus,
+)
 from swarm_ui.optim.stage1.finetune import finetune
-from swarm_ui.optim.stage1.samples import CorpusConfig, HeldOut, Origin, Sample
-from swarm_ui.optim.stage1.synthesize import synthesize
-from swarm_ui.optim.stage1.templates import expert_of
-from swarm_ui.optim.stage1.walk import Models
+from swarm_ui.optim.stage1.roles import expert_of
+from swarm_ui.optim.stage1.synthesize import Models, synthesize
 
 __all__ = [
-    "CorpusConfig",
-    "FinetuneConfig",
-    "HeldOut",
-    "Models",
-    "Origin",
-    "Sample",
-    "Totals",
-    "expert_of",
-    "export",
-    "finetune",
-    "read_corpus",
-    "synthesize",
-]
+    "CorpusConfig", "FinetuneConfig", "HeldOut", "Models", "Origin", "Sample", "Totals",
+    "expert_of", "export", "finetune", "read_corpus", "synthesize",
+]  # fmt: skip

@@ -8,9 +8,9 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,11 +18,9 @@ from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder
 from swarm_ui.optim.config import FinetuneConfig, Result, begin
-from swarm_ui.optim.stage1.corpus import PARTS, Folders, gather, rows
-from swarm_ui.optim.stage1.samples import Sample, short_hash
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, gather, rows, short_hash
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
-FINAL = "final"
 Report = Callable[[float, str], None]
 
 
@@ -36,12 +34,12 @@ def finetune(
     name: str = "",
     adapter: Path | None = None,
 ) -> list[Result]:
-    """Train an adapter of a model on a corpus, level by level; a stage without samples is skipped.
-    Returns one result for each stage.
+    """Train an adapter of a model on a corpus, level by level; returns one result for each stage.
 
     Each stage starts from the weights of the stage before it, and DPO's reference is the model
-    before DPO. Finished stages are not repeated; an interrupted stage continues from its last
-    checkpoint. A model without a chat template gets the plain one of ``CausalModel``.
+    before DPO. A stage without samples is skipped. Finished stages are not repeated, and an
+    interrupted one continues from its last checkpoint. A model without a chat template gets the
+    plain one of ``CausalModel``.
 
     Args:
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
@@ -64,61 +62,41 @@ def finetune(
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
     settings, samples = config or FinetuneConfig(), gather(corpus)
     sft.load_tokenizer(model)  # its error comes before anything is written
-    group = sft.processes()
-    about = _begin(model, samples, out, settings, adapter, name, group)
-    work = {STAGES[PARTS.index(part)]: some for part, some in rows(samples).items()}
-    if not settings.preferences:
-        work.pop(STAGES[-1], None)
-    how: Any = {"config": settings, "about": about}
-    before, results = adapter, list[Result]()
-    for number, (stage, some) in enumerate(work.items()):
-        place = out / stage
-        if not (place / "stage.json").exists():
-            how["report"] = _told(report, stage, number, len(work))
-            if sft.train_stage(model, before, place, some, **how) is None:
-                continue
-        results.append(msgspec.json.decode((place / "stage.json").read_bytes(), type=Result))
-        before = place
-    if not results:
-        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
-    _finish(out / results[-1].stage, out / FINAL, group)
-    return results
-
-
-def _told(report: Report, stage: str, number: int, stages: int) -> Callable[..., None]:
-    def told(step: int, steps: int, loss: float) -> None:
-        done = (number + step / max(1, steps)) / stages
-        report(done, f"{stage}, step {step} of {steps}, loss {loss:.3f}")
-
-    return told
-
-
-def _finish(last: Path, final: Path, group: Any) -> None:
-    """Copy the weights of the last stage to ``final``."""
-    if group.is_main_process and not final.exists():
-        own = shutil.ignore_patterns("metrics.jsonl", "stage.json")
-        with replacing_folder(final) as made:
-            shutil.copytree(last, made, ignore=own, dirs_exist_ok=True)
-    group.wait_for_everyone()
-
-
-def _begin(
-    model: Path, samples: Sequence[Sample], out: Path, config: FinetuneConfig,
-    adapter: Path | None, name: str, group: Any,
-) -> AdapterMetadata:  # fmt: skip
-    """Write the settings, or check that they are those of an interrupted run. Returns the metadata
-    of the weights that will be saved."""
-    form = samples[0].prompt_format
-    plan = {
-        "model": str(model),
-        "samples": short_hash(msgspec.json.encode(samples).decode()),
-        "config": msgspec.to_builtins(config),
-        "adapter": "" if adapter is None else str(adapter),
-    }
+    form, group, results = samples[0].prompt_format, sft.processes(), list[Result]()
     if adapter is not None:
         if not (adapter / "adapter_model.safetensors").is_file():
             raise ConfigError(f"finetune: no adapter in '{adapter}'; name the folder of one")
         read_metadata(adapter).expect_format(adapter, form)
+    plan = {
+        "model": str(model),
+        "samples": short_hash(msgspec.json.encode(samples).decode()),
+        "config": msgspec.to_builtins(settings),
+        "adapter": "" if adapter is None else str(adapter),
+    }
     with group.main_process_first():
         begin(out, "finetune.json", plan, "fine-tuning", "use the same, or choose another folder")
-    return AdapterMetadata(prompt_format=form, base_model=name or model.name, made_by="finetune")
+    about = AdapterMetadata(prompt_format=form, base_model=name or model.name, made_by="finetune")
+    parts = rows(samples)
+    if not settings.preferences:
+        parts.pop(PARTS[-1], None)
+    for number, (part, some) in enumerate(parts.items()):
+        stage, told = out / STAGES[PARTS.index(part)], partial(_told, report, number, len(parts))
+        if not (stage / "stage.json").exists() and not sft.train_stage(
+            model, adapter, stage, some, config=settings, about=about, report=told
+        ):
+            continue
+        results.append(msgspec.json.decode((stage / "stage.json").read_bytes(), type=Result))
+        adapter = stage
+    if not results:
+        raise ConfigError("finetune: every sample is longer than 'max_length'; raise 'max_length'")
+    final, own = out / "final", shutil.ignore_patterns("metrics.jsonl", "stage.json")
+    if group.is_main_process and not final.exists():
+        with replacing_folder(final) as made:
+            shutil.copytree(out / results[-1].stage, made, ignore=own, dirs_exist_ok=True)
+    group.wait_for_everyone()
+    return results
+
+
+def _told(report: Report, number: int, stages: int, step: int, steps: int, loss: float) -> None:
+    done = (number + step / max(1, steps)) / stages
+    report(done, f"stage {number + 1} of {stages}, step {step} of {steps}, loss {loss:.3f}")

@@ -85,11 +85,10 @@ def held_out_rule(envs: Sequence[Benchmark]) -> HeldOut:
     """The tasks and seeds that no training in these environments may use."""
     from swarm_ui.optim.stage1 import HeldOut
 
-    rule = HeldOut()
-    for env in envs:
-        seeds = [env.seeds["validation"], env.seeds["test"]]
-        rule |= HeldOut.of(tasks=env.held_out_tasks(), seeds=seeds)
-    return rule
+    return HeldOut.of(
+        tasks=[task for env in envs for task in env.held_out_tasks()],
+        seeds=[env.seeds[kind] for env in envs for kind in ("validation", "test")],
+    )
 
 
 WRAPPERS = {"action-filter": ("deny", "apps")}

@@ -26,7 +26,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.benchmarks import kind_of_environment
 from swarm_ui.experiment.model_settings import Agent, Model, Section, wrong
 from swarm_ui.optim.config import FinetuneConfig, TeamConfig
-from swarm_ui.optim.stage1.samples import CorpusConfig
+from swarm_ui.optim.stage1.corpus import CorpusConfig
 
 Amount = Annotated[float, Field(ge=0.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -24,7 +24,7 @@ from swarm_ui.experiment.config import Config, Local, Ray, with_place
 from swarm_ui.experiment.mistakes import Finding, mistakes
 from swarm_ui.experiment.model_settings import AnyModel, SettingsError, meant
 from swarm_ui.optim.config import FinetuneConfig
-from swarm_ui.optim.stage1.samples import CorpusConfig
+from swarm_ui.optim.stage1.corpus import CorpusConfig
 
 _WORDS = {
     "Input should be a valid integer": "expected a whole number",

@@ -12,7 +12,7 @@ from cli_world import LAMP, Shell
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
-from swarm_ui.optim.stage1.corpus import Corpus
+from swarm_ui.files import LineFile
 
 FEW = "synthesize.questions=2 synthesize.instructions=2 synthesize.screens=2"
 
@@ -75,16 +75,16 @@ def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:
 def test_a_full_disk_keeps_the_finished_walks(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add, walks = Corpus.add, []
+    append, walks = LineFile.append, []
 
-    def full(self: Corpus, walked: object) -> object:
-        walks.append(walked)
+    def full(self: LineFile, line: bytes) -> None:
+        walks.append(line)
         if len(walks) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return add(self, walked)  # type: ignore[arg-type]
+        append(self, line)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Corpus, "add", full)
+        patch.setattr(LineFile, "append", full)
         done = shell(f"synthesize phone -n 3 --prompt-format compact {FEW} -o c")
     assert done.code == 2
     assert "cannot write 'c': No space left on device; the finished walks are kept" in done.err

@@ -15,7 +15,6 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.model import Decision
-from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import (
     CorpusConfig,
     HeldOut,
@@ -23,7 +22,7 @@ from swarm_ui.optim.stage1 import (
     read_corpus,
     synthesize,
 )
-from swarm_ui.optim.stage1.walk import Dropped, canonical
+from swarm_ui.optim.stage1.synthesize import canonical
 from swarm_ui.prompts import decision_chat
 
 NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
@@ -59,7 +58,7 @@ async def test_preferences_are_right_against_possible_and_wrong(tmp_path: Path) 
         good, bad = parse_action(pair.response), parse_action(pair.rejected or "")
         assert isinstance(good, Action) and isinstance(bad, Action)
         assert phone.grade(good) == 1.0 and phone.grade(bad) == 0.0
-        assert canonical(pair.rejected or "", observation) == (pair.rejected, bad)
+        assert canonical(pair.rejected or "", observation).text == pair.rejected
         if not pair.heard:
             assert pair.chat == decision_chat(Decision(observation=observation))
     heard = [pair for pair in pairs if pair.heard]
@@ -153,35 +152,3 @@ async def test_other_settings_need_another_folder(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 1)
     with pytest.raises(ConfigError):
         await scripted_corpus(tmp_path / "c", 1, CorpusConfig(questions=4))
-
-
-# -- quality ----------------------------------------------------------------------------------
-
-SCREEN = Observation(
-    goal="g",
-    elements=(
-        Element(index=0, role="button", text="Save"),
-        Element(index=1, role="field", text="Note", editable=True),
-        Element(index=2, role="button", text="Off", enabled=False),
-    ),
-    actions=("click", "input_text", "status"),
-)
-
-
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        ("I press it", "no valid action"),
-        ('Because.\n{"action_type": "wait"}', "an act that means nothing here"),
-        ('Because.\n{"action_type": "click", "index": 7}', "impossible on this screen"),
-        ('Because.\n{"action_type": "click", "index": 2}', "impossible on this screen"),
-        ('Because.\n{"action_type": "input_text", "index": 0, "text": "a"}',
-         "impossible on this screen"),
-        ('Because.\n{"action_type": "click", "index": 0, "target": "Note"}',
-         "label and number of different elements"),
-        ('Action: {"action_type": "click", "index": 0}', "no reason given"),
-    ],
-)  # fmt: skip
-def test_replies_that_teach_nothing(reply: str, why: str) -> None:
-    with pytest.raises(Dropped, match=why):
-        canonical(reply, SCREEN)
